@@ -90,7 +90,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
 		NodeName:     stored.NodeName,
-		Unpinned:     goesByHand(stored),
+		Unpinned:     placedByNodeLabels(stored),
 		HostPorts:    hostPortsOf(stored),
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
@@ -115,8 +115,9 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 	return out
 }
 
-// goesByHand reports whether users choose the nodes of the pods, by node labels reserved for each Job of a JobSet.
-func goesByHand(spec *corev1.PodSpec) bool {
+// placedByNodeLabels reports whether users choose the nodes of the pods, by node labels reserved for each Job of a
+// JobSet.
+func placedByNodeLabels(spec *corev1.PodSpec) bool {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}

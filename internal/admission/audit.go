@@ -41,16 +41,16 @@ type auditor struct {
 	cache client.Reader
 	// every is the interval, 0 to disable audits.
 	every time.Duration
-	last  map[disagreement]int64
+	last  map[difference]int64
 	// found are the differences that counted in the last audit.
-	found map[disagreement]int64
+	found map[difference]int64
 	next  time.Time
 }
 
-// disagreement identifies a difference between the engine and the API: the amount of a ClusterQueue that a Workload,
+// difference identifies a difference between the engine and the API: the amount of a ClusterQueue that a Workload,
 // at a version, holds. Without a Workload it is a difference within the engine: the queue's sum is not that of its
 // workloads.
-type disagreement struct {
+type difference struct {
 	amountOf
 	workload engine.Key
 	version  string
@@ -78,40 +78,40 @@ func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, 
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads to compare the quota that is counted with what they hold; trying again in a minute")
 		return false
 	}
-	read := disagreements(e, queues, list.Items)
+	read := differences(e, queues, list.Items)
 	a.found = inBoth(a.last, read)
 	a.last = read
 	return true
 }
 
-// disagreements returns all current differences between the engine and the Workloads.
-func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload) map[disagreement]int64 {
-	out := map[disagreement]int64{}
-	differ := func(d disagreement, by int64) {
+// differences returns all current differences between the engine and the Workloads.
+func differences(e *engine.Engine, queues []string, workloads []kueue.Workload) map[difference]int64 {
+	out := map[difference]int64{}
+	differ := func(d difference, by int64) {
 		if by != 0 {
 			out[d] += by
 		}
 	}
-	both := differInWorkloads(e, workloads, differ)
-	all := differInQueues(e, queues, differ)
+	both := compareWorkloads(e, workloads, differ)
+	all := compareQueues(e, queues, differ)
 	if all > both { // only then can there be holdings without a Workload
-		for h := range unstored(e, workloads) {
+		for h := range unconfirmed(e, workloads) {
 			for _, a := range h.Held {
-				differ(disagreement{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
+				differ(difference{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
 			}
 		}
 	}
-	maps.DeleteFunc(out, func(_ disagreement, by int64) bool { return by == 0 })
+	maps.DeleteFunc(out, func(_ difference, by int64) bool { return by == 0 })
 	return out
 }
 
-// differInWorkloads calls differ for each amount on which a Workload and the engine differ, and returns how many
+// compareWorkloads calls differ for each amount on which a Workload and the engine differ, and returns how many
 // workloads hold quota according to both.
-func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(disagreement, int64)) (both int) {
+func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(difference, int64)) (both int) {
 	var holds []held
 	for i := range workloads {
 		w := &workloads[i]
-		if !holdsUnended(w) {
+		if !holdsQuota(w) {
 			continue
 		}
 		h, ok := e.Holding(keyOf(w))
@@ -125,7 +125,7 @@ func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func
 		if ok && h.UID == string(w.UID) && agree(e, &h, w, holds) {
 			continue
 		}
-		at := func(of amountOf) disagreement { return disagreement{of, keyOf(w), w.ResourceVersion} }
+		at := func(of amountOf) difference { return difference{of, keyOf(w), w.ResourceVersion} }
 		for _, a := range h.Held {
 			differ(at(amountOf{h.ClusterQueue, e.AmountName(a.Index)}), a.Value)
 		}
@@ -136,9 +136,9 @@ func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func
 	return both
 }
 
-// differInQueues calls differ for each amount of a queue that is not the sum of the engine's holdings, and returns
+// compareQueues calls differ for each amount of a queue that is not the sum of the engine's holdings, and returns
 // the number of holdings.
-func differInQueues(e *engine.Engine, queues []string, differ func(disagreement, int64)) (all int) {
+func compareQueues(e *engine.Engine, queues []string, differ func(difference, int64)) (all int) {
 	sums := map[amountOf]int64{}
 	for h := range e.Holdings {
 		all++
@@ -153,26 +153,26 @@ func differInQueues(e *engine.Engine, queues []string, differ func(disagreement,
 			continue
 		}
 		for of, sum := range usage.Reserved {
-			differ(disagreement{amountOf: amountOf{name, of}}, sum-sums[amountOf{name, of}])
+			differ(difference{amountOf: amountOf{name, of}}, sum-sums[amountOf{name, of}])
 			delete(sums, amountOf{name, of})
 		}
 		for of, sum := range sums {
 			if of.queue == name {
-				differ(disagreement{amountOf: of}, -sum)
+				differ(difference{amountOf: of}, -sum)
 			}
 		}
 	}
 	return all
 }
 
-// holdsUnended reports whether the Workload, by its status, holds quota.
-func holdsUnended(w *kueue.Workload) bool { return workload.HoldsQuota(w) && !workload.IsFinished(w) }
+// holdsQuota reports whether the Workload, by its status, holds quota.
+func holdsQuota(w *kueue.Workload) bool { return workload.HoldsQuota(w) && !workload.IsFinished(w) }
 
-// unstored returns the engine's holdings that no Workload confirms, without those that are still being written.
-func unstored(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Holding] {
+// unconfirmed returns the engine's holdings that no Workload confirms, without those that are still being written.
+func unconfirmed(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Holding] {
 	stored := map[engine.Key]bool{}
 	for i := range workloads {
-		if holdsUnended(&workloads[i]) {
+		if holdsQuota(&workloads[i]) {
 			stored[keyOf(&workloads[i])] = true
 		}
 	}
@@ -231,8 +231,8 @@ func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held)
 }
 
 // inBoth returns the differences that both readings found, with the same amount.
-func inBoth(before, now map[disagreement]int64) map[disagreement]int64 {
-	out := map[disagreement]int64{}
+func inBoth(before, now map[difference]int64) map[difference]int64 {
+	out := map[difference]int64{}
 	for d, by := range now {
 		if was, ok := before[d]; ok && was == by {
 			out[d] = by
@@ -242,7 +242,7 @@ func inBoth(before, now map[disagreement]int64) map[disagreement]int64 {
 }
 
 // byQueue sums up the differences by ClusterQueue and resource.
-func byQueue(found map[disagreement]int64) map[amountOf]int64 {
+func byQueue(found map[difference]int64) map[amountOf]int64 {
 	out := map[amountOf]int64{}
 	for d, by := range found {
 		out[d.amountOf] = quota.Add(out[d.amountOf], by)
@@ -250,16 +250,16 @@ func byQueue(found map[disagreement]int64) map[amountOf]int64 {
 	return out
 }
 
-// tellDifferences returns a message about the differences for each ClusterQueue that has any, for its condition and
+// differenceMessages returns a message about the differences for each ClusterQueue that has any, for its condition and
 // the log.
-func tellDifferences(found map[disagreement]int64) map[string]string {
+func differenceMessages(found map[difference]int64) map[string]string {
 	amounts, examples := map[string][]string{}, map[string][]string{}
 	sums := byQueue(found)
 	for _, of := range slices.SortedFunc(maps.Keys(sums), compareAmounts) {
 		by := quota.ToQuantity(corev1.ResourceName(of.Resource), sums[of])
 		amounts[of.queue] = append(amounts[of.queue], fmt.Sprintf("%s of flavor %s by %s", of.Resource, of.Flavor, by.String()))
 	}
-	keys := slices.SortedFunc(maps.Keys(found), func(a, b disagreement) int {
+	keys := slices.SortedFunc(maps.Keys(found), func(a, b difference) int {
 		return cmp.Or(compareAmounts(a.amountOf, b.amountOf), cmp.Compare(a.workload.String(), b.workload.String()))
 	})
 	for _, d := range keys {

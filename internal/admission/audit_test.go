@@ -61,7 +61,7 @@ func TestEngineAndWorkloadsAgreeHoweverTheyStand(t *testing.T) {
 	for _, w := range all {
 		list = append(list, *w)
 	}
-	if got := disagreements(e, []string{"cq"}, list); len(got) != 0 {
+	if got := differences(e, []string{"cq"}, list); len(got) != 0 {
 		t.Errorf("they do not agree on %v", got)
 	}
 	usage, _ := e.QueueUsage("cq")
@@ -72,8 +72,8 @@ func TestEngineAndWorkloadsAgreeHoweverTheyStand(t *testing.T) {
 
 func TestWhatAnAuditFinds(t *testing.T) {
 	of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}
-	about := func(name, version string) disagreement {
-		return disagreement{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}, version: version}
+	about := func(name, version string) difference {
+		return difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}, version: version}
 	}
 	a, b := admitted("a", 2), admitted("b", 3)
 	larger := admitted("a", 2)
@@ -82,13 +82,13 @@ func TestWhatAnAuditFinds(t *testing.T) {
 	elsewhere.Status.Admission.ClusterQueue = "other"
 	for what, tc := range map[string]struct {
 		heard, stored []*kueue.Workload
-		want          map[disagreement]int64
+		want          map[difference]int64
 	}{
 		"nothing, where both have the same":        {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
-		"what the engine has not heard of":         {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[disagreement]int64{about("b", "7"): -3000}},
-		"what the engine has not heard the end of": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[disagreement]int64{about("b", ""): 3000}},
-		"another amount":                           {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[disagreement]int64{about("a", "7"): -3000}},
-		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[disagreement]int64{
+		"what the engine has not heard of":         {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
+		"what the engine has not heard the end of": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
+		"another amount":                           {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
+		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[difference]int64{
 			about("a", "7"): 2000,
 			{amountOf: amountOf{"other", of.FlavorResource}, workload: engine.Key{Namespace: "ns", Name: "a"}, version: "7"}: -2000,
 		}},
@@ -97,11 +97,11 @@ func TestWhatAnAuditFinds(t *testing.T) {
 		for _, w := range tc.stored {
 			stored = append(stored, *w)
 		}
-		got := disagreements(heardOf(tc.heard...), []string{"cq"}, stored)
+		got := differences(heardOf(tc.heard...), []string{"cq"}, stored)
 		if len(tc.want) == 0 && len(got) == 0 {
 			continue
 		}
-		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(disagreement{}, amountOf{})); diff != "" {
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(difference{}, amountOf{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
@@ -114,24 +114,24 @@ func TestWhatIsBeingWrittenIsNobodysMistake(t *testing.T) {
 	if d := e.Decide(now); len(d) != 1 || d[0].Admit == nil {
 		t.Fatalf("decided %+v", d)
 	}
-	if got := disagreements(e, []string{"cq"}, []kueue.Workload{*w}); len(got) != 0 {
+	if got := differences(e, []string{"cq"}, []kueue.Workload{*w}); len(got) != 0 {
 		t.Errorf("found %v", got)
 	}
 }
 
 func TestADifferenceCountsOnceItIsFoundTwice(t *testing.T) {
-	d := func(version string) disagreement {
-		return disagreement{workload: engine.Key{Name: "a"}, version: version}
+	d := func(version string) difference {
+		return difference{workload: engine.Key{Name: "a"}, version: version}
 	}
 	for what, tc := range map[string]struct {
-		before, now map[disagreement]int64
+		before, now map[difference]int64
 		want        int
 	}{
-		"not at first":          {nil, map[disagreement]int64{d("1"): 5}, 0},
-		"the second time":       {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("1"): 5}, 1},
-		"not of another state":  {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("2"): 5}, 0},
-		"not by another amount": {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("1"): 4}, 0},
-		"not once it is right":  {map[disagreement]int64{d("1"): 5}, nil, 0},
+		"not at first":          {nil, map[difference]int64{d("1"): 5}, 0},
+		"the second time":       {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 5}, 1},
+		"not of another state":  {map[difference]int64{d("1"): 5}, map[difference]int64{d("2"): 5}, 0},
+		"not by another amount": {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 4}, 0},
+		"not once it is right":  {map[difference]int64{d("1"): 5}, nil, 0},
 	} {
 		if got := inBoth(tc.before, tc.now); len(got) != tc.want {
 			t.Errorf("%s: got %v", what, got)
@@ -139,8 +139,8 @@ func TestADifferenceCountsOnceItIsFoundTwice(t *testing.T) {
 	}
 }
 
-// TestTheQueueSaysWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal nothing is
-// written.
+// TestTheQueueSaysWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal
+// nothing is written.
 func TestTheQueueSaysWhatAnAuditFound(t *testing.T) {
 	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
 	clock := clocktesting.NewFakeClock(now)
@@ -149,7 +149,7 @@ func TestTheQueueSaysWhatAnAuditFound(t *testing.T) {
 	l.queues = newQueueStatusWriter(w, clock, newWriteBudget(clock), 0)
 	runs := admitted("runs", 3)
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), runs} {
-		l.mailbox.put(news{changed: o})
+		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
 	l.audit(t.Context()) // sets the time of the first
@@ -208,7 +208,7 @@ func BenchmarkAuditOf15000Workloads(b *testing.B) {
 	}
 	e := heardOf(all...)
 	for b.Loop() {
-		if got := disagreements(e, []string{"cq"}, list); len(got) != 0 {
+		if got := differences(e, []string{"cq"}, list); len(got) != 0 {
 			b.Fatalf("%d differ", len(got))
 		}
 	}

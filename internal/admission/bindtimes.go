@@ -41,8 +41,8 @@ func (b *bindTimes) admitted(key engine.Key, given *engine.Admission, now time.T
 	}
 }
 
-// heard updates the measurements after an engine event.
-func (b *bindTimes) heard(ev engine.Event, now time.Time) {
+// apply updates the measurements after an engine event.
+func (b *bindTimes) apply(ev engine.Event, now time.Time) {
 	switch ev := ev.(type) {
 	case engine.PodBound:
 		of := b.open[ev.Workload]

@@ -13,17 +13,17 @@ const (
 	// The API server is considered quiet up to fewWrites per second, unless more than fewOpen writes wait or a write
 	// takes longer than quickWrite on average: then it is overloaded, even if by other clients.
 	fewWrites  = 20
-	fewOpen    = decisionsAtOnce
+	fewOpen    = concurrentDecisions
 	quickWrite = 50 * time.Millisecond
 	// Watch events are assumed to be late by lagWrites times the duration of a write, at most longestLag. An eviction
 	// costs the victim's work and two more writes, at a time when there are too many.
 	lagWrites  = 20
 	longestLag = 2 * time.Second
-	// look is the longest time that a waiting writer sleeps before it checks again: it is not notified when the API
-	// server becomes quiet.
-	look = 100 * time.Millisecond
-	// fewCredits is how much credit is kept at most, so that a writer that checks again finds some.
-	fewCredits = 5
+	// recheckInterval is the longest time that a waiting writer sleeps before it checks again: it is not notified
+	// when the API server becomes quiet.
+	recheckInterval = 100 * time.Millisecond
+	// maxIdleCredit is how much credit is kept at most, so that a writer that checks again finds some.
+	maxIdleCredit = 5
 )
 
 // allowance bounds one kind of write that only informs users.
@@ -43,21 +43,21 @@ var (
 	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.03, spare: 20}
 )
 
-// purse is what is left of an allowance.
-type purse struct {
+// writeCredit is what is left of an allowance.
+type writeCredit struct {
 	allowance
 	quiet *rate.Limiter
 	// credit is earned by writes for jobs, one per write that is allowed.
 	credit float64
 }
 
-func newPurse(a allowance) *purse {
-	return &purse{allowance: a, quiet: rate.NewLimiter(a.perSecond, a.burst), credit: a.spare}
+func newWriteCredit(a allowance) *writeCredit {
+	return &writeCredit{allowance: a, quiet: rate.NewLimiter(a.perSecond, a.burst), credit: a.spare}
 }
 
 // earn adds the share for that many writes for jobs. Credit beyond a small amount is not kept for later.
-func (p *purse) earn(writes float64) {
-	p.credit = min(p.credit+writes*p.share, max(p.spare, fewCredits))
+func (p *writeCredit) earn(writes float64) {
+	p.credit = min(p.credit+writes*p.share, max(p.spare, maxIdleCredit))
 }
 
 // writeBudget keeps writes that only inform users from delaying writes that jobs depend on: while there are many
@@ -66,7 +66,7 @@ type writeBudget struct {
 	clock clock.PassiveClock
 
 	mu                      sync.Mutex
-	reasons, events, queues *purse
+	reasons, events, queues *writeCredit
 	// began is the start of the current second, now the number of writes in it, before that in the previous second.
 	began       time.Time
 	now, before int
@@ -76,41 +76,41 @@ type writeBudget struct {
 }
 
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
-	return &writeBudget{clock: clock, reasons: newPurse(allowedReasons), events: newPurse(allowedEvents), queues: newPurse(allowedQueues)}
+	return &writeBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents), queues: newWriteCredit(allowedQueues)}
 }
 
-// note counts a write for a job.
-func (b *writeBudget) note() {
+// noteWrite counts a write for a job.
+func (b *writeBudget) noteWrite() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turn()
+	b.advance()
 	b.now++
 	b.earn(1)
 }
 
 func (b *writeBudget) earn(writes float64) {
-	for _, p := range []*purse{b.reasons, b.events, b.queues} {
+	for _, p := range []*writeCredit{b.reasons, b.events, b.queues} {
 		p.earn(writes)
 	}
 }
 
-// done records how long a noted write took.
-func (b *writeBudget) done(took time.Duration) {
+// noteDuration records how long a noted write took.
+func (b *writeBudget) noteDuration(took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.took += (took - b.took) / 8
 }
 
-// wants sets the number of writes for jobs that wait or are in flight.
-func (b *writeBudget) wants(open int) {
+// setOpen sets the number of writes for jobs that wait or are in flight.
+func (b *writeBudget) setOpen(open int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = open
 }
 
-// turn starts a new second if the current one is over. A second with few writes earns credit as if it had had
+// advance starts a new second if the current one is over. A second with few writes earns credit as if it had had
 // fewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
-func (b *writeBudget) turn() {
+func (b *writeBudget) advance() {
 	past := b.clock.Since(b.began)
 	if past >= 0 && past < time.Second {
 		return
@@ -132,15 +132,15 @@ func (b *writeBudget) waitForQueue(ctx context.Context) error { return b.wait(ct
 // waitForEvent blocks until an event may be written, or returns the context's error.
 func (b *writeBudget) waitForEvent(ctx context.Context) error { return b.wait(ctx, b.events) }
 
-// mayTell reports whether an event may be written now.
-func (b *writeBudget) mayTell() bool {
+// mayRecordEvent reports whether an event may be written now.
+func (b *writeBudget) mayRecordEvent() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ok, _ := b.spend(b.events)
 	return ok
 }
 
-func (b *writeBudget) wait(ctx context.Context, p *purse) error {
+func (b *writeBudget) wait(ctx context.Context, p *writeCredit) error {
 	for {
 		b.mu.Lock()
 		ok, later := b.spend(p)
@@ -156,12 +156,12 @@ func (b *writeBudget) wait(ctx context.Context, p *purse) error {
 	}
 }
 
-// spend takes one write from the purse if it can, or else returns after which time to try again. The caller holds the
+// spend takes one write from the credit if it can, or else returns after which time to try again. The caller holds the
 // lock.
-func (b *writeBudget) spend(p *purse) (ok bool, later time.Duration) {
+func (b *writeBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
 	if !b.isQuiet() {
 		if p.credit < 1 {
-			return false, look
+			return false, recheckInterval
 		}
 		p.credit--
 		return true, 0
@@ -171,7 +171,7 @@ func (b *writeBudget) spend(p *purse) (ok bool, later time.Duration) {
 	turn := p.quiet.ReserveN(now, 1)
 	if later = turn.DelayFrom(now); later > 0 {
 		turn.CancelAt(now)
-		return false, min(later, look)
+		return false, min(later, recheckInterval)
 	}
 	return true, 0
 }
@@ -185,7 +185,7 @@ func (b *writeBudget) quiet() bool {
 
 // isQuiet implements quiet. The caller holds the lock.
 func (b *writeBudget) isQuiet() bool {
-	b.turn()
+	b.advance()
 	busy := max(b.now, b.before)
 	return busy == 0 && b.open == 0 || busy <= fewWrites && b.open <= fewOpen && b.took <= quickWrite
 }

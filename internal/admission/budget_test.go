@@ -23,12 +23,12 @@ func TestQuiet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 			for range tc.writes {
-				b.note()
+				b.noteWrite()
 			}
 			for range 100 {
-				b.done(tc.took)
+				b.noteDuration(tc.took)
 			}
-			b.wants(tc.open)
+			b.setOpen(tc.open)
 			if b.quiet() != tc.quiet {
 				t.Errorf("quiet is %v", b.quiet())
 			}
@@ -36,7 +36,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// spent counts what was had of each purse.
+// spent counts what was spent of each credit.
 type spent struct{ jobs, reasons, events, queues int }
 
 // people is how much of all that was written is for people.
@@ -53,12 +53,12 @@ func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Durat
 	for at := range int(lasts / step) {
 		clock.SetTime(clock.Now().Add(step))
 		for out.jobs < (at+1)*jobs/100 {
-			b.turn()
+			b.advance()
 			b.now++
 			b.earn(1)
 			out.jobs++
 		}
-		for p, n := range map[*purse]*int{b.reasons: &out.reasons, b.events: &out.events, b.queues: &out.queues} {
+		for p, n := range map[*writeCredit]*int{b.reasons: &out.reasons, b.events: &out.events, b.queues: &out.queues} {
 			for range 1000 {
 				if ok, _ := b.spend(p); !ok {
 					break
@@ -87,7 +87,7 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	}
 	clock := clocktesting.NewFakePassiveClock(now)
 	b := newWriteBudget(clock)
-	b.wants(1000)
+	b.setOpen(1000)
 	load(b, clock, 2*time.Second, 0)
 	if got := load(b, clock, time.Minute, 0); got.reasons < 30 || got.reasons > 60 || got.queues < 30 || got.queues > 45 {
 		t.Errorf("the API server does not answer: %+v", got)
@@ -116,12 +116,12 @@ func TestLateNewsAreWaitedFor(t *testing.T) {
 	} {
 		b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 		for range 1000 {
-			b.done(took)
+			b.noteDuration(took)
 		}
 		if got := b.lag(); got != 0 {
 			t.Errorf("it is quiet, and news are late by %s", got)
 		}
-		b.wants(fewOpen + 1)
+		b.setOpen(fewOpen + 1)
 		if got := b.lag(); got < want-time.Millisecond || got > want {
 			t.Errorf("a write takes %s, and news are late by %s", took, got)
 		}

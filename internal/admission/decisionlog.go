@@ -23,18 +23,18 @@ var errSlowDisk = errors.New("the disk does not keep up with the decision log")
 
 // recorder records the engine's input and decisions, in order.
 type recorder interface {
-	heard(ev engine.Event)
-	decided(at time.Time, decisions []engine.Decision)
+	recordEvent(ev engine.Event)
+	recordPass(at time.Time, decisions []engine.Decision)
 	// close returns once everything is written.
 	close()
 }
 
-// unrecorded is a recorder that keeps nothing.
-type unrecorded struct{}
+// noRecorder is a recorder that keeps nothing.
+type noRecorder struct{}
 
-func (unrecorded) heard(engine.Event)                   {}
-func (unrecorded) decided(time.Time, []engine.Decision) {}
-func (unrecorded) close()                               {}
+func (noRecorder) recordEvent(engine.Event)                {}
+func (noRecorder) recordPass(time.Time, []engine.Decision) {}
+func (noRecorder) close()                                  {}
 
 // decisionLog writes a record.Log to a file. The loop never waits for the disk: what is not written yet is buffered
 // in memory, and if that grows too large the log ends with a line that says so while the operator goes on without it.
@@ -60,13 +60,13 @@ func openDecisionLog(path string, options engine.Options) (*decisionLog, error) 
 	return d, nil
 }
 
-func (d *decisionLog) heard(ev engine.Event) {
+func (d *decisionLog) recordEvent(ev engine.Event) {
 	if !d.ended {
 		d.check(d.log.Event(ev))
 	}
 }
 
-func (d *decisionLog) decided(at time.Time, decisions []engine.Decision) {
+func (d *decisionLog) recordPass(at time.Time, decisions []engine.Decision) {
 	if !d.ended {
 		d.check(d.log.Pass(at, decisions))
 	}

@@ -71,7 +71,7 @@ func TestADiskThatStandsStillEndsTheLogAndNotTheLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 1000 {
-		log.heard(engine.FlavorDeleted{Name: "f"}) // it does not wait
+		log.recordEvent(engine.FlavorDeleted{Name: "f"}) // it does not wait
 	}
 	close(still.release)
 	log.close()

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// decisionsAtOnce is how many decisions are written concurrently: enough to keep an API server busy that answers
-	// within milliseconds. More would only queue there, and delay the pod status updates that free quota for others.
-	decisionsAtOnce = 8
+	// concurrentDecisions is how many decisions are written concurrently: enough to keep an API server busy that
+	// answers within milliseconds. More would only queue there, and delay the pod status updates that free quota for
+	// others.
+	concurrentDecisions = 8
 	// longestRetry bounds the backoff after a failed write.
 	longestRetry = 30 * time.Second
 )
@@ -35,31 +36,32 @@ type decisionWriter struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	budget *writeBudget
-	teller *teller
-	tell   func(engine.Event)
+	events *jobEvents
+	report func(engine.Event)
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 	// denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
 	// reacts to each by choosing another such Workload, which may well be refused too.
 	denials workqueue.TypedRateLimiter[struct{}]
 
 	mu   sync.Mutex
-	open map[engine.Key]*undertaking
+	open map[engine.Key]*openDecision
 }
 
-// undertaking is a decision that is still to be written.
-type undertaking struct {
+// openDecision is a decision that is still to be written.
+type openDecision struct {
 	engine.Decision
-	// from is the earliest time of the first write attempt. begun is set once one was made: it may take effect.
-	from  time.Time
-	begun bool
-	// refused is the API server's refusal, kept until the backoff for reporting it is over.
-	refused error
-	// unseen is the Workload as it was before a write whose outcome is unknown, nil if there is none.
-	unseen *kueue.Workload
+	// notBefore is the earliest time of the first write attempt. attempted is set once one was made: it may take
+	// effect.
+	notBefore time.Time
+	attempted bool
+	// refusal is the API server's refusal, kept until the backoff for reporting it is over.
+	refusal error
+	// uncertain is the Workload as it was before a write whose outcome is unknown, nil if there is none.
+	uncertain *kueue.Workload
 }
 
-func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
-	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]*undertaking{},
+func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, report func(engine.Event)) *decisionWriter {
+	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, report: report, open: map[engine.Key]*openDecision{},
 		denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, longestRetry)}
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry),
@@ -84,13 +86,13 @@ func (a *decisionWriter) urgency(key engine.Key) int32 {
 func (a *decisionWriter) withdraw(d engine.Decision) {
 	a.mu.Lock()
 	open := a.open[d.Key]
-	is := open != nil && open.Serial == d.Serial && !open.begun
+	is := open != nil && open.Serial == d.Serial && !open.attempted
 	if is {
 		a.end(d.Key)
 	}
 	a.mu.Unlock()
 	if is {
-		a.tell(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
+		a.report(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 	}
 }
 
@@ -108,7 +110,7 @@ func (a *decisionWriter) drop(overtaken map[engine.Key]int64) {
 // end removes the open decision of a Workload. The caller holds the lock.
 func (a *decisionWriter) end(key engine.Key) {
 	delete(a.open, key)
-	a.budget.wants(len(a.open))
+	a.budget.setOpen(len(a.open))
 }
 
 // take queues a decision for writing. Under load it delays an eviction for the updates that are still on their way:
@@ -119,15 +121,15 @@ func (a *decisionWriter) take(d engine.Decision) {
 		lag = a.budget.lag()
 	}
 	a.mu.Lock()
-	a.open[d.Key] = &undertaking{Decision: d, from: a.clock.Now().Add(lag)}
-	a.budget.wants(len(a.open))
+	a.open[d.Key] = &openDecision{Decision: d, notBefore: a.clock.Now().Add(lag)}
+	a.budget.setOpen(len(a.open))
 	a.mu.Unlock()
 	a.queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
 	a.queue.AddAfter(d.Key, lag)
 }
 
 func (a *decisionWriter) run(ctx context.Context) {
-	work(ctx, a.queue, decisionsAtOnce, a.write)
+	work(ctx, a.queue, concurrentDecisions, a.write)
 }
 
 // write makes one attempt to write the open decision of a Workload.
@@ -139,8 +141,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	open := a.open[key]
 	var rest time.Duration
 	if open != nil {
-		rest = open.from.Sub(a.clock.Now())
-		open.begun = open.begun || rest <= 0
+		rest = open.notBefore.Sub(a.clock.Now())
+		open.attempted = open.attempted || rest <= 0
 	}
 	a.mu.Unlock()
 	switch {
@@ -152,8 +154,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		return
 	}
 	d := open.Decision
-	if open.refused != nil {
-		a.tellRefused(key, open, open.refused)
+	if open.refusal != nil {
+		a.reportRefusal(key, open, open.refusal)
 		return
 	}
 	// The first attempt relies on the cache; a retry must read what the cache may lack.
@@ -173,26 +175,26 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		}
 		a.queue.AddRateLimited(key)
 	case outcome == refused && d.Admit != nil:
-		a.tellRefused(key, open, err)
+		a.reportRefusal(key, open, err)
 	case outcome == refused:
 		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to have a Workload evicted, moved or resized", "workload", key.String())
-		open.refused = err
+		open.refusal = err
 		a.queue.AddAfter(key, a.denials.When(struct{}{}))
 	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
 	case outcome == written:
 		if d.Admit == nil {
 			a.denials.Forget(struct{}{})
 		}
-		a.tell(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
-	case outcome == overtaken || outcome == over:
-		a.tell(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
+		a.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
+	case outcome == overtaken || outcome == workloadFinished:
+		a.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
 	}
 }
 
-// tellRefused reports the API server's refusal to the engine, unless the decision is no longer open.
-func (a *decisionWriter) tellRefused(key engine.Key, open *undertaking, err error) {
+// reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
+func (a *decisionWriter) reportRefusal(key engine.Key, open *openDecision, err error) {
 	if a.close(key, open) {
-		a.tell(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
+		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
 }
 
@@ -204,8 +206,8 @@ const (
 	written result = iota
 	// overtaken: the Workload is gone, or has changed so that the decision no longer applies.
 	overtaken
-	// over: the Workload has finished, which is final.
-	over
+	// workloadFinished: the Workload has finished, which is final.
+	workloadFinished
 	// refused: the API server rejected the write.
 	refused
 	// unknown: the write may have taken effect; the Workload must be read again.
@@ -214,7 +216,7 @@ const (
 
 // try reads the Workload and, if the decision still applies to it, writes the decision. version is the Workload's
 // version after a successful write.
-func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *undertaking) (_ result, version int64, _ error) {
+func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *openDecision) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	d := open.Decision
 	if err := reader.Get(ctx, objectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
@@ -227,7 +229,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	case string(seen.UID) != d.UID:
 		return overtaken, 0, nil
 	case workload.IsFinished(&seen):
-		return over, 0, nil
+		return workloadFinished, 0, nil
 	}
 	desired, outcome, err := a.desired(ctx, &seen, d)
 	switch {
@@ -235,16 +237,16 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 		return unknown, 0, err
 	case desired == nil:
 		return outcome, versionOf(&seen), nil
-	case mayHaveGiven(open, &seen):
+	case mayHaveTakenEffect(open, &seen):
 		return overtaken, 0, nil
 	}
-	a.budget.note()
+	a.budget.noteWrite()
 	began := a.clock.Now()
 	version, err = writeStatus(ctx, a.client, &seen, desired)
-	a.budget.done(a.clock.Since(began))
+	a.budget.noteDuration(a.clock.Since(began))
 	switch {
 	case err == nil:
-		a.teller.changed(&seen, desired)
+		a.events.statusChanged(&seen, desired)
 		logChange(ctx, &seen, desired)
 		if d.Evict != nil {
 			countPreemption(d.Evict)
@@ -255,7 +257,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return refused, 0, err
 	case !apierrors.IsConflict(err):
-		open.unseen = &seen
+		open.uncertain = &seen
 	}
 	return unknown, 0, err
 }
@@ -365,7 +367,7 @@ func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
 }
 
 // close ends a decision and reports whether it did: not if a newer decision has replaced it, or it was dropped.
-func (a *decisionWriter) close(key engine.Key, is *undertaking) bool {
+func (a *decisionWriter) close(key engine.Key, is *openDecision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue.Forget(key)

@@ -332,8 +332,8 @@ func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 	giveQuota(w)
 	d.evicting()
 	for range fewWrites + 1 {
-		d.budget.note()
-		d.budget.done(50 * time.Millisecond)
+		d.budget.noteWrite()
+		d.budget.noteDuration(50 * time.Millisecond)
 	}
 	d.take(d.decision)
 	if d.queue.Len() != 0 {

@@ -19,26 +19,26 @@ const (
 	eventMessageBytes = 1024
 )
 
-// teller records decisions as events on the job, which users know, rather than on its Workload. A nil teller records
+// jobEvents records decisions as events on the job, which users know, rather than on its Workload. A nil value records
 // nothing.
-type teller struct{ recorder *boundedRecorder }
+type jobEvents struct{ recorder *boundedRecorder }
 
-// changed records what a status write changed, if that is of interest to users.
-func (t *teller) changed(before, after *kueue.Workload) {
+// statusChanged records what a status write changed, if that is of interest to users.
+func (t *jobEvents) statusChanged(before, after *kueue.Workload) {
 	owner := metav1.GetControllerOf(after)
 	if t == nil || owner == nil {
 		return
 	}
 	job := &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: after.Namespace, Name: owner.Name, UID: owner.UID}
 	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
-		t.tell(job, whence(before), c.kind, c.reason, c.message)
+		t.record(job, versionRef(before), c.kind, c.reason, c.message)
 	}
 }
 
-// whence returns a reference to the Workload at the version before the change, to be the event's related object. It
+// versionRef returns a reference to the Workload at the version before the change, to be the event's related object. It
 // keeps changes apart: the recorder merges events that differ in nothing but the message and repeats the first one's
 // message, so that a second eviction would be reported with the reason of the first.
-func whence(before *kueue.Workload) *corev1.ObjectReference {
+func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: kueue.GroupVersion.String(), Kind: "Workload",
 		Namespace: before.Namespace, Name: before.Name, UID: before.UID, ResourceVersion: before.ResourceVersion,
@@ -60,8 +60,8 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
 		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
 		return change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
-	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && resizedAnew(before, after) != nil:
-		resized := resizedAnew(before, after)
+	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && newResize(before, after) != nil:
+		resized := newResize(before, after)
 		return change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
 	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
 		return change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
@@ -72,8 +72,8 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	return change{}, false
 }
 
-// resizedAnew returns the condition of a resize between the two versions, nil if there was none.
-func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
+// newResize returns the condition of a resize between the two versions, nil if there was none.
+func newResize(before, after *kueue.Workload) *metav1.Condition {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition), meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
 	if is == nil || was != nil && was.Message == is.Message && was.LastTransitionTime.Equal(&is.LastTransitionTime) {
 		return nil
@@ -81,8 +81,8 @@ func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 	return is
 }
 
-// tell records the event now or not at all: the Workload's conditions say the same, and a late event would make the
+// record records the event now or not at all: the Workload's conditions say the same, and a late event would make the
 // change look late.
-func (t *teller) tell(job, related *corev1.ObjectReference, kind, reason, message string) {
-	t.recorder.tellOrDrop(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
+func (t *jobEvents) record(job, related *corev1.ObjectReference, kind, reason, message string) {
+	t.recorder.recordOrDrop(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
 }

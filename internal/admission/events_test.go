@@ -26,7 +26,7 @@ import (
 func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	people := &teller{newBoundedRecorder(recorder, budget)}
+	people := &jobEvents{newBoundedRecorder(recorder, budget)}
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	fresh := waits.DeepCopy()
@@ -36,17 +36,17 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
 
-	people.changed(fresh, runs) // nobody ever heard that it waits
-	people.changed(waits, runs)
-	people.changed(runs, evicted)
-	people.changed(evicted, evicted)
+	people.statusChanged(fresh, runs) // nobody ever heard that it waits
+	people.statusChanged(waits, runs)
+	people.statusChanged(runs, evicted)
+	people.statusChanged(evicted, evicted)
 	bare := runs.DeepCopy()
 	bare.OwnerReferences = nil
-	people.changed(waits, bare)
+	people.statusChanged(waits, bare)
 	for range fewWrites + 1 {
-		budget.note()
+		budget.noteWrite()
 	}
-	people.changed(waits, runs) // the API server has better things to do
+	people.statusChanged(waits, runs) // the API server has better things to do
 	close(recorder.Events)
 	var got []string
 	for line := range recorder.Events {
@@ -62,9 +62,9 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 	for range fewWrites + 1 {
-		budget.note()
+		budget.noteWrite()
 	}
-	for budget.mayTell() {
+	for budget.mayRecordEvent() {
 	}
 	recorder := newBoundedRecorder(events.NewFakeRecorder(10), budget)
 	job := newWorkload("w", 1, nil)
@@ -84,17 +84,18 @@ func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	}
 }
 
-// TestWarningsWaitForTheirTurn: what went wrong for good is told once, so that it is not dropped because the API server is busy just then.
+// TestWarningsWaitForTheirTurn: what went wrong for good is told once, so that it is not dropped because the API
+// server is busy just then.
 func TestWarningsWaitForTheirTurn(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	budget := newWriteBudget(clock)
 	for range fewWrites + 1 {
-		budget.note()
+		budget.noteWrite()
 	}
-	fake := events.NewFakeRecorder(mostLate + 2)
+	fake := events.NewFakeRecorder(maxLateWarnings + 2)
 	recorder := newBoundedRecorder(fake, budget)
 	job := newWorkload("w", 1, nil)
-	for i := range mostLate + 1 {
+	for i := range maxLateWarnings + 1 {
 		recorder.Eventf(job, nil, "Warning", "CompileFailed", eventAction, "%d", i)
 	}
 	clock.SetTime(now.Add(time.Hour))
@@ -111,14 +112,15 @@ func TestWarningsWaitForTheirTurn(t *testing.T) {
 	})
 	defer done.Wait()
 	defer stop()
-	for i := range mostLate {
+	for i := range maxLateWarnings {
 		if got, want := <-fake.Events, fmt.Sprintf("Warning CompileFailed %d", i); got != want {
 			t.Fatalf("told %q, want %q", got, want)
 		}
 	}
 }
 
-// sink is an API server that takes events, and says what is told by them at the time: those of a series say what the first said.
+// sink is an API server that takes events, and says what is told by them at the time: those of a series say what the
+// first said.
 type sink struct{ told chan string }
 
 func (s sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
@@ -143,7 +145,7 @@ func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		t.Fatal(err)
 	}
-	people := &teller{newBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"), newWriteBudget(clocktesting.NewFakePassiveClock(now)))}
+	people := &jobEvents{newBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"), newWriteBudget(clocktesting.NewFakePassiveClock(now)))}
 	w := newWorkload("w", 1, nil)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	for i, reason := range []string{kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedByPodsReadyTimeout} {
@@ -151,7 +153,7 @@ func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
 		w.ResourceVersion = strconv.Itoa(i + 1)
 		evicted := w.DeepCopy()
 		workload.Evict(evicted, workload.Eviction{Reason: reason, Message: "for it"}, now)
-		people.changed(w, evicted)
+		people.statusChanged(w, evicted)
 		select {
 		case got := <-to.told:
 			if want := reason + ": for it"; got != want {
@@ -168,7 +170,7 @@ func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
 // TestALongEventIsCutBetweenCharacters: the API takes no half of one.
 func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
-	(&teller{newBoundedRecorder(recorder, newWriteBudget(clocktesting.NewFakePassiveClock(now)))}).tell(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
+	(&jobEvents{newBoundedRecorder(recorder, newWriteBudget(clocktesting.NewFakePassiveClock(now)))}).record(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
 	if len(note) > eventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
 		t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
@@ -179,7 +181,7 @@ func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)
-	people := &teller{newBoundedRecorder(recorder, budget)}
+	people := &jobEvents{newBoundedRecorder(recorder, budget)}
 	runs := newWorkload("w", 1, nil)
 	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
@@ -188,8 +190,8 @@ func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
 	const storm = 10_000
 	for range storm {
 		clock.SetTime(clock.Now().Add(20 * time.Second / storm))
-		budget.note()
-		people.changed(runs, evicted)
+		budget.noteWrite()
+		people.statusChanged(runs, evicted)
 	}
 	atFirst := allowedEvents.burst + fewWrites
 	if told, most := len(recorder.Events), atFirst+storm/20; told > most || told < storm/100 {

@@ -66,14 +66,14 @@ func TestConsumptionOutlivesTheOperator(t *testing.T) {
 		{Resources: fair.Consumption{}, At: now},
 	} {
 		q := newLocalQueue("q", "cq")
-		localQueueStatus(q, nil, surroundings{}, engine.Usage{Consumption: &c}, now)
+		localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &c}, now)
 		got := words().changed(q, now)[0].(engine.LocalQueueSet)
 		if diff := cmp.Diff(c, engine.Consumption{Resources: got.Consumed, At: got.ConsumedAt}); diff != "" {
 			t.Errorf("read back (-want +got):\n%s", diff)
 		}
 	}
 	q := newLocalQueue("q", "cq")
-	localQueueStatus(q, nil, surroundings{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: now}}, now)
+	localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: now}}, now)
 	if got := words().changed(q, now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
 		t.Errorf("the largest is read back as %v", got)
 	}
@@ -123,7 +123,7 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 		t.Fatal("there is an alarm, and nothing is due")
 	}
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), queue, newLocalQueue("q", "cq"), newWorkload("a", 2, quantities("cpu", "1"))} {
-		l.mailbox.put(news{changed: o})
+		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
 	l.setAlarm()

@@ -59,8 +59,8 @@ func addFinalizers(mgr ctrl.Manager) error {
 	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
-		For(&kueue.ClusterQueue{}, builder.WithPredicates(ends)).
-		Watches(&kueue.Workload{}, clusterQueues.uses(reserves), builder.WithPredicates(changes(reserves))).
+		For(&kueue.ClusterQueue{}, builder.WithPredicates(deletionOrFinalizerChanged)).
+		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(reservedQueue), builder.WithPredicates(useChanged(reservedQueue))).
 		Complete(clusterQueues)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
@@ -68,8 +68,8 @@ func addFinalizers(mgr ctrl.Manager) error {
 	flavors := flavorKeeper(mgr.GetClient(), mgr.GetCache())
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
-		For(&kueue.ResourceFlavor{}, builder.WithPredicates(ends)).
-		Watches(&kueue.ClusterQueue{}, flavors.uses(lists), builder.WithPredicates(changes(lists))).
+		For(&kueue.ResourceFlavor{}, builder.WithPredicates(deletionOrFinalizerChanged)).
+		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(listedFlavors), builder.WithPredicates(useChanged(listedFlavors))).
 		Complete(flavors)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)
@@ -77,15 +77,16 @@ func addFinalizers(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ends passes an object that is new, that starts terminating, or whose finalizer was added or removed.
-var ends = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+// deletionOrFinalizerChanged passes an object that is new, that starts terminating, or whose finalizer was added or
+// removed.
+var deletionOrFinalizerChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 		controllerutil.ContainsFinalizer(e.ObjectOld, kueue.ResourceInUseFinalizer) != controllerutil.ContainsFinalizer(e.ObjectNew, kueue.ResourceInUseFinalizer)
 }}
 
-// uses maps an event of a user to the objects that it used before or uses now, if they have no finalizer yet or are
-// terminating. In steady state there are none.
-func (k *inUseKeeper) uses(names func(client.Object) []string) handler.EventHandler {
+// enqueueUsed maps an event of a user to the objects that it used before or uses now, if they have no finalizer yet
+// or are terminating. In steady state there are none.
+func (k *inUseKeeper) enqueueUsed(names func(client.Object) []string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, user client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, name := range names(user) {
@@ -101,9 +102,9 @@ func (k *inUseKeeper) uses(names func(client.Object) []string) handler.EventHand
 	})
 }
 
-// changes passes a user that is created, deleted or uses something else: few updates of Workloads change what they
+// useChanged passes a user that is created, deleted or uses something else: few updates of Workloads change what they
 // use.
-func changes(names func(client.Object) []string) predicate.Predicate {
+func useChanged(names func(client.Object) []string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !slices.Equal(names(e.ObjectOld), names(e.ObjectNew)) }}
 }
 

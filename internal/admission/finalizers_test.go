@@ -96,7 +96,7 @@ func TestWhoseNewsConcernAClusterQueueInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.queue)
 			var q queued
-			clusterQueueKeeper(w, w).uses(reserves).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
+			clusterQueueKeeper(w, w).enqueueUsed(reservedQueue).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
 			same(t, "requests", q.requests, test.want)
 		})
 	}

@@ -83,8 +83,8 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	budget := loop.decisions.budget
 	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
 	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: recorder}
-	people := &teller{recorder}
-	loop.decisions.teller = people
+	people := &jobEvents{recorder}
+	loop.decisions.events = people
 	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
 		return nil, fmt.Errorf("adding the admission loop and what tells people: %w", err)
 	}
@@ -100,16 +100,16 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 	box, real := newMailbox(), clock.RealClock{}
 	budget := newWriteBudget(real)
-	tell := func(ev engine.Event) { box.put(news{event: ev}) }
+	report := func(ev engine.Event) { box.put(message{event: ev}) }
 	out := &loop{
 		mgr:        mgr,
 		engine:     engine.New(engineOptions(cfg)),
 		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
 		mailbox:    box,
-		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, tell),
+		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, report),
 		pending:    newPendingWriter(mgr.GetClient(), real, budget),
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
-		record:     unrecorded{},
+		record:     noRecorder{},
 		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
 		gauges:     served,
 		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
@@ -136,7 +136,7 @@ func engineOptions(cfg *config.Configuration) engine.Options {
 }
 
 func queuePolicyOf(cfg *config.Configuration) queuePolicy {
-	return queuePolicy{behindOnceEvicted: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
+	return queuePolicy{requeueByEviction: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader decides.
@@ -192,17 +192,17 @@ func (l *loop) setAlarm() {
 func (l *loop) turn() {
 	heard := l.clock.Now()
 	for _, n := range l.mailbox.take() {
-		l.hear(n.events(l.translator, heard), heard)
-		l.queues.hear(n)
+		l.apply(n.engineEvents(l.translator, heard), heard)
+		l.queues.observe(n)
 	}
-	l.hear(l.translator.overdue(heard), heard)
+	l.apply(l.translator.overdue(heard), heard)
 	l.decisions.drop(l.engine.TakeOvertaken()) // before their quota can be given to other workloads
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	took := l.clock.Since(began)
 	passSeconds.Observe(took.Seconds())
 	countAttempt(decisions, took)
-	l.record.decided(began, decisions)
+	l.record.recordPass(began, decisions)
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // comes back for the rest, after what has arrived meanwhile
 	}
@@ -215,18 +215,18 @@ func (l *loop) turn() {
 			l.pending.forget(d.Key)
 			l.decisions.take(d)
 		default:
-			l.pending.say(d)
+			l.pending.note(d)
 		}
 	}
-	l.passOnUsage()
+	l.updateQueues()
 }
 
-// hear applies events to the engine.
-func (l *loop) hear(events []engine.Event, now time.Time) {
+// apply applies events to the engine.
+func (l *loop) apply(events []engine.Event, now time.Time) {
 	for _, event := range events {
-		l.record.heard(event)
-		l.binds.heard(event, now)
-		l.gauges.heard(event)
+		l.record.recordEvent(event)
+		l.binds.apply(event, now)
+		l.gauges.apply(event)
 		l.engine.Apply(event)
 	}
 }
@@ -255,8 +255,8 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	}
 }
 
-// passOnUsage updates the statuses and metrics of the queues whose usage changed.
-func (l *loop) passOnUsage() {
+// updateQueues updates the statuses and metrics of the queues whose usage changed.
+func (l *loop) updateQueues() {
 	clusterQueues, localQueues := l.engine.TakeTouched()
 	for _, name := range clusterQueues {
 		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
@@ -300,16 +300,16 @@ func (l *loop) audit(ctx context.Context) {
 		return
 	}
 	auditSeconds.Observe(l.clock.Since(began).Seconds())
-	l.gauges.differ(byQueue(l.auditor.found))
-	told := tellDifferences(l.auditor.found)
+	l.gauges.setDifferences(byQueue(l.auditor.found))
+	messages := differenceMessages(l.auditor.found)
 	result := "equal"
-	if len(told) > 0 {
+	if len(messages) > 0 {
 		result = "different"
 	}
 	auditsTotal.WithLabelValues(result).Inc()
-	for _, name := range l.queues.differ(told) {
-		if said, is := told[name]; is {
-			ctrl.LoggerFrom(ctx).Error(nil, "the quota that is counted is not what Workloads hold", "clusterQueue", name, "difference", said)
+	for _, name := range l.queues.setDifferences(messages) {
+		if message, differs := messages[name]; differs {
+			ctrl.LoggerFrom(ctx).Error(nil, "the quota that is counted is not what Workloads hold", "clusterQueue", name, "difference", message)
 		}
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.noteClusterQueue(name, usage)
@@ -327,23 +327,23 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(o any) {
-				if pod, ok := o.(*corev1.Pod); !ok || podIsNews(pod) {
-					l.mailbox.put(news{changed: o.(client.Object)})
+				if pod, ok := o.(*corev1.Pod); !ok || isRelevantPod(pod) {
+					l.mailbox.put(message{changed: o.(client.Object)})
 				}
 			},
 			UpdateFunc: func(before, after any) {
 				if w, ok := after.(*kueue.Workload); ok {
 					countChange(before.(*kueue.Workload), w)
 				}
-				if concerns(before.(client.Object), after.(client.Object)) {
-					l.mailbox.put(news{changed: after.(client.Object)})
+				if changeMatters(before.(client.Object), after.(client.Object)) {
+					l.mailbox.put(message{changed: after.(client.Object)})
 				}
 			},
 			DeleteFunc: func(o any) {
 				if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 					o = last.Obj
 				}
-				l.mailbox.put(news{deleted: o.(client.Object)})
+				l.mailbox.put(message{deleted: o.(client.Object)})
 			},
 		})
 		if err != nil {
@@ -354,14 +354,14 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 	return synced, nil
 }
 
-// concerns reports whether an update matters to the engine. Of objects that configure it only the spec counts: most
-// updates are status writes of the operator itself.
-func concerns(before, after client.Object) bool {
+// changeMatters reports whether an update matters to the engine. Of objects that configure it only the spec counts:
+// most updates are status writes of the operator itself.
+func changeMatters(before, after client.Object) bool {
 	switch after := after.(type) {
 	case *corev1.Pod:
-		return podConcerns(before.(*corev1.Pod), after)
+		return podChangeMatters(before.(*corev1.Pod), after)
 	case *corev1.Node:
-		return nodeConcerns(before.(*corev1.Node), after)
+		return nodeChangeMatters(before.(*corev1.Node), after)
 	case *kueue.ClusterQueue:
 		return before.GetGeneration() != after.Generation || before.GetUID() != after.UID ||
 			!maps.Equal(before.GetLabels(), after.Labels) || !maps.Equal(before.GetAnnotations(), after.Annotations)

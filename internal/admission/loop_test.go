@@ -109,7 +109,7 @@ type running struct {
 
 func start(t *testing.T, objects ...client.Object) *running {
 	t.Helper()
-	r, stop := startRecorded(t, unrecorded{}, objects...)
+	r, stop := startRecorded(t, noRecorder{}, objects...)
 	t.Cleanup(stop)
 	return r
 }
@@ -120,7 +120,8 @@ func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*ru
 	return startOver(newWorld(t, objects...), func(l *loop) { l.record = record })
 }
 
-// startOver is start over a world that is there, with a loop that was changed before it begins, and gives what stops it.
+// startOver is start over a world that is there, with a loop that was changed before it begins, and gives what stops
+// it.
 func startOver(w *world, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
@@ -221,12 +222,12 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	for i := range 3 {
 		ev := engine.FlavorDeleted{Name: fmt.Sprint(i)}
 		want = append(want, ev)
-		box.put(news{event: ev})
+		box.put(message{event: ev})
 	}
 	<-box.wake
 	var got []engine.Event
 	for _, n := range box.take() {
-		got = append(got, n.events(words(), now)...)
+		got = append(got, n.engineEvents(words(), now)...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -9,18 +9,18 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// mailbox holds news until the loop takes it. put never blocks, so that watches do not wait for decisions.
+// mailbox holds messages until the loop takes them. put never blocks, so that watches do not wait for decisions.
 type mailbox struct {
-	mu   sync.Mutex
-	news []news
-	wake chan struct{}
+	mu       sync.Mutex
+	messages []message
+	wake     chan struct{}
 }
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-func (m *mailbox) put(n news) {
+func (m *mailbox) put(n message) {
 	m.mu.Lock()
-	m.news = append(m.news, n)
+	m.messages = append(m.messages, n)
 	m.mu.Unlock()
 	m.wakeUp()
 }
@@ -29,7 +29,7 @@ func (m *mailbox) put(n news) {
 func (m *mailbox) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.news)
+	return len(m.messages)
 }
 
 // wakeUp makes the loop take a turn.
@@ -40,23 +40,23 @@ func (m *mailbox) wakeUp() {
 	}
 }
 
-func (m *mailbox) take() []news {
+func (m *mailbox) take() []message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := m.news
-	m.news = nil
+	taken := m.messages
+	m.messages = nil
 	return taken
 }
 
-// news is one change: an object that was added or updated, one that was deleted, or an event from the writer of
+// message is one change: an object that was added or updated, one that was deleted, or an event from the writer of
 // decisions about the outcome of one.
-type news struct {
+type message struct {
 	changed, deleted client.Object
 	event            engine.Event
 }
 
-// events translates the news into engine events.
-func (n news) events(t *translator, now time.Time) []engine.Event {
+// engineEvents translates the message into engine events.
+func (n message) engineEvents(t *translator, now time.Time) []engine.Event {
 	switch {
 	case n.changed != nil:
 		return t.changed(n.changed, now)

@@ -34,8 +34,8 @@ func TestWhoseAdmissionsWaitForReadyPodsIsConfigured(t *testing.T) {
 	}
 }
 
-// TestWhereAWorkloadStandsOnceItWasEvicted: by its creation, but for one that could not start where the configuration says
-// so, and one that a check sent back.
+// TestWhereAWorkloadStandsOnceItWasEvicted: by its creation, but for one that could not start where the configuration
+// says so, and one that a check sent back.
 func TestWhereAWorkloadStandsOnceItWasEvicted(t *testing.T) {
 	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
 	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
@@ -74,7 +74,7 @@ func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.RequeueState = state
-		if got := backsOff(w); got != said {
+		if got := backoffReason(w); got != said {
 			t.Errorf("got %q, want %q", got, said)
 		}
 	}
@@ -85,7 +85,7 @@ func TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
-	if got, want := backsOff(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
+	if got, want := backoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -101,7 +101,7 @@ func TestWhoWasDrainedIsKeptByItsQueueAlone(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
-		if got := backsOff(w); got != want {
+		if got := backoffReason(w); got != want {
 			t.Errorf("evicted by %s: got %q, want %q", reason, got, want)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// reasonsAtOnce is how many reasons are written concurrently: enough for some hundred within a second, and few enough
-// to leave the API server capacity for other clients.
-const reasonsAtOnce = 4
+// concurrentReasons is how many reasons are written concurrently: enough for some hundred within a second, and few
+// enough to leave the API server capacity for other clients.
+const concurrentReasons = 4
 
 // pendingWriter writes into the status of Workloads why they wait. It writes only the latest reason, so that one that
 // was superseded before its turn costs nothing.
@@ -29,11 +29,11 @@ type pendingWriter struct {
 	budget *writeBudget
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
-	mu    sync.Mutex
-	words map[engine.Key]word
+	mu      sync.Mutex
+	reasons map[engine.Key]waitReason
 }
 
-type word struct {
+type waitReason struct {
 	uid string
 	why reason.Reason
 }
@@ -43,14 +43,14 @@ func newPendingWriter(c client.Client, clock clock.PassiveClock, budget *writeBu
 		client: c, clock: clock, budget: budget,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry)),
-		words: map[engine.Key]word{},
+		reasons: map[engine.Key]waitReason{},
 	}
 }
 
-// say queues the reason of the decision for writing.
-func (p *pendingWriter) say(d engine.Decision) {
+// note queues the reason of the decision for writing.
+func (p *pendingWriter) note(d engine.Decision) {
 	p.mu.Lock()
-	p.words[d.Key] = word{uid: d.UID, why: d.Why}
+	p.reasons[d.Key] = waitReason{uid: d.UID, why: d.Why}
 	p.mu.Unlock()
 	p.queue.Add(d.Key)
 }
@@ -59,16 +59,16 @@ func (p *pendingWriter) say(d engine.Decision) {
 func (p *pendingWriter) forget(key engine.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.words, key)
+	delete(p.reasons, key)
 }
 
-func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, reasonsAtOnce, p.write) }
+func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, concurrentReasons, p.write) }
 
 func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
-	if _, ok := p.word(key); ok && p.budget.waitForReason(ctx) != nil {
+	if _, ok := p.reasonFor(key); ok && p.budget.waitForReason(ctx) != nil {
 		return // the context ended
 	}
-	last, ok := p.word(key)
+	last, ok := p.reasonFor(key)
 	if !ok {
 		p.queue.Forget(key) // the Workload does not wait any more
 		return
@@ -82,20 +82,20 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	p.queue.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.words[key]; now.uid == last.uid && now.why.Equal(last.why) {
-		delete(p.words, key)
+	if now := p.reasons[key]; now.uid == last.uid && now.why.Equal(last.why) {
+		delete(p.reasons, key)
 	}
 }
 
-// word returns the reason that is to be written for a Workload.
-func (p *pendingWriter) word(key engine.Key) (word, bool) {
+// reasonFor returns the reason that is to be written for a Workload.
+func (p *pendingWriter) reasonFor(key engine.Key) (waitReason, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.words[key]
+	last, ok := p.reasons[key]
 	return last, ok
 }
 
-func (p *pendingWriter) try(ctx context.Context, key engine.Key, last word) error {
+func (p *pendingWriter) try(ctx context.Context, key engine.Key, last waitReason) error {
 	var seen kueue.Workload
 	if err := p.client.Get(ctx, objectKey(key), &seen, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)

@@ -36,43 +36,43 @@ func TestPendingWriter(t *testing.T) {
 		want   []string
 	}{
 		"why a Workload waits is written": {
-			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
+			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
 		"the last word counts, the others cost nothing": {
-			do: func(p *pendingWriter) { p.say(waits("one")); p.say(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
+			do: func(p *pendingWriter) { p.note(waits("one")); p.note(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
 		"what is known already is not written again": {
 			before: func(w *world) { w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("no quota"), now) }) },
-			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, want: says("no quota")},
+			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, want: says("no quota")},
 		"nor is what the API has cut": {
 			before: func(w *world) {
 				w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", conditionMessageBytes)), now) })
 			},
-			do: func(p *pendingWriter) { p.say(waits(strings.Repeat("no", conditionMessageBytes))) }, tries: 1,
+			do: func(p *pendingWriter) { p.note(waits(strings.Repeat("no", conditionMessageBytes))) }, tries: 1,
 			want: says(strings.Repeat("no", conditionMessageBytes/2))},
 		"what is not true any more is not written": {
-			do: func(p *pendingWriter) { p.say(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
+			do: func(p *pendingWriter) { p.note(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
 		"a failure of what is not true any more is forgotten": {
 			do: func(p *pendingWriter) {
-				p.say(waits("no quota"))
+				p.note(waits("no quota"))
 				p.write(context.Background(), engine.Key{Namespace: "ns", Name: "a"})
 				p.forget(engine.Key{Namespace: "ns", Name: "a"})
 			}, tries: 1, fails: apierrors.NewServiceUnavailable("")},
 		"an admitted Workload does not wait": {
 			before: func(w *world) { w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{} }) },
-			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
 		"one that is over does not wait": {
 			before: func(w *world) {
 				w.editStatus(&a, func() {
 					workload.SetCondition(&a, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonFailed, "", now)
 				})
 			},
-			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
 		"another of the name is not meant": {
-			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.say(d) }, tries: 1},
+			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.note(d) }, tries: 1},
 		"one that is gone is not missed": {
 			before: func(w *world) { w.remove(&a); w.put(newWorkload("b", 1, nil)) },
-			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
 		"a failed write is tried again": {
-			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""), writes: []string{write}, want: says("no quota")},
+			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""), writes: []string{write}, want: says("no quota")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newWorkload("a", 1, nil))
@@ -88,8 +88,8 @@ func TestPendingWriter(t *testing.T) {
 			if diff := cmp.Diff(tc.writes, w.written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if len(p.words) != 0 {
-				t.Errorf("left to say: %v", p.words)
+			if len(p.reasons) != 0 {
+				t.Errorf("left to say: %v", p.reasons)
 			}
 			if n := p.queue.NumRequeues(engine.Key{Namespace: "ns", Name: "a"}); n != 0 {
 				t.Errorf("%d failures are remembered", n)
@@ -109,13 +109,13 @@ func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 	var news sync.Once
 	w.before = func(string) error {
-		news.Do(func() { p.say(waits("two")) })
+		news.Do(func() { p.note(waits("two")) })
 		return nil
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { p.run(ctx) })
-	p.say(waits("one"))
+	p.note(waits("one"))
 	w.await("both are written", func() bool { return len(w.written()) == 2 })
 	stop()
 	done.Wait()
@@ -130,7 +130,7 @@ func TestALaterOneOfTheNameIsTold(t *testing.T) {
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 	later := newWorkload("a", 1, nil)
 	later.UID = "later-uid"
-	p.say(waits("no quota"))
+	p.note(waits("no quota"))
 	w.after = func(write string) error {
 		if write == "status Workload a" {
 			w.after = func(string) error { return nil }
@@ -138,7 +138,7 @@ func TestALaterOneOfTheNameIsTold(t *testing.T) {
 			w.put(later)
 			word := waits("no quota")
 			word.UID = "later-uid"
-			p.say(word)
+			p.note(word)
 		}
 		return nil
 	}

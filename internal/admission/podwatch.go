@@ -26,8 +26,8 @@ const (
 // their admission. It must be used by one goroutine only.
 type podWatch struct {
 	refused map[engine.Key]refusedPod
-	// times are the times from which the refusals are believed.
-	times order.Queue
+	// deadlines are the times from which the refusals are believed.
+	deadlines order.Queue
 	// filled reports whether every place of a pod set on a node has a pod. A new pod then waits for a terminating one
 	// to leave, and nothing is wrong with the place.
 	filled func(of place.PodSetKey, node string) bool
@@ -35,13 +35,13 @@ type podWatch struct {
 
 // refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from tellAt on.
 type refusedPod struct {
-	uid    types.UID
-	of     place.PodSetKey
-	nodes  []string
-	why    string
-	tellAt time.Time
-	// behind is set if the pod had to wait for a terminating pod of its own workload.
-	behind bool
+	uid        types.UID
+	of         place.PodSetKey
+	nodes      []string
+	why        string
+	believedAt time.Time
+	// blocked is set if the pod had to wait for a terminating pod of its own workload.
+	blocked bool
 	// lost is set once the refusal was believed, so that a pod counts as a lost race only once.
 	lost bool
 }
@@ -58,8 +58,8 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	key := keyOf(pod)
 	was := w.refused[key]
 	w.forget(key)
-	switch nodes := noRoomAt(pod); {
-	case takesRoom(pod):
+	switch nodes := unschedulableOn(pod); {
+	case occupiesNode(pod):
 		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
 	case hasEnded(pod):
 		return []engine.Event{endOf(pod)}
@@ -76,15 +76,15 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
-	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: againstNodes(message)}
+	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: nodeRefusals(message)}
 	before := was.uid == is.uid && slices.Equal(was.nodes, nodes)
 	is.lost = before && was.lost
-	if before && !was.tellAt.IsZero() && (was.behind || isOfRoom(was.why) == isOfRoom(is.why)) {
-		is.tellAt, is.behind = was.tellAt, was.behind
+	if before && !was.believedAt.IsZero() && (was.blocked || isCapacityRefusal(was.why) == isCapacityRefusal(is.why)) {
+		is.believedAt, is.blocked = was.believedAt, was.blocked
 	} else {
-		is.tellAt, is.behind = now.Add(bindPatience), len(w.lacking(is)) == 0
-		if is.behind || isOfRoom(is.why) {
-			is.tellAt = now.Add(retryPatience)
+		is.believedAt, is.blocked = now.Add(bindPatience), len(w.nodesLackingPods(is)) == 0
+		if is.blocked || isCapacityRefusal(is.why) {
+			is.believedAt = now.Add(retryPatience)
 		}
 	}
 	w.remember(keyOf(pod), is)
@@ -92,16 +92,16 @@ func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now t
 
 func (w *podWatch) remember(key engine.Key, pod refusedPod) {
 	w.refused[key] = pod
-	w.times.Push(order.Rank{Since: pod.tellAt, Key: key})
+	w.deadlines.Push(order.Rank{Since: pod.believedAt, Key: key})
 }
 
 func (w *podWatch) forget(key engine.Key) {
 	delete(w.refused, key)
-	w.times.Remove(key)
+	w.deadlines.Remove(key)
 }
 
-// lacking returns the nodes of the pod's places where a place has no pod.
-func (w *podWatch) lacking(pod refusedPod) []string {
+// nodesLackingPods returns the nodes of the pod's places where a place has no pod.
+func (w *podWatch) nodesLackingPods(pod refusedPod) []string {
 	return slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return w.filled(pod.of, node) })
 }
 
@@ -125,20 +125,20 @@ func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
 
 // due returns when the next refusal will be believed, zero if there is none.
 func (w *podWatch) due() time.Time {
-	next, _ := w.times.Peek()
+	next, _ := w.deadlines.Peek()
 	return next.Since
 }
 
-// tell returns the events for the pods whose refusals are believed at now.
-func (w *podWatch) tell(now time.Time) []engine.Event {
+// overdue returns the events for the pods whose refusals are believed at now.
+func (w *podWatch) overdue(now time.Time) []engine.Event {
 	var out []engine.Event
 	for {
-		next, ok := w.times.Peek()
+		next, ok := w.deadlines.Peek()
 		if !ok || now.Before(next.Since) {
 			return out
 		}
 		pod := w.refused[next.Key]
-		w.times.Pop()
+		w.deadlines.Pop()
 		out = append(out, w.believe(next.Key, pod, now)...)
 	}
 }
@@ -146,16 +146,16 @@ func (w *podWatch) tell(now time.Time) []engine.Event {
 // believe returns the events for a pod that was refused for long enough. A pod that waits for another of its
 // workload, or did at the last check, gets more time: kube-scheduler may not have retried it since.
 func (w *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
-	lacking := w.lacking(pod)
-	if behind := len(lacking) == 0; behind || pod.behind {
-		pod.behind, pod.tellAt = behind, now.Add(retryPatience)
+	lacking := w.nodesLackingPods(pod)
+	if behind := len(lacking) == 0; behind || pod.blocked {
+		pod.blocked, pod.believedAt = behind, now.Add(retryPatience)
 		w.remember(key, pod)
 		return nil
 	}
 	if !pod.lost {
 		lostRacesTotal.Inc()
 	}
-	pod.lost, pod.tellAt = true, time.Time{}
+	pod.lost, pod.believedAt = true, time.Time{}
 	w.refused[key] = pod
 	var out []engine.Event
 	for _, node := range lacking {

@@ -12,21 +12,21 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// surroundings are the other objects on which it depends whether a ClusterQueue can admit.
-type surroundings struct {
+// dependencies are the other objects on which it depends whether a ClusterQueue can admit.
+type dependencies struct {
 	// flavors is the number of its usable flavors, missing are those that do not exist, unplaced those whose Topology
 	// does not exist.
-	flavors           int
-	missing, unplaced []string
-	checks            map[string]*kueue.AdmissionCheck
-	cyclic            bool
+	flavors                  int
+	missing, withoutTopology []string
+	checks                   map[string]*kueue.AdmissionCheck
+	cyclic                   bool
 	// difference is what the last audit found wrong with the queue's numbers, "" for nothing.
 	difference string
 }
 
 // canAdmit returns whether a ClusterQueue admits, and the reason and message of its condition. A queue that lacks
 // only some of its flavors admits through the others, and the message says so.
-func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, message string) {
+func canAdmit(q *kueue.ClusterQueue, around dependencies) (active bool, reason, message string) {
 	flavorFault, flavorMessage := around.flavorProblem()
 	fault, faultMessage := cannotAdmit(q, around.checks)
 	switch {
@@ -46,11 +46,11 @@ func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, 
 }
 
 // flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.
-func (s *surroundings) flavorProblem() (reason, message string) {
+func (s *dependencies) flavorProblem() (reason, message string) {
 	var faults []string
-	if len(s.unplaced) > 0 {
+	if len(s.withoutTopology) > 0 {
 		reason = kueue.ClusterQueueActiveReasonTopologyNotFound
-		faults = append(faults, fmt.Sprintf("references ResourceFlavor(s) of a missing Topology: %v", s.unplaced))
+		faults = append(faults, fmt.Sprintf("references ResourceFlavor(s) of a missing Topology: %v", s.withoutTopology))
 	}
 	if len(s.missing) > 0 {
 		reason = kueue.ClusterQueueActiveReasonFlavorNotFound
@@ -59,8 +59,8 @@ func (s *surroundings) flavorProblem() (reason, message string) {
 	return reason, strings.Join(faults, "; ")
 }
 
-// surroundings reads the surroundings of the ClusterQueue, except cyclic, which the engine knows.
-func (s *queueStatusWriter) surroundings(ctx context.Context, q *kueue.ClusterQueue) (out surroundings, err error) {
+// dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
+func (s *queueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out dependencies, err error) {
 	if out.checks, err = s.checks(ctx); err != nil {
 		return out, err
 	}
@@ -81,7 +81,7 @@ func (s *queueStatusWriter) surroundings(ctx context.Context, q *kueue.ClusterQu
 					return out, err
 				}
 				if !found {
-					out.unplaced = append(out.unplaced, fmt.Sprintf("%s (%s)", listed.Name, name))
+					out.withoutTopology = append(out.withoutTopology, fmt.Sprintf("%s (%s)", listed.Name, name))
 					continue
 				}
 			}

@@ -76,13 +76,13 @@ type queueGauges struct {
 	usage  map[statusOf]engine.Usage
 	states map[statusOf]string
 	specs  map[string]*kueue.ClusterQueue
-	// leads is the ClusterQueue of each LocalQueue; stuck are the inadmissible Workloads by the LocalQueue that they
-	// name.
-	leads map[engine.Key]string
-	stuck map[engine.Key]map[engine.Key]bool
-	// of is the LocalQueue under which stuck has a Workload.
-	of          map[engine.Key]engine.Key
-	differences map[amountOf]int64
+	// clusterQueues is the ClusterQueue of each LocalQueue; inadmissible are the Workloads that are, by the
+	// LocalQueue that they name.
+	clusterQueues map[engine.Key]string
+	inadmissible  map[engine.Key]map[engine.Key]bool
+	// inadmissibleIn is the LocalQueue under which inadmissible has a Workload.
+	inadmissibleIn map[engine.Key]engine.Key
+	differences    map[amountOf]int64
 }
 
 // amountOf identifies an amount of a ClusterQueue.
@@ -94,7 +94,7 @@ type amountOf struct {
 func newQueueGauges() *queueGauges {
 	return &queueGauges{
 		usage: map[statusOf]engine.Usage{}, states: map[statusOf]string{}, specs: map[string]*kueue.ClusterQueue{},
-		leads: map[engine.Key]string{}, stuck: map[engine.Key]map[engine.Key]bool{}, of: map[engine.Key]engine.Key{},
+		clusterQueues: map[engine.Key]string{}, inadmissible: map[engine.Key]map[engine.Key]bool{}, inadmissibleIn: map[engine.Key]engine.Key{},
 	}
 }
 
@@ -115,8 +115,8 @@ func (g *queueGauges) state(key statusOf, state string) {
 	g.states[key] = state
 }
 
-// differ sets the differences that the last audit found.
-func (g *queueGauges) differ(found map[amountOf]int64) {
+// setDifferences sets the differences that the last audit found.
+func (g *queueGauges) setDifferences(found map[amountOf]int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.differences = found
@@ -132,39 +132,39 @@ func (g *queueGauges) forget(key statusOf) {
 	case ofClusterQueue:
 		delete(g.specs, key.Name)
 	case ofLocalQueue:
-		delete(g.leads, key.Key)
+		delete(g.clusterQueues, key.Key)
 	}
 	forgetCounted(key)
 }
 
-// heard notes which Workloads are inadmissible, by their status, and where LocalQueues point.
-func (g *queueGauges) heard(event engine.Event) {
+// apply notes which Workloads are inadmissible, by their status, and where LocalQueues point.
+func (g *queueGauges) apply(event engine.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch ev := event.(type) {
 	case engine.LocalQueueSet:
-		g.leads[ev.Key] = ev.ClusterQueue
+		g.clusterQueues[ev.Key] = ev.ClusterQueue
 	case engine.WorkloadSet:
 		vain := ev.Admission == nil && !ev.Inactive && (ev.Told == reason.Inadmissible || ev.Told == reason.OnHold)
-		g.stick(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
+		g.setInadmissible(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
 	case engine.WorkloadGone:
-		g.stick(ev.Key, engine.Key{}, false)
+		g.setInadmissible(ev.Key, engine.Key{}, false)
 	}
 }
 
-func (g *queueGauges) stick(key, queue engine.Key, vain bool) {
-	if was, ok := g.of[key]; ok && (!vain || was != queue) {
-		delete(g.stuck[was], key)
-		if len(g.stuck[was]) == 0 {
-			delete(g.stuck, was)
+func (g *queueGauges) setInadmissible(key, queue engine.Key, vain bool) {
+	if was, ok := g.inadmissibleIn[key]; ok && (!vain || was != queue) {
+		delete(g.inadmissible[was], key)
+		if len(g.inadmissible[was]) == 0 {
+			delete(g.inadmissible, was)
 		}
-		delete(g.of, key)
+		delete(g.inadmissibleIn, key)
 	}
 	if vain {
-		if g.stuck[queue] == nil {
-			g.stuck[queue] = map[engine.Key]bool{}
+		if g.inadmissible[queue] == nil {
+			g.inadmissible[queue] = map[engine.Key]bool{}
 		}
-		g.stuck[queue][key], g.of[key] = true, queue
+		g.inadmissible[queue][key], g.inadmissibleIn[key] = true, queue
 	}
 }
 
@@ -183,15 +183,15 @@ func (g *queueGauges) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	stuck := map[string]int{}
-	for queue, those := range g.stuck {
-		stuck[g.leads[queue]] += len(those)
+	for queue, those := range g.inadmissible {
+		stuck[g.clusterQueues[queue]] += len(those)
 	}
 	for key, u := range g.usage {
 		switch key.kind {
 		case ofClusterQueue:
 			g.collectClusterQueue(set, key.Name, u, stuck[key.Name])
 		case ofLocalQueue:
-			collectLocalQueue(set, key.Key, u, len(g.stuck[key.Key]))
+			collectLocalQueue(set, key.Key, u, len(g.inadmissible[key.Key]))
 		case ofCohort:
 			if u.Share != nil {
 				set(cohortShare, float64(*u.Share), key.Name)

@@ -27,10 +27,10 @@ func TestWhatIsServedOfQueues(t *testing.T) {
 	g.note(cohort, engine.Usage{Share: ptr.To[int64](100)}, nil)
 	g.state(cluster, stateActive)
 	g.state(local, "False")
-	g.heard(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: local.Key, ClusterQueue: "cq"}})
+	g.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: local.Key, ClusterQueue: "cq"}})
 	waits := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.Inadmissible}
-	g.heard(engine.WorkloadSet{Workload: waits})
-	g.differ(map[amountOf]int64{{"cq", cpu}: -500})
+	g.apply(engine.WorkloadSet{Workload: waits})
+	g.setDifferences(map[amountOf]int64{{"cq", cpu}: -500})
 	want := map[string]float64{
 		"kueue_pending_workloads{cluster_queue=cq,status=active}":                                     2,
 		"kueue_pending_workloads{cluster_queue=cq,status=inadmissible}":                               1,
@@ -59,11 +59,11 @@ func TestWhatIsServedOfQueues(t *testing.T) {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
 	waits.Told = reason.WaitingForQuota
-	g.heard(engine.WorkloadSet{Workload: waits})
+	g.apply(engine.WorkloadSet{Workload: waits})
 	if got := metricstest.Of(t, g)["kueue_pending_workloads{cluster_queue=cq,status=inadmissible}"]; got != 0 {
 		t.Errorf("%v wait in vain, and none does any more", got)
 	}
-	g.differ(nil)
+	g.setDifferences(nil)
 	for _, key := range []statusOf{cluster, local, cohort} {
 		g.forget(key)
 	}
@@ -83,10 +83,10 @@ func TestWhoWaitsInVainIsForgotten(t *testing.T) {
 		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", Told: reason.OnHold}}, engine.WorkloadGone{Key: w.Key}},
 	} {
 		for _, ev := range events {
-			g.heard(ev)
+			g.apply(ev)
 		}
-		if len(g.stuck) != 0 || len(g.of) != 0 {
-			t.Errorf("after %+v there are %v and %v", events, g.stuck, g.of)
+		if len(g.inadmissible) != 0 || len(g.inadmissibleIn) != 0 {
+			t.Errorf("after %+v there are %v and %v", events, g.inadmissible, g.inadmissibleIn)
 		}
 	}
 }

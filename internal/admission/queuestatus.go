@@ -42,8 +42,8 @@ type queueStatusWriter struct {
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
-	// heard is the version of each ClusterQueue and LocalQueue that the engine has.
-	heard map[statusOf]specVersion
+	// observed is the version of each ClusterQueue and LocalQueue that the engine has.
+	observed map[statusOf]specVersion
 	// cyclic are the ClusterQueues under a cycle of cohorts, which the status of their LocalQueues mentions too.
 	cyclic map[string]bool
 	// differences are what the last audit found, by ClusterQueue.
@@ -71,7 +71,7 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
 		usage: map[statusOf]engine.Usage{},
-		wrote: map[statusOf]time.Time{}, heard: map[statusOf]specVersion{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
+		wrote: map[statusOf]time.Time{}, observed: map[statusOf]specVersion{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *queueStatusWriter) noteCohort(name string, share int64) {
 func (s *queueStatusWriter) note(key statusOf, u engine.Usage) {
 	s.mu.Lock()
 	s.usage[key] = u
-	rest := s.rest(key)
+	rest := s.remaining(key)
 	s.mu.Unlock()
 	s.queue.AddAfter(key, rest)
 }
@@ -111,9 +111,9 @@ func (s *queueStatusWriter) forget(key statusOf) {
 	}
 }
 
-// differ sets the differences that an audit found, by ClusterQueue, and returns the ClusterQueues whose difference
-// changed.
-func (s *queueStatusWriter) differ(found map[string]string) (changed []string) {
+// setDifferences sets the differences that an audit found, by ClusterQueue, and returns the ClusterQueues whose
+// difference changed.
+func (s *queueStatusWriter) setDifferences(found map[string]string) (changed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.differences {
@@ -131,8 +131,8 @@ func (s *queueStatusWriter) differ(found map[string]string) (changed []string) {
 	return changed
 }
 
-// rest returns how long the status of the object must not be written yet. The caller holds the lock.
-func (s *queueStatusWriter) rest(key statusOf) time.Duration {
+// remaining returns how long the status of the object must not be written yet. The caller holds the lock.
+func (s *queueStatusWriter) remaining(key statusOf) time.Duration {
 	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
 }
 
@@ -144,7 +144,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	}
 	s.mu.Lock()
 	u, ok := s.usage[key]
-	rest, as := s.rest(key), s.heard[key]
+	rest, as := s.remaining(key), s.observed[key]
 	if rest <= 0 {
 		delete(s.usage, key)
 	}
@@ -167,7 +167,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 		}
 		s.queue.AddRateLimited(key)
 		return
-	case wrote && s.heard[key] == as:
+	case wrote && s.observed[key] == as:
 		s.wrote[key] = s.clock.Now()
 	}
 	s.queue.Forget(key)
@@ -178,7 +178,7 @@ func (s *queueStatusWriter) noted(key statusOf) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.usage[key]
-	return ok && s.rest(key) <= 0
+	return ok && s.remaining(key) <= 0
 }
 
 func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
@@ -197,10 +197,10 @@ func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, key statusOf, u
 	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if !s.has(key, &seen) {
+	if !s.isCurrent(key, &seen) {
 		return false, nil
 	}
-	around, err := s.surroundings(ctx, &seen)
+	around, err := s.dependencies(ctx, &seen)
 	if err != nil {
 		return false, err
 	}
@@ -219,16 +219,16 @@ func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key statusOf, u e
 	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if !s.has(key, &seen) {
+	if !s.isCurrent(key, &seen) {
 		return false, nil
 	}
 	var behind *kueue.ClusterQueue
-	var around surroundings
+	var around dependencies
 	var clusterQueue kueue.ClusterQueue
 	switch err := s.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
 	case err == nil:
 		behind = &clusterQueue
-		if around, err = s.surroundings(ctx, behind); err != nil {
+		if around, err = s.dependencies(ctx, behind); err != nil {
 			return false, err
 		}
 		s.mu.Lock()
@@ -255,7 +255,7 @@ func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Obje
 }
 
 // clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
-func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around surroundings, now time.Time) {
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependencies, now time.Time) {
 	active, why, message := canAdmit(q, around)
 	status := metav1.ConditionTrue
 	if !active {
@@ -318,7 +318,7 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 
 // localQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
 // behind is nil if that does not exist.
-func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around surroundings, u engine.Usage, now time.Time) {
+func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies, u engine.Usage, now time.Time) {
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
 	switch {
 	case !q.DeletionTimestamp.IsZero():

@@ -44,7 +44,7 @@ func TestClusterQueueStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")
 			q.Spec.StopPolicy = tc.policy
-			clusterQueueStatus(q, some, surroundings{missing: tc.missing, cyclic: tc.cyclic}, now)
+			clusterQueueStatus(q, some, dependencies{missing: tc.missing, cyclic: tc.cyclic}, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -57,7 +57,7 @@ func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
 	const why = `Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: `
 	q := newClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
-	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	if got := conditions(q.Status.Conditions); len(got) != 1 || !strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
 		t.Errorf("its conditions are %q", got)
 	}
@@ -71,7 +71,7 @@ func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
 		}
 	}
 	q.Spec.NamespaceSelector = nil // which picks nobody on purpose
-	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("without a selector (-want +got):\n%s", diff)
 	}
@@ -80,7 +80,7 @@ func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
 func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
-	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	want := "Active=False AdmissionCheckNotFound: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"
 	if diff := cmp.Diff([]string{want}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -91,7 +91,7 @@ func TestWhatAClusterQueueHolds(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.Cohort = "lab"
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
-	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	q.Status.Conditions = nil
 	usage := []kueue.FlavorUsage{
 		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
@@ -113,23 +113,23 @@ func TestLocalQueueStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy *kueue.StopPolicy
 		behind *kueue.ClusterQueue
-		around surroundings
+		around dependencies
 		want   string
 	}{
-		"one that admits":                         {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
-		"one that is stopped":                     {ptr.To(kueue.Hold), nil, surroundings{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
-		"one that leads nowhere":                  {nil, nil, surroundings{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
-		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, surroundings{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
-		"one whose ClusterQueue is being deleted": {nil, deletedQueue, surroundings{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
-		"one whose ClusterQueue lacks a check": {nil, checked, surroundings{flavors: 1},
+		"one that admits":                         {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
+		"one that is stopped":                     {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
+		"one that leads nowhere":                  {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
+		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"one whose ClusterQueue is being deleted": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"one whose ClusterQueue lacks a check": {nil, checked, dependencies{flavors: 1},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"},
-		"one whose ClusterQueue has a check that is not active": {nil, checked, surroundings{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
+		"one whose ClusterQueue has a check that is not active": {nil, checked, dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references inactive AdmissionCheck(s): [budget]"},
-		"one whose ClusterQueue is under a cycle of cohorts": {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1, cyclic: true},
+		"one whose ClusterQueue is under a cycle of cohorts": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, cyclic: true},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
-		"one whose ClusterQueue has no flavor left": {nil, newClusterQueue("cq", "1"), surroundings{missing: []string{"f"}},
+		"one whose ClusterQueue has no flavor left": {nil, newClusterQueue("cq", "1"), dependencies{missing: []string{"f"}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
-		"one whose ClusterQueue has one left": {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1, missing: []string{"g"}},
+		"one whose ClusterQueue has one left": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, missing: []string{"g"}},
 			"Active=True Ready: Can submit new workloads to localQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestLocalQueueStatus(t *testing.T) {
 func TestALocalQueueThatIsBeingDeletedTakesNobody(t *testing.T) {
 	q := newLocalQueue("q", "cq")
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	localQueueStatus(q, newClusterQueue("cq", "1"), surroundings{flavors: 1}, some, now)
+	localQueueStatus(q, newClusterQueue("cq", "1"), dependencies{flavors: 1}, some, now)
 	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -163,7 +163,7 @@ func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
 	want := kueue.LocalQueueStatus{PendingWorkloads: 1, FlavorsReservation: usage, FlavorUsage: usage}
 	for range 20 {
 		q := newLocalQueue("q", "cq")
-		localQueueStatus(q, nil, surroundings{}, u, now)
+		localQueueStatus(q, nil, dependencies{}, u, now)
 		q.Status.Conditions = nil
 		if diff := cmp.Diff(want, q.Status); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -198,12 +198,12 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 // hear has the engine have the queues.
 func hear(s *queueStatusWriter, queues ...client.Object) {
 	for _, q := range queues {
-		s.hear(news{changed: q})
+		s.observe(message{changed: q})
 	}
 }
 
-// TestTheStatusIsOfTheQueueThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the cache.
-// Who reads that a generation was observed may rely on it.
+// TestTheStatusIsOfTheQueueThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the
+// cache. Who reads that a generation was observed may rely on it.
 func TestTheStatusIsOfTheQueueThatTheEngineHas(t *testing.T) {
 	for name, queue := range map[string]client.Object{"a ClusterQueue": newClusterQueue("cq", "2"), "a LocalQueue": newLocalQueue("q", "cq")} {
 		t.Run(name, func(t *testing.T) {
@@ -219,13 +219,13 @@ func TestTheStatusIsOfTheQueueThatTheEngineHas(t *testing.T) {
 				heard := queue.DeepCopyObject().(client.Object)
 				heard.SetUID(uid)
 				heard.SetGeneration(generation)
-				s.hear(news{changed: heard})
+				s.observe(message{changed: heard})
 				s.note(key, engine.Usage{})
 				s.write(t.Context(), key)
 			}
 			hear("one", 1)
 			hear("another", 2)
-			s.hear(news{deleted: queue})
+			s.observe(message{deleted: queue})
 			s.note(key, engine.Usage{})
 			s.write(t.Context(), key)
 			if told := w.written(); len(told) != 0 {
@@ -254,7 +254,7 @@ func TestWhoChangesAQueueIsToldAtOnce(t *testing.T) {
 		if err := w.Update(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
-		s.hear(news{changed: queue.DeepCopy()})
+		s.observe(message{changed: queue.DeepCopy()})
 		s.noteClusterQueue("cq", engine.Usage{})
 	}
 	observed := func() int64 {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// mostLate bounds the warnings that wait for the write budget, and the memory that they take.
-const mostLate = 100
+// maxLateWarnings bounds the warnings that wait for the write budget, and the memory that they take.
+const maxLateWarnings = 100
 
 // boundedRecorder records events within the write budget: a plain broadcaster would write every event of a storm, all
 // at once. What a dropped event says is also in the status of the job or of its Workload.
@@ -21,14 +21,14 @@ type boundedRecorder struct {
 }
 
 func newBoundedRecorder(recorder events.EventRecorder, budget *writeBudget) *boundedRecorder {
-	return &boundedRecorder{EventRecorder: recorder, budget: budget, late: make(chan func(), mostLate)}
+	return &boundedRecorder{EventRecorder: recorder, budget: budget, late: make(chan func(), maxLateWarnings)}
 }
 
 // Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
 // permanent, once; any other event is dropped.
 func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if eventtype != corev1.EventTypeWarning {
-		r.tellOrDrop(regarding, related, eventtype, reason, action, note, args...)
+		r.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
 		return
 	}
 	if r.Tell(regarding, related, eventtype, reason, action, note, args...) {
@@ -41,8 +41,8 @@ func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 	}
 }
 
-// tellOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
-func (r *boundedRecorder) tellOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+// recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
+func (r *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if len(r.late) > 0 || !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
@@ -51,7 +51,7 @@ func (r *boundedRecorder) tellOrDrop(regarding, related runtime.Object, eventtyp
 // Tell records the event if there is budget for it now, and reports whether it did. An event that it does not record
 // is not counted as dropped: it is for facts that last, which the caller reports later.
 func (r *boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
-	if !r.budget.mayTell() {
+	if !r.budget.mayRecordEvent() {
 		return false
 	}
 	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
@@ -64,11 +64,11 @@ func (r *boundedRecorder) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case tell := <-r.late:
+		case record := <-r.late:
 			if r.budget.waitForEvent(ctx) != nil {
 				return nil
 			}
-			tell()
+			record()
 		}
 	}
 }

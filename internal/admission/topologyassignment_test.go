@@ -242,7 +242,7 @@ func TestHowTheDefaultQueueOrdersAndGrows(t *testing.T) {
 	}
 	before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-	if !concerns(before, after) {
+	if !changeMatters(before, after) {
 		t.Error("the annotation is no news")
 	}
 }

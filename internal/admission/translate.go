@@ -40,9 +40,9 @@ type translator struct {
 
 // queuePolicy is the part of the configuration that orders Workloads in a queue.
 type queuePolicy struct {
-	// behindOnceEvicted queues a workload that was evicted because its pods were not ready in time by the time of
+	// requeueByEviction queues a workload that was evicted because its pods were not ready in time by the time of
 	// that eviction, behind those already waiting.
-	behindOnceEvicted bool
+	requeueByEviction bool
 }
 
 func newTranslator(counting podspec.Counting, policy queuePolicy, notReadyGrace time.Duration) *translator {
@@ -76,11 +76,11 @@ func (t *translator) changed(object client.Object, now time.Time) []engine.Event
 		if was != nil && lifecycle.IsActive(was) == lifecycle.IsActive(o) {
 			return nil
 		}
-		return t.queuesAgain(o.Name)
+		return t.queuesWithCheck(o.Name)
 	case *corev1.LimitRange:
-		return t.workloadsAgain(t.setLimitRange(o), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
+		return t.recountedWorkloads(t.setLimitRange(o), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
 	case *nodev1.RuntimeClass:
-		return t.workloadsAgain(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
+		return t.recountedWorkloads(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
 			Held: stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(), Weight: weightOf(o.Spec.FairSharing)}}
@@ -116,11 +116,11 @@ func (t *translator) deleted(object client.Object) []engine.Event {
 		return []engine.Event{engine.ClusterQueueDeleted{Name: o.Name}}
 	case *kueue.AdmissionCheck:
 		delete(t.checks, o.Name)
-		return t.queuesAgain(o.Name)
+		return t.queuesWithCheck(o.Name)
 	case *corev1.LimitRange:
-		return t.workloadsAgain(t.deleteLimitRange(o.Namespace, o.Name), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
+		return t.recountedWorkloads(t.deleteLimitRange(o.Namespace, o.Name), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
 	case *nodev1.RuntimeClass:
-		return t.workloadsAgain(t.deleteRuntimeClass(o.Name), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
+		return t.recountedWorkloads(t.deleteRuntimeClass(o.Name), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		return []engine.Event{engine.LocalQueueDeleted{Key: keyOf(o)}}
 	case *kueue.Cohort:
@@ -142,7 +142,7 @@ func (t *translator) overdue(now time.Time) []engine.Event {
 	for _, node := range t.nodes.lost(now) {
 		events = append(events, engine.NodeSet{Node: node})
 	}
-	return append(events, t.pods.tell(now)...)
+	return append(events, t.pods.overdue(now)...)
 }
 
 // sooner returns the earlier of two times, where zero means never.
@@ -166,9 +166,9 @@ func (t *translator) workloadGone(w *kueue.Workload) []engine.Event {
 	return []engine.Event{engine.WorkloadGone{Key: keyOf(w)}}
 }
 
-// workloadsAgain returns the events, ordered by key, for the Workloads concerned by an object that affects how their
-// requests are counted; none unless that object changed.
-func (t *translator) workloadsAgain(changed bool, concerns func(*kueue.Workload) bool) []engine.Event {
+// recountedWorkloads returns the events, ordered by key, for the Workloads concerned by an object that affects how
+// their requests are counted; none unless that object changed.
+func (t *translator) recountedWorkloads(changed bool, concerns func(*kueue.Workload) bool) []engine.Event {
 	if !changed {
 		return nil
 	}
@@ -181,8 +181,8 @@ func (t *translator) workloadsAgain(changed bool, concerns func(*kueue.Workload)
 	return events
 }
 
-// queuesAgain returns the events, ordered by name, for the ClusterQueues that use the check.
-func (t *translator) queuesAgain(check string) []engine.Event {
+// queuesWithCheck returns the events, ordered by name, for the ClusterQueues that use the check.
+func (t *translator) queuesWithCheck(check string) []engine.Event {
 	var events []engine.Event
 	for _, name := range slices.Sorted(maps.Keys(t.clusterQueues)) {
 		q := t.clusterQueues[name]
@@ -204,7 +204,7 @@ func objectKey(key engine.Key) types.NamespacedName {
 // workload translates a Workload for the engine.
 func (t *translator) workload(w *kueue.Workload) engine.Workload {
 	podSets, refused := t.account(w)
-	code, blamed := told(w)
+	code, blamed := pendingReason(w)
 	return engine.Workload{
 		Key: keyOf(w),
 		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
@@ -212,7 +212,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:  t.policy.queuedAt(w),
 		Inactive:  !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
-		BacksOff:  backsOff(w),
+		BacksOff:  backoffReason(w),
 		Unheld:    !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
 		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
 		PodSets:   podSets,
@@ -244,7 +244,7 @@ func lostNodes(w *kueue.Workload) bool {
 func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
-		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && p.behindOnceEvicted
+		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && p.requeueByEviction
 		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
 			return evicted.LastTransitionTime.Time
 		}
@@ -255,8 +255,8 @@ func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 	return w.CreationTimestamp.Time
 }
 
-// backsOff says until when, or for what, the Workload stays out of its queue; "" if it does not.
-func backsOff(w *kueue.Workload) string {
+// backoffReason says until when, or for what, the Workload stays out of its queue; "" if it does not.
+func backoffReason(w *kueue.Workload) string {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
 		asked := requeued != nil && requeued.Status == metav1.ConditionFalse && requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
@@ -275,8 +275,8 @@ func backsOff(w *kueue.Workload) string {
 	return ""
 }
 
-// told returns the pending reason in the status, and its message if the message names what must be fixed.
-func told(w *kueue.Workload) (code reason.Code, blamed string) {
+// pendingReason returns the pending reason in the status, and its message if the message names what must be fixed.
+func pendingReason(w *kueue.Workload) (code reason.Code, blamed string) {
 	reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
 	if reserved == nil || reserved.Status == metav1.ConditionTrue {
 		return reason.None, ""

@@ -18,40 +18,40 @@ import (
 type nodeWatch struct {
 	// grace is how long a node may be not ready before it is considered lost.
 	grace time.Duration
-	// waiting are the unready nodes within their grace period, by name.
-	waiting map[string]waitingNode
+	// unready are the unready nodes within their grace period, by name.
+	unready map[string]unreadyNode
 }
 
-// waitingNode is a node that is not ready, and considered lost from lostAt on.
-type waitingNode struct {
+// unreadyNode is a node that is not ready, and considered lost from lostAt on.
+type unreadyNode struct {
 	node   *corev1.Node
 	lostAt time.Time
 }
 
 func newNodeWatch(grace time.Duration) *nodeWatch {
-	return &nodeWatch{grace: grace, waiting: map[string]waitingNode{}}
+	return &nodeWatch{grace: grace, unready: map[string]unreadyNode{}}
 }
 
 // set records the current state of a Node and translates it.
 func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
-	delete(w.waiting, node.Name)
+	delete(w.unready, node.Name)
 	failed := false
 	if since := unreadySince(node, now); !since.IsZero() {
 		lostAt := since.Add(w.grace)
 		if failed = !now.Before(lostAt); !failed {
-			w.waiting[node.Name] = waitingNode{node, lostAt}
+			w.unready[node.Name] = unreadyNode{node, lostAt}
 		}
 	}
 	return nodeOf(node, failed)
 }
 
 // forget drops the state of a deleted Node.
-func (w *nodeWatch) forget(name string) { delete(w.waiting, name) }
+func (w *nodeWatch) forget(name string) { delete(w.unready, name) }
 
 // due returns when the next grace period ends, zero if none is running.
 func (w *nodeWatch) due() time.Time {
 	var next time.Time
-	for _, waiting := range w.waiting {
+	for _, waiting := range w.unready {
 		if next.IsZero() || waiting.lostAt.Before(next) {
 			next = waiting.lostAt
 		}
@@ -62,9 +62,9 @@ func (w *nodeWatch) due() time.Time {
 // lost returns the nodes whose grace period has ended since the last call, ordered by name.
 func (w *nodeWatch) lost(now time.Time) []place.Node {
 	var out []place.Node
-	for _, name := range slices.Sorted(maps.Keys(w.waiting)) {
-		if waiting := w.waiting[name]; !now.Before(waiting.lostAt) {
-			delete(w.waiting, name)
+	for _, name := range slices.Sorted(maps.Keys(w.unready)) {
+		if waiting := w.unready[name]; !now.Before(waiting.lostAt) {
+			delete(w.unready, name)
 			out = append(out, nodeOf(waiting.node, true))
 		}
 	}
@@ -110,8 +110,8 @@ func nodeOf(node *corev1.Node, failed bool) place.Node {
 	return out
 }
 
-// nodeConcerns reports whether a Node update matters to the engine: most are heartbeats.
-func nodeConcerns(before, after *corev1.Node) bool {
+// nodeChangeMatters reports whether a Node update matters to the engine: most are heartbeats.
+func nodeChangeMatters(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		isReady(before) != isReady(after) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||

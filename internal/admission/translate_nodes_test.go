@@ -28,7 +28,8 @@ func TestANodeIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsDrainedToBeDeleted takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for these.
+// TestANodeThatIsDrainedToBeDeleted takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for
+// these.
 func TestANodeThatIsDrainedToBeDeleted(t *testing.T) {
 	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now).Node, now); !got.Cordoned || got.Failed {
 		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)
@@ -106,7 +107,7 @@ func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
 		"being deleted":  {base().Deleting(now), true},
 		"nothing at all": {base(), false},
 	} {
-		if got := concerns(base().Node, tc.after.Node); got != tc.want {
+		if got := changeMatters(base().Node, tc.after.Node); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// takesRoom reports whether the pod uses capacity of a node: it is bound and has not ended. A terminating pod uses it
-// until it is deleted.
-func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
+// occupiesNode reports whether the pod uses capacity of a node: it is bound and has not ended. A terminating pod uses
+// it until it is deleted.
+func occupiesNode(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
 
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -31,7 +31,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: keyOf(pod), Node: pod.Spec.NodeName,
-		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Terminating: goes(pod),
+		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Terminating: leavesUserChosenNode(pod),
 		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
 	}
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
@@ -45,9 +45,9 @@ func podOf(pod *corev1.Pod) place.Pod {
 	return out
 }
 
-// goes reports whether the pod is terminating and its node was chosen by node labels that the user set for its Job: its
-// replacement may be placed elsewhere.
-func goes(pod *corev1.Pod) bool {
+// leavesUserChosenNode reports whether the pod is terminating and its node was chosen by node labels that the user
+// set for its Job: its replacement may be placed elsewhere.
+func leavesUserChosenNode(pod *corev1.Pod) bool {
 	_, byHand := pod.Spec.NodeSelector[jobset.NamespacedJobKey]
 	return byHand && !pod.DeletionTimestamp.IsZero()
 }
@@ -107,19 +107,19 @@ func sidecars(inits []corev1.Container) []corev1.Container {
 	})
 }
 
-// noRoomAt returns the nodes that an admission gave to the pod and that kube-scheduler cannot bind it to, as its
+// unschedulableOn returns the nodes that an admission gave to the pod and that kube-scheduler cannot bind it to, as its
 // PodScheduled condition says; nil if it does not say so.
-func noRoomAt(pod *corev1.Pod) []string {
+func unschedulableOn(pod *corev1.Pod) []string {
 	if pod.Spec.NodeName != "" || hasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if workload, _ := workloadOf(pod); workload == (engine.Key{}) {
 		return nil
 	}
-	if refused, why := refusalOf(pod); !refused || isOfItsGang(why) || isOfThePod(why) {
+	if refused, why := refusalOf(pod); !refused || isGangRefusal(why) || isPodRefusal(why) {
 		return nil
 	}
-	return placesOf(&pod.Spec)
+	return requiredHosts(&pod.Spec)
 }
 
 // refusalOf reports whether kube-scheduler found no node for the pod, and its message.
@@ -132,15 +132,15 @@ func refusalOf(pod *corev1.Pod) (refused bool, message string) {
 	return false, ""
 }
 
-// isOfItsGang reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler marks all of
+// isGangRefusal reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler marks all of
 // them unschedulable, and gives the group's message even to pods that would fit.
-func isOfItsGang(message string) bool {
+func isGangRefusal(message string) bool {
 	return strings.Contains(message, "minCount") || strings.Contains(message, "pod group")
 }
 
-// isOfRoom reports whether all that kube-scheduler holds against the nodes, as returned by againstNodes, is that they
-// are full.
-func isOfRoom(why string) bool {
+// isCapacityRefusal reports whether all that kube-scheduler holds against the nodes, as returned by nodeRefusals, is
+// that they are full.
+func isCapacityRefusal(why string) bool {
 	for reason := range strings.SplitSeq(why, ", ") {
 		_, reason, _ = strings.Cut(reason, " ") // the number of nodes
 		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && !strings.HasPrefix(reason, "node(s) didn't have free ports") {
@@ -150,9 +150,9 @@ func isOfRoom(why string) bool {
 	return true
 }
 
-// isOfThePod reports whether kube-scheduler would bind the pod to no node at all, for instance because its claim is
+// isPodRefusal reports whether kube-scheduler would bind the pod to no node at all, for instance because its claim is
 // missing or not bound yet: another place would not help. What it holds against nodes begins with their number.
-func isOfThePod(message string) bool {
+func isPodRefusal(message string) bool {
 	_, why, found := strings.Cut(message, nodesAvailable)
 	return found && why != "" && !unicode.IsDigit(rune(why[0])) && !strings.HasPrefix(why, "node(s) ")
 }
@@ -160,9 +160,9 @@ func isOfThePod(message string) bool {
 // nodesAvailable stands in kube-scheduler's messages between the number of nodes and what it holds against them.
 const nodesAvailable = " nodes are available: "
 
-// againstNodes returns what a kube-scheduler message holds against the nodes of the pod's places, leaving out the
+// nodeRefusals returns what a kube-scheduler message holds against the nodes of the pod's places, leaving out the
 // nodes that do not match the pod's selector, which are all the others.
-func againstNodes(message string) string {
+func nodeRefusals(message string) string {
 	_, why, found := strings.Cut(message, nodesAvailable)
 	if !found {
 		return message
@@ -174,9 +174,9 @@ func againstNodes(message string) string {
 	return strings.Join(reasons, ", ")
 }
 
-// placesOf returns the nodes that the pod's node selector or affinity allows, by hostname; nil if it does not
+// requiredHosts returns the nodes that the pod's node selector or affinity allows, by hostname; nil if it does not
 // restrict them.
-func placesOf(spec *corev1.PodSpec) []string {
+func requiredHosts(spec *corev1.PodSpec) []string {
 	if host := spec.NodeSelector[place.Hostname]; host != "" {
 		return []string{host}
 	}
@@ -195,25 +195,25 @@ func placesOf(spec *corev1.PodSpec) []string {
 	return slices.Compact(out)
 }
 
-// podIsNews reports whether a new pod matters to the engine: most are not bound yet.
-func podIsNews(pod *corev1.Pod) bool {
-	return takesRoom(pod) || len(noRoomAt(pod)) > 0
+// isRelevantPod reports whether a new pod matters to the engine: most are not bound yet.
+func isRelevantPod(pod *corev1.Pod) bool {
+	return occupiesNode(pod) || len(unschedulableOn(pod)) > 0
 }
 
-// podConcerns reports whether a pod update matters to the engine: most are containers that start.
-func podConcerns(before, after *corev1.Pod) bool {
+// podChangeMatters reports whether a pod update matters to the engine: most are containers that start.
+func podChangeMatters(before, after *corev1.Pod) bool {
 	return before.UID != after.UID ||
-		takesRoom(before) != takesRoom(after) ||
+		occupiesNode(before) != occupiesNode(after) ||
 		before.Spec.NodeName != after.Spec.NodeName ||
-		goes(before) != goes(after) ||
-		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
-		refusedOtherwise(before, after) ||
-		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
+		leavesUserChosenNode(before) != leavesUserChosenNode(after) ||
+		!slices.Equal(unschedulableOn(before), unschedulableOn(after)) ||
+		refusalChanged(before, after) ||
+		occupiesNode(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
 }
 
-// refusedOtherwise reports whether kube-scheduler now holds something else against the nodes of the pod's places.
-func refusedOtherwise(before, after *corev1.Pod) bool {
+// refusalChanged reports whether kube-scheduler now holds something else against the nodes of the pod's places.
+func refusalChanged(before, after *corev1.Pod) bool {
 	_, was := refusalOf(before)
 	_, is := refusalOf(after)
-	return was != is && len(noRoomAt(after)) > 0 && againstNodes(was) != againstNodes(is)
+	return was != is && len(unschedulableOn(after)) > 0 && nodeRefusals(was) != nodeRefusals(is)
 }

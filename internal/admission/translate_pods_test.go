@@ -179,13 +179,13 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 			if tc.then != nil {
 				tc.then(w)
 			}
-			if got := w.tell(now.Add(bindPatience - 1)); got != nil {
+			if got := w.overdue(now.Add(bindPatience - 1)); got != nil {
 				t.Errorf("too soon: %+v", got)
 			}
-			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience))); diff != "" {
+			if diff := cmp.Diff(tc.want, w.overdue(now.Add(bindPatience))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again := w.tell(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
+			if again := w.overdue(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
 				t.Errorf("told again %+v, due at %v", again, w.due())
 			}
 		})
@@ -211,7 +211,7 @@ func TestWhatKubeSchedulerSaysLastIsTold(t *testing.T) {
 			t.Errorf("%s: due after %s, want %s", name, due, tc.want)
 		}
 		want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: tc.then}}
-		if diff := cmp.Diff(want, w.tell(w.due())); diff != "" {
+		if diff := cmp.Diff(want, w.overdue(w.due())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -224,14 +224,14 @@ func TestAPodLosesARaceOnce(t *testing.T) {
 	for i, why := range []string{"1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict"} {
 		w.set(refusedFor(why), at)
 		at = w.due()
-		if told := w.tell(at); len(told) != 1 || lost() != before+1 {
+		if told := w.overdue(at); len(told) != 1 || lost() != before+1 {
 			t.Errorf("the %d. time: %+v is told, %v races are lost", i+1, told, lost()-before)
 		}
 	}
 	another := refusedFor("1 Insufficient cpu")
 	another.UID = "another"
 	w.set(another, at)
-	w.tell(w.due())
+	w.overdue(w.due())
 	if lost() != before+2 {
 		t.Errorf("%v races are lost by two pods", lost()-before)
 	}
@@ -246,7 +246,7 @@ func TestWhoIsNotDueCostsNothing(t *testing.T) {
 	for i := range 5000 {
 		w.set(unschedulable(boundPod(fmt.Sprint("p", i), "w", "")), now)
 	}
-	if allocs := testing.AllocsPerRun(10, func() { w.tell(now); w.due() }); allocs > 0 {
+	if allocs := testing.AllocsPerRun(10, func() { w.overdue(now); w.due() }); allocs > 0 {
 		t.Errorf("%v allocations in a turn", allocs)
 	}
 }
@@ -281,7 +281,7 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 		"there are other nodes":          {refusedFor("1 Insufficient cpu"), saying(unschedulable(boundPod("p", "w", "")), "0/9 nodes are available: 1 Insufficient cpu."), false},
 		"it got its place":               {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
 	} {
-		if got := concerns(tc.before, tc.after); got != tc.want {
+		if got := changeMatters(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
 	}
@@ -308,7 +308,7 @@ func TestTimesToTheLastBind(t *testing.T) {
 			b := newBindTimes(func(took time.Duration) { got = append(got, took) })
 			b.admitted(key, gang(place.NodeCount{Node: "n", Count: 2}), now)
 			for i, ev := range tc.events {
-				b.heard(ev, now.Add(time.Duration(i+1)*time.Second))
+				b.apply(ev, now.Add(time.Duration(i+1)*time.Second))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

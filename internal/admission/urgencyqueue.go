@@ -5,24 +5,24 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// oldestEach: every so many times the oldest item is taken instead of the most urgent one, so that a steady stream of
+// oldestEvery: every so many times the oldest item is taken instead of the most urgent one, so that a steady stream of
 // urgent Workloads does not starve the others, which have their quota already.
-const oldestEach = 4
+const oldestEvery = 4
 
 // urgencyQueue orders Workloads by when decisions about them are to be written: by urgency, then first in, first out,
 // and every oldestEach times the oldest. It is the storage of a workqueue, which locks it and never adds a Workload
 // that it already has.
 type urgencyQueue struct {
 	urgency func(engine.Key) int32
-	waiting order.Heap[*urgent]
-	at      map[engine.Key]*urgent
+	waiting order.Heap[*urgencyItem]
+	at      map[engine.Key]*urgencyItem
 	// arrived has the waiting items in the order of arrival, and possibly some that were taken already.
-	arrived     []*urgent
+	arrived     []*urgencyItem
 	came, taken int
 }
 
-// urgent is a waiting Workload; turn is its position in the order of arrival.
-type urgent struct {
+// urgencyItem is a waiting Workload; turn is its position in the order of arrival.
+type urgencyItem struct {
 	key     engine.Key
 	urgency int32
 	turn    int
@@ -31,14 +31,14 @@ type urgent struct {
 
 // newUrgencyQueue returns a queue that calls urgency for a Workload when it is pushed or touched.
 func newUrgencyQueue(urgency func(engine.Key) int32) *urgencyQueue {
-	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgent{},
-		waiting: order.NewHeap((*urgent).before, func(u *urgent) *order.Place { return &u.place })}
+	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgencyItem{},
+		waiting: order.NewHeap((*urgencyItem).before, func(u *urgencyItem) *order.Place { return &u.place })}
 }
 
 // Push adds a Workload.
 func (q *urgencyQueue) Push(key engine.Key) {
 	q.came++
-	u := &urgent{key: key, urgency: q.urgency(key), turn: q.came}
+	u := &urgencyItem{key: key, urgency: q.urgency(key), turn: q.came}
 	q.at[key] = u
 	q.arrived = append(q.arrived, u)
 	q.waiting.Put(u)
@@ -62,7 +62,7 @@ func (q *urgencyQueue) Pop() engine.Key {
 	}
 	q.arrived = q.arrived[first:]
 	u := q.waiting.First()
-	if q.taken++; q.taken%oldestEach == 0 {
+	if q.taken++; q.taken%oldestEvery == 0 {
 		u = q.arrived[0]
 	}
 	q.waiting.Remove(u)
@@ -71,7 +71,7 @@ func (q *urgencyQueue) Pop() engine.Key {
 }
 
 // before reports whether the decision about u is to be written before the other's.
-func (u *urgent) before(other *urgent) bool {
+func (u *urgencyItem) before(other *urgencyItem) bool {
 	if u.urgency != other.urgency {
 		return u.urgency > other.urgency
 	}

@@ -38,11 +38,11 @@ func TestWhoIsNotUrgentIsWrittenToo(t *testing.T) {
 		return 1
 	})
 	q.Push(engine.Key{Name: "low"})
-	for i := range oldestEach {
+	for i := range oldestEvery {
 		q.Push(engine.Key{Name: "high", Namespace: fmt.Sprint(i)})
 		if key := q.Pop(); key.Name == "low" {
 			return
 		}
 	}
-	t.Errorf("it still waits after %d others", oldestEach)
+	t.Errorf("it still waits after %d others", oldestEvery)
 }

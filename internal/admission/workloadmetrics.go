@@ -99,13 +99,13 @@ func countChange(before, after *kueue.Workload) {
 	seconds := func(wait *prometheus.HistogramVec, since, until time.Time) {
 		wait.WithLabelValues(queue).Observe(max(0, until.Sub(since).Seconds()))
 	}
-	queued := backInQueue(before)
-	if at, ok := anew(before, after, kueue.WorkloadQuotaReserved); ok {
+	queued := waitingSince(before)
+	if at, ok := becameTrue(before, after, kueue.WorkloadQuotaReserved); ok {
 		quotaReservedTotal.WithLabelValues(queue).Inc()
 		localQuotaReservedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
 		seconds(quotaReservedWait, queued, at)
 	}
-	if at, ok := anew(before, after, kueue.WorkloadAdmitted); ok {
+	if at, ok := becameTrue(before, after, kueue.WorkloadAdmitted); ok {
 		admittedTotal.WithLabelValues(queue).Inc()
 		localAdmittedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
 		seconds(admissionWait, queued, at)
@@ -114,20 +114,20 @@ func countChange(before, after *kueue.Workload) {
 		}
 	}
 	ready := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadPodsReady)
-	if at, ok := anew(before, after, kueue.WorkloadPodsReady); ok && ready.Reason != kueue.WorkloadRecovered {
+	if at, ok := becameTrue(before, after, kueue.WorkloadPodsReady); ok && ready.Reason != kueue.WorkloadRecovered {
 		seconds(readyWait, queued, at)
 		seconds(admittedReadyWait, workload.TrueSince(after, kueue.WorkloadAdmitted), at)
 	}
 }
 
-// anew returns when the condition became True between the two states.
-func anew(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
+// becameTrue returns when the condition became True between the two states.
+func becameTrue(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
 	at = workload.TrueSince(after, kind)
 	return at, !at.IsZero() && !at.Equal(workload.TrueSince(before, kind))
 }
 
-// backInQueue returns since when a Workload waits: since it was last requeued, or since its creation.
-func backInQueue(w *kueue.Workload) time.Time {
+// waitingSince returns since when a Workload waits: since it was last requeued, or since its creation.
+func waitingSince(w *kueue.Workload) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
 		return c.LastTransitionTime.Time
 	}

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// stepsAtOnce is how many Workloads are reconciled concurrently.
-	stepsAtOnce = 8
+	// concurrentSteps is how many Workloads are reconciled concurrently.
+	concurrentSteps = 8
 	// longestWait bounds a wait for a deadline, and so the delay until a clock that jumps is noticed.
 	longestWait = time.Hour
 )
@@ -39,24 +39,24 @@ type workloads struct {
 	cache  client.Reader
 	policy lifecycle.Policy
 	clock  clock.PassiveClock
-	people *teller
+	events *jobEvents
 }
 
 // addWorkloads adds the lifecycle controller to the manager.
-func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *teller) error {
-	if err := indexUsers(mgr.GetFieldIndexer()); err != nil {
+func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *jobEvents) error {
+	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, people: people}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, events: people}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: stepsAtOnce,
+			MaxConcurrentReconciles: concurrentSteps,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
 		}).
-		Watches(&kueue.Workload{}, w.news()).
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(stopsOrChecks)).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(stopsOrChecks)).
+		Watches(&kueue.Workload{}, w.enqueueNeedingStep()).
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(stopOrChecksChanged)).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(stopOrChecksChanged)).
 		Complete(w)
 	if err != nil {
 		return fmt.Errorf("adding the lifecycle of Workloads: %w", err)
@@ -100,7 +100,7 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	switch err := r.take(ctx, &w, step); {
+	switch err := r.carryOut(ctx, &w, step); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The watch delivers the other change, and triggers the next reconcile.
 		ctrl.LoggerFrom(ctx).V(1).Info("looking again after a conflict", "cause", err.Error())
@@ -156,13 +156,13 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 	return out, nil
 }
 
-// take carries out the step. Each write applies only to the version of the Workload that was seen.
-func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
+// carryOut carries out the step. Each write applies only to the version of the Workload that was seen.
+func (r *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
 	switch {
 	case step.Status != nil:
 		_, err := writeStatus(ctx, r.client, seen, step.Status)
 		if err == nil {
-			r.people.changed(seen, step.Status)
+			r.events.statusChanged(seen, step.Status)
 			logChange(ctx, seen, step.Status)
 		}
 		return err
@@ -182,8 +182,8 @@ func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecyc
 	return nil
 }
 
-// news enqueues the Workloads that need a step, now or when it is due.
-func (r *workloads) news() handler.EventHandler {
+// enqueueNeedingStep enqueues the Workloads that need a step, now or when it is due.
+func (r *workloads) enqueueNeedingStep() handler.EventHandler {
 	look := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		step, err := r.next(ctx, object.(*kueue.Workload))
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
@@ -206,13 +206,13 @@ func (r *workloads) news() handler.EventHandler {
 
 // ofLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
 func (r *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	return r.needing(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{queueIndex: q.GetName()})
+	return r.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{queueIndex: q.GetName()})
 }
 
 // ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
 // and those in LocalQueues that point to it.
 func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	out := r.needing(ctx, client.MatchingFields{reservedIndex: q.GetName()})
+	out := r.needingStep(ctx, client.MatchingFields{reservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
 	if err := r.cache.List(ctx, &queues, client.MatchingFields{clusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed", "clusterQueue", q.GetName())
@@ -223,8 +223,8 @@ func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []recon
 	return out
 }
 
-// needing returns those of the Workloads that need a step now. Steps that are due later are scheduled already.
-func (r *workloads) needing(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+// needingStep returns those of the Workloads that need a step now. Steps that are due later are scheduled already.
+func (r *workloads) needingStep(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	var list kueue.WorkloadList
 	if err := r.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads of a queue that has changed")

@@ -222,8 +222,8 @@ func TestOnlyNewsThatAskForAStepGoOn(t *testing.T) {
 	timed.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60)
 	var q queued
 	for _, o := range []*kueue.Workload{newWorkload("waits", 1, nil), admittedWorkload("runs"), inactive(admittedWorkload("ends")), timed} {
-		r.news().Create(t.Context(), event.CreateEvent{Object: o}, &q)
-		r.news().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
+		r.enqueueNeedingStep().Create(t.Context(), event.CreateEvent{Object: o}, &q)
+		r.enqueueNeedingStep().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
 	}
 	same(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
 }
@@ -254,7 +254,7 @@ func TestWhichChangesOfAQueueConcernItsWorkloads(t *testing.T) {
 	change := func(edit func(q *kueue.ClusterQueue)) bool {
 		before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
 		edit(after)
-		return stopsOrChecks.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		return stopOrChecksChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
 	for name, test := range map[string]struct {
 		edit func(q *kueue.ClusterQueue)

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	ok := func(string) error { return nil }
 	w := &world{t: t, before: ok, after: ok, wrote: make(chan struct{}, 1), notify: func(_, _ client.Object) {}}
 	builder := fake.NewClientBuilder().WithScheme(scheme)
-	if err := indexUsers(indexer{builder}); err != nil {
+	if err := addIndexes(indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
 	w.WithWatch = builder.WithObjects(objects...).

@@ -188,7 +188,7 @@ func standings(snapshot *Snapshot) map[[2]string]float64 {
 			return q.Name == string(local.Spec.ClusterQueue) && q.Spec.AdmissionScope != nil
 		})
 		if at >= 0 {
-			out[[2]string{local.Namespace, local.Name}] = admission.Standing(local, &snapshot.ClusterQueues[at], snapshot.configuration())
+			out[[2]string{local.Namespace, local.Name}] = admission.RecentUsage(local, &snapshot.ClusterQueues[at], snapshot.configuration())
 		}
 	}
 	return out

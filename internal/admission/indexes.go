@@ -26,17 +26,17 @@ const (
 	flavorIndex = "spec.resourceGroups.flavors.name"
 )
 
-// indexUsers adds the indexes to the cache.
-func indexUsers(indexer client.FieldIndexer) error {
+// addIndexes adds the indexes to the cache.
+func addIndexes(indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		of   client.Object
 		name string
 		keys client.IndexerFunc
 	}{
-		{&kueue.Workload{}, reservedIndex, reserves},
+		{&kueue.Workload{}, reservedIndex, reservedQueue},
 		{&kueue.Workload{}, queueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.Workload).Spec.QueueName)} }},
 		{&kueue.LocalQueue{}, clusterQueueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.LocalQueue).Spec.ClusterQueue)} }},
-		{&kueue.ClusterQueue{}, flavorIndex, lists},
+		{&kueue.ClusterQueue{}, flavorIndex, listedFlavors},
 	} {
 		if err := indexer.IndexField(context.Background(), index.of, index.name, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.of, index.name, err)
@@ -45,8 +45,8 @@ func indexUsers(indexer client.FieldIndexer) error {
 	return nil
 }
 
-// reserves returns the ClusterQueue whose quota a Workload holds, if any.
-func reserves(o client.Object) []string {
+// reservedQueue returns the ClusterQueue whose quota a Workload holds, if any.
+func reservedQueue(o client.Object) []string {
 	w := o.(*kueue.Workload)
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
 		return nil
@@ -54,8 +54,8 @@ func reserves(o client.Object) []string {
 	return []string{string(w.Status.Admission.ClusterQueue)}
 }
 
-// lists returns the flavors that a ClusterQueue lists.
-func lists(o client.Object) []string {
+// listedFlavors returns the flavors that a ClusterQueue lists.
+func listedFlavors(o client.Object) []string {
 	var out []string
 	for _, group := range o.(*kueue.ClusterQueue).Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
@@ -65,9 +65,10 @@ func lists(o client.Object) []string {
 	return out
 }
 
-// stopsOrChecks passes changes of a queue that may concern its Workloads: of its stop policy, of its checks, and its
-// deletion. It drops the initial list: Workloads are reconciled after the queues are synced, each on its own account.
-var stopsOrChecks = predicate.Funcs{
+// stopOrChecksChanged passes changes of a queue that may concern its Workloads: of its stop policy, of its checks,
+// and its deletion. It drops the initial list: Workloads are reconciled after the queues are synced, each on its own
+// account.
+var stopOrChecksChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		if !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) {

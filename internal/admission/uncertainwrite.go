@@ -8,11 +8,11 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// mayHaveGiven reports whether an earlier write of a decision that gives quota may have taken effect and been undone
-// since: another workload may have that quota by now. For a workload that was to grow, its admission and conditions
-// show whether what it holds was changed; other changes do not matter.
-func mayHaveGiven(open *undertaking, seen *kueue.Workload) bool {
-	before := open.unseen
+// mayHaveTakenEffect reports whether an earlier write of a decision that gives quota may have taken effect and been
+// undone since: another workload may have that quota by now. For a workload that was to grow, its admission and
+// conditions show whether what it holds was changed; other changes do not matter.
+func mayHaveTakenEffect(open *openDecision, seen *kueue.Workload) bool {
+	before := open.uncertain
 	switch {
 	case before == nil || before.ResourceVersion == seen.ResourceVersion:
 		return false

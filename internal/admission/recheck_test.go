@@ -123,8 +123,8 @@ func TestWhoHoldsAWorkloadBackStopsWhatIsDecidedAlready(t *testing.T) {
 	}
 }
 
-// TestAStoppedQueueIsNotDecidedOnAgain: the refused write is tried again neither by the writer, nor by the engine once it
-// has heard of the stop, which reaches it from the same cache.
+// TestAStoppedQueueIsNotDecidedOnAgain: the refused write is tried again neither by the writer, nor by the engine
+// once it has heard of the stop, which reaches it from the same cache.
 func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "1")))
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
@@ -151,8 +151,8 @@ func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 	}
 }
 
-// sizing is a floor on which the Workload large, of up to three pods, is told to yield to the Workload one, or may grow once
-// that has ended, and what was decided.
+// sizing is a floor on which the Workload large, of up to three pods, is told to yield to the Workload one, or may
+// grow once that has ended, and what was decided.
 func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 	t.Helper()
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
@@ -176,7 +176,8 @@ func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 	panic("unreachable")
 }
 
-// TestWhoMayNotHaveItIsGivenNoMore: and nobody yields to him. The engine, once it has heard, does not decide the same again.
+// TestWhoMayNotHaveItIsGivenNoMore: and nobody yields to him. The engine, once it has heard, does not decide the same
+// again.
 func TestWhoMayNotHaveItIsGivenNoMore(t *testing.T) {
 	hold := func(name string, hold func(*kueue.Workload)) func(f *floor) client.Object {
 		return func(f *floor) client.Object {
@@ -291,7 +292,8 @@ func TestNobodyGoesForWhoMayNotHaveIt(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatIsBeingDeletedDoesNotQueue: somebody's finalizer may keep it for long. One that holds quota holds it.
+// TestAWorkloadThatIsBeingDeletedDoesNotQueue: somebody's finalizer may keep it for long. One that holds quota holds
+// it.
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w := newWorkload("a", 2, asked)
 	w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
@@ -319,7 +321,7 @@ func TestACheckThatAQueueListsTwiceIsOne(t *testing.T) {
 			w := newWorld(t, objects...)
 			l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 			for _, o := range objects {
-				l.mailbox.put(news{changed: o})
+				l.mailbox.put(message{changed: o})
 			}
 			l.turn()
 			l.decisions.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})

@@ -22,9 +22,9 @@ func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, consid
 	}, mayBeAdmitted(w)
 }
 
-// Standing returns how much the LocalQueue has used recently, as recorded in its status. In a ClusterQueue that is
+// RecentUsage returns how much the LocalQueue has used recently, as recorded in its status. In a ClusterQueue that is
 // ordered by usage, the LocalQueue with the lower value goes first; for others it returns 0.
-func Standing(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *config.Configuration) float64 {
+func RecentUsage(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *config.Configuration) float64 {
 	sharing, scope := admissionFairSharingOf(cfg.AdmissionFairSharing), cluster.Spec.AdmissionScope
 	if sharing == nil || scope == nil || scope.AdmissionMode != kueue.UsageBasedAdmissionFairSharing {
 		return 0

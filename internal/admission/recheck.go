@@ -19,7 +19,7 @@ import (
 
 // mayBeAdmitted reports whether nothing about the Workload itself prevents its admission.
 func mayBeAdmitted(w *kueue.Workload) bool {
-	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backsOff(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
+	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backoffReason(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
 }
 
 // stillOpen reports whether the queues of an admission, already set on the Workload, are still as the decision assumed:

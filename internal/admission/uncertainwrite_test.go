@@ -64,8 +64,8 @@ func TestWhatIsRefusedIsTold(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreToldLaterAndLater: where the API server takes nothing of the operator, all who have quota would be told to go one
-// after the other.
+// TestRefusalsAreToldLaterAndLater: where the API server takes nothing of the operator, all who have quota would be
+// told to go one after the other.
 func TestRefusalsAreToldLaterAndLater(t *testing.T) {
 	w, d := deskOfOneThatRuns(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
 	w.before = func(string) error {
@@ -84,8 +84,8 @@ func TestRefusalsAreToldLaterAndLater(t *testing.T) {
 	}
 }
 
-// TestWhoIsToGrowMayChangeOtherwise between two tries, of the first of which nobody knows whether it took effect; but not be
-// resized by somebody else.
+// TestWhoIsToGrowMayChangeOtherwise between two tries, of the first of which nobody knows whether it took effect; but
+// not be resized by somebody else.
 func TestWhoIsToGrowMayChangeOtherwise(t *testing.T) {
 	grows := engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}
 	for name, tc := range map[string]struct {
@@ -117,8 +117,8 @@ func TestWhoIsToGrowMayChangeOtherwise(t *testing.T) {
 	}
 }
 
-// TestWhatTheEngineDoesNotStandByIsNotWritten: an admission was written and the answer lost; the Workload gave its quota back,
-// and another one has it by the time at which the first is tried again.
+// TestWhatTheEngineDoesNotStandByIsNotWritten: an admission was written and the answer lost; the Workload gave its
+// quota back, and another one has it by the time at which the first is tried again.
 func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
 	a, b := newWorkload("a", 4, asked), newWorkload("b", 4, asked)
 	b.Spec.Priority = ptr.To[int32](1)
@@ -127,7 +127,7 @@ func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 	hear := func(objects ...client.Object) {
 		for _, o := range objects {
-			l.mailbox.put(news{changed: o})
+			l.mailbox.put(message{changed: o})
 		}
 		l.turn()
 	}
@@ -151,15 +151,15 @@ func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenBackIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota back, before the
-// engine hears of either.
+// TestWhatWasGivenBackIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota
+// back, before the engine hears of either.
 func TestWhatWasGivenBackIsNotGivenAgain(t *testing.T) {
 	a := newWorkload("a", 4, asked)
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
 	w := newWorld(t, objects...)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 	for _, o := range objects {
-		l.mailbox.put(news{changed: o})
+		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
 	w.after = once(apierrors.NewTimeoutError("no answer", 1))

@@ -16,9 +16,9 @@ type specVersion struct {
 
 func specVersionOf(o client.Object) specVersion { return specVersion{o.GetUID(), o.GetGeneration()} }
 
-// hear records the version of a queue that the engine now has. The cache may be ahead of the engine, and a status
+// observe records the version of a queue that the engine now has. The cache may be ahead of the engine, and a status
 // with an observedGeneration promises that workloads submitted from now on are admitted by that spec.
-func (s *queueStatusWriter) hear(n news) {
+func (s *queueStatusWriter) observe(n message) {
 	o := n.changed
 	if o == nil {
 		o = n.deleted
@@ -35,19 +35,19 @@ func (s *queueStatusWriter) hear(n news) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.changed == nil {
-		delete(s.heard, key)
+		delete(s.observed, key)
 		return
 	}
-	if is := specVersionOf(o); s.heard[key] != is {
-		s.heard[key] = is
+	if is := specVersionOf(o); s.observed[key] != is {
+		s.observed[key] = is
 		delete(s.wrote, key) // a changed spec is acknowledged at once; only the numbers wait for the interval
 	}
 }
 
-// has reports whether the engine has the version of the queue that the cache has. If not, the watch is about to
+// isCurrent reports whether the engine has the version of the queue that the cache has. If not, the watch is about to
 // deliver it, and the queue will be noted again.
-func (s *queueStatusWriter) has(key statusOf, seen client.Object) bool {
+func (s *queueStatusWriter) isCurrent(key statusOf, seen client.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard[key] == specVersionOf(seen)
+	return s.observed[key] == specVersionOf(seen)
 }
