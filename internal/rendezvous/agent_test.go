@@ -24,7 +24,7 @@ func TestRoundGrowsAndShrinks(t *testing.T) {
 	first.says("part 0 of 3")
 	second.says("part 1 of 3")
 	third.says("part 2 of 3")
-	o.gone(0)
+	o.deletePod(0)
 	second.says("part 0 of 2")
 	third.says("part 1 of 2")
 	first.says("saved")
@@ -35,7 +35,7 @@ func TestRoundGrowsAndShrinks(t *testing.T) {
 
 func TestCrashIsRestartedWithinTheBudget(t *testing.T) {
 	o := newOperator(t, "2:2")
-	begun := t.TempDir() // what the other has begun, so that it misses no round
+	begun := t.TempDir() // the rounds that the other member has started, so that it misses none
 	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"
 		until [ -e `+begun+`/$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.01; done; exit 7`, "LATTICE_MAX_RESTARTS=2")
 	other := o.run(1, `touch `+begun+`/$TORCHELASTIC_RESTART_COUNT; `+works)
@@ -57,11 +57,11 @@ func TestLossOfPeersIsNotChargedToTheBudget(t *testing.T) {
 func TestAgentExitsWithTheCodeOfItsCommand(t *testing.T) {
 	o := newOperator(t, "1:1")
 	o.run(0, "exit 0").ends(0)
-	o.gone(0)
+	o.deletePod(0)
 	o.run(1, "exit 41", "LATTICE_MAX_RESTARTS=0").ends(41)
-	o.gone(1)
+	o.deletePod(1)
 	o.run(2, "kill -SEGV $$", "LATTICE_MAX_RESTARTS=0").ends(128 + int(syscall.SIGSEGV))
-	o.gone(2)
+	o.deletePod(2)
 	o.run(3, "exec /nowhere/to/be/found", "LATTICE_MAX_RESTARTS=0").ends(127)
 }
 
@@ -72,7 +72,7 @@ func TestFirstSIGTERMIsForwardedAndSecondKills(t *testing.T) {
 	polite.signal(syscall.SIGTERM)
 	polite.says("saved")
 	polite.ends(5)
-	o.gone(0)
+	o.deletePod(0)
 	deaf := o.run(1, `trap 'echo heard' TERM; echo runs; while :; do sleep 1000 & wait $!; done`)
 	deaf.says("runs")
 	deaf.signal(syscall.SIGTERM)
@@ -93,7 +93,7 @@ func TestOtherSignalsAreForwarded(t *testing.T) {
 func TestWaitingAgentExitsAtOnceOnSIGTERM(t *testing.T) {
 	o := newOperator(t, "2:2")
 	a := o.run(0, works)
-	o.hears("uid-job-worker-0")
+	o.awaitRequest("uid-job-worker-0")
 	a.signal(syscall.SIGTERM)
 	a.ends(128 + int(syscall.SIGTERM))
 	a.quiet("part")
@@ -128,18 +128,18 @@ func TestRoundContinuesWhileTheOperatorIsDown(t *testing.T) {
 	first.says("cannot be asked")
 	second.says("cannot be asked")
 	o.start()
-	o.hears("uid-job-worker-0")
-	o.hears("uid-job-worker-1")
+	o.awaitRequest("uid-job-worker-0")
+	o.awaitRequest("uid-job-worker-1")
 	first.quiet("saved")
 	second.quiet("saved")
-	// The round goes on, and what happens next is seen.
-	o.gone(1)
+	// The round goes on, and later changes are observed.
+	o.deletePod(1)
 	o.run(2, works).says("part 1 of 2")
 	first.says("part 0 of 2")
 }
 
-// TestAMemberThatIsCutOffRunsOn: whom the operator cannot hear, while it hears the others, goes
-// on in the round, and comes into the next one once he is heard again.
+// A member that only the operator cannot reach goes on in its round, and joins the next one once it is
+// connected again.
 func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	o := newOperator(t, "2:3")
 	proxy := newProxy(t, o.address)
@@ -150,7 +150,7 @@ func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	cut.says("cannot be asked")
 	first.quiet("saved")
 	third := o.run(2, works)
-	o.hears("uid-job-worker-2")
+	o.awaitRequest("uid-job-worker-2")
 	cut.quiet("saved")
 	proxy.open()
 	cut.says("saved")
@@ -183,7 +183,7 @@ func TestKilledAgentRejoins(t *testing.T) {
 	second.says("part 1 of 2")
 	second.signal(syscall.SIGKILL)
 	<-second.ended
-	again := o.run(1, works) // as its container is started again, in the same pod
+	again := o.run(1, works) // as if its container were restarted in the same pod
 	first.says("saved")
 	first.says("part 0 of 2")
 	again.says("part 1 of 2")
@@ -191,7 +191,7 @@ func TestKilledAgentRejoins(t *testing.T) {
 
 func TestSlowMemberIsNotWaitedForBeyondTheTimeout(t *testing.T) {
 	o := newOperator(t, "1:2")
-	o.pod(1) // whose agent does not come yet
+	o.pod(1) // its agent has not started yet
 	first := o.run(0, works)
 	first.says("part 0 of 1")
 	slow := o.run(1, works)
@@ -202,7 +202,7 @@ func TestSlowMemberIsNotWaitedForBeyondTheTimeout(t *testing.T) {
 func TestNoProcessOfARoundIsLeftBehind(t *testing.T) {
 	o := newOperator(t, "1:1")
 	marker := t.TempDir() + "/lives"
-	// One in its own session, that holds a lock as programs hold devices.
+	// The child is in a session of its own and holds a lock, as programs hold devices.
 	a := o.run(0, `exec 9>`+marker+`; flock -n 9 || { echo "somebody is left"; exit 9; }
 		[ $TORCHELASTIC_RESTART_COUNT = 1 ] && { echo alone; exit 0; }
 		setsid bash -c 'sleep 1000' & disown; sleep 0.1; exit 1`, "LATTICE_MAX_RESTARTS=1")
@@ -216,7 +216,7 @@ func TestAgentInstallsThePythonAddOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := t.TempDir()
-	for range 2 { // as an init container that is run again
+	for range 2 { // as an init container that is run twice
 		if out, err := exec.Command(path, "install", into).CombinedOutput(); err != nil {
 			t.Fatalf("installing: %v: %s", err, out)
 		}
@@ -230,7 +230,7 @@ func TestAgentInstallsThePythonAddOn(t *testing.T) {
 	a.ends(0)
 }
 
-// TestTorchIsPatchedWhereTheInjectionSaysSo: with what the agent carries alone, and nowhere else.
+// The patch comes from the agent's add-on, and applies only where LATTICE_AUTOPATCH asks for it.
 func TestTorchIsPatchedOnlyWhereRequested(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("the add-on is for Python, and there is no python3 in the PATH")
@@ -318,12 +318,12 @@ func TestAgentBinaryIsSmallAndStatic(t *testing.T) {
 	}
 }
 
-// hears waits until the server has heard of the pod's agent.
-func (o *operator) hears(uid string) {
+// awaitRequest waits until the server has received a request of the pod's agent.
+func (o *operator) awaitRequest(uid string) {
 	o.t.Helper()
-	o.halls.mu.Lock()
-	found := o.halls.byPod[uid]
-	o.halls.mu.Unlock()
+	o.registry.mu.Lock()
+	found := o.registry.byPod[uid]
+	o.registry.mu.Unlock()
 	for deadline := time.Now().Add(testTimeout); ; {
 		changed := found.changed()
 		found.mu.Lock()
@@ -334,7 +334,7 @@ func (o *operator) hears(uid string) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(10 * time.Millisecond): // that somebody was heard alone changes nothing for others
+		case <-time.After(10 * time.Millisecond): // a request alone notifies nobody
 		}
 		if time.Now().After(deadline) {
 			o.t.Fatalf("%s was not heard", uid)

@@ -22,23 +22,23 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// attemptHall is a JobSet that restarts in place. It remembers no more than where its
-// agents are reached: all else is in the JobSet's status and on its pods.
+// attemptCoordinator serves a JobSet that restarts in place. It remembers only the address of rank 0;
+// everything else is in the JobSet's status and in the annotations of its pods.
 type attemptCoordinator struct {
 	broadcast
 	client client.Client
 	key    client.ObjectKey
 
 	mu sync.Mutex
-	// first is what the agent of the first in rank said last, and firstAt the request by which it did. Whoever was given an
-	// attempt was heard before, so that it is there once all have one.
+	// first is the newest request of rank 0's agent, and firstAt its serial. A pod is assigned an
+	// attempt only in answer to a request, so once all pods have one, rank 0 has asked.
 	first   protocol.Request
 	firstAt uint64
 }
 
 func (c *attemptCoordinator) observe(caller, protocol.Request, uint64) bool { return true }
 
-// silent is of no account: who is in an attempt is said on pods.
+// disconnected does nothing: the attempt of a pod is in its annotations.
 func (c *attemptCoordinator) disconnected(caller, uint64) {}
 
 func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request, serial uint64) (protocol.Response, bool, error) {
@@ -81,8 +81,9 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 	return protocol.Response{}, false, nil
 }
 
-// note remembers where the first in rank is reached, and tells those who wait for that. A request that is still held of an agent
-// that is gone is looked at again with all news, and says nothing new.
+// recordMaster remembers the address of rank 0, and notifies the agents that wait for it. A held
+// request of an agent that is gone is evaluated again with each change; its lower serial keeps it from
+// replacing a newer address.
 func (c *attemptCoordinator) recordMaster(request protocol.Request, serial uint64) {
 	c.mu.Lock()
 	if serial < c.firstAt {
@@ -97,18 +98,19 @@ func (c *attemptCoordinator) recordMaster(request protocol.Request, serial uint6
 	}
 }
 
-// master is where the first in rank is reached; no address if that is not known yet.
+// master returns the address of rank 0; empty if it is not known yet.
 func (c *attemptCoordinator) master() (string, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.first.Address, c.first.Port
 }
 
-// goneMasterPort is what torch takes where nobody says otherwise.
+// defaultMasterPort is PyTorch's default MASTER_PORT.
 const defaultMasterPort = 29500
 
-// masterOf is master. Where the first in rank has ended well it is said no more, and an operator that was started since has never heard
-// it: then the others are told the name that it had. Nobody answers there, as nobody does where it was; those that need nobody go on.
+// masterOf returns the address of rank 0 as master does. If rank 0 has succeeded before this operator
+// started, it never asks again: the others are then given its former host name. Nothing listens there
+// any more, as would be so at its former address; programs that do not need rank 0 can go on.
 func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
 	if address, port := c.master(); address != "" {
 		return address, port, nil
@@ -129,7 +131,7 @@ func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (s
 	return name + "-0." + subdomain, defaultMasterPort, nil
 }
 
-// firstJob is the name of the Job that the first in rank belongs to.
+// firstJob returns the name of the Job to which the pod with rank 0 belongs.
 func firstJob(js *jobset.JobSet) string {
 	for i := range js.Spec.ReplicatedJobs {
 		if rj := &js.Spec.ReplicatedJobs[i]; rj.Replicas > 0 && podsOf(&rj.Template.Spec) > 0 {
@@ -139,10 +141,10 @@ func firstJob(js *jobset.JobSet) string {
 	return ""
 }
 
-// assign says on the pod which attempt it is in.
+// assign records the pod's attempt in its annotations.
 func (c *attemptCoordinator) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, // not a pod that took its name since
+		"uid": pod.UID, // guards against a new pod with the same name
 		"annotations": map[string]string{
 			jobset.InPlaceRestartAttemptKey: strconv.Itoa(int(number)),
 			muster.RendezvousJoinAnnotation: join,
@@ -171,8 +173,8 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 	return out
 }
 
-// partOf is the rank of a pod among all pods of the JobSet, in the order of its spec, and
-// how many they are.
+// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their
+// number.
 func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
 	const completionIndex = "batch.kubernetes.io/job-completion-index"
@@ -191,7 +193,7 @@ func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	return rank, size, ok
 }
 
-// podsOf is how many pods a Job runs at a time.
+// podsOf returns how many pods a Job runs at a time.
 func podsOf(spec *batchv1.JobSpec) int {
 	parallelism := ptr.Deref(spec.Parallelism, 1)
 	return int(min(parallelism, ptr.Deref(spec.Completions, parallelism)))

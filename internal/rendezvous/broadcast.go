@@ -2,13 +2,13 @@ package rendezvous
 
 import "sync"
 
-// news tells any number of listeners that something has changed.
+// broadcast notifies any number of listeners of a change.
 type broadcast struct {
 	mu      sync.Mutex
 	channel chan struct{}
 }
 
-// changed is closed with the next tell.
+// changed returns a channel that the next notify closes.
 func (n *broadcast) changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Claims of tokens that are bound to a pod, as reviews give them.
+// Claims of tokens bound to a pod, as keys of a TokenReview's user.extra.
 const (
 	podNameClaim = "authentication.kubernetes.io/pod-name"
 	podUIDClaim  = "authentication.kubernetes.io/pod-uid"
 )
 
-// reviewed is for how long the API server's word on a token is taken: it also asks
-// whether the pod is still there, which the operator sees for itself.
+// reviewTTL is how long the result of a TokenReview is cached. A review also checks that the pod still
+// exists, but the operator observes that by itself.
 const reviewTTL = 5 * time.Minute
 
-// maxReviews bounds what is remembered. Beyond it the API server is asked again.
+// maxCachedReviews bounds the cache. When it is full it is cleared.
 const maxCachedReviews = 100_000
 
-// byTokenReview has the API server say whose token it is.
+// byTokenReview returns an identify that asks the API server by TokenReview, and caches its answers.
 func byTokenReview(reviews authentication.TokenReviewInterface) identify {
 	known := &reviewCache{entries: map[[sha256.Size]byte]review{}}
 	return func(ctx context.Context, token string) (caller, error) {
@@ -53,8 +53,8 @@ func byTokenReview(reviews authentication.TokenReviewInterface) identify {
 	}
 }
 
-// podOf reads a review. The token must be for the rendezvous: one that a program sends to
-// somebody else must not open this door too.
+// podOf returns the pod named by a token review. The token's audience must be the rendezvous, so that a
+// token meant for another service is not accepted here.
 func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 	forUs := false
 	for _, audience := range status.Audiences {

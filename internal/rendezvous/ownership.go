@@ -13,13 +13,14 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// parents knows whose pods are whose: labels say what whoever makes a pod wants them to,
-// so a pod is a job's only if the job controls it, or a Job of the JobSet that it says.
+// ownership checks which job a pod belongs to. Labels alone prove nothing, as whoever creates a pod
+// sets them: a pod belongs to a job only if the job controls it, or if a Job that the job's JobSet
+// controls does.
 type ownership struct {
 	mu sync.Mutex
-	// ids are those of the rounds of JobSets, by the UID of the Job that the JobSet controls.
+	// ids holds the rendezvous IDs of JobSets' Jobs, by Job UID.
 	ids map[types.UID]string
-	// early are pods whose Job was not seen yet, by its UID and their own.
+	// pending holds pods whose Job has not been observed yet, by the UID of the Job and of the pod.
 	pending map[types.UID]map[types.UID]*corev1.Pod
 }
 
@@ -27,15 +28,16 @@ func newOwnership() ownership {
 	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}}
 }
 
-// bear reports whether the pod belongs to the job whose rounds have the ID. One whose Job
-// is not known yet is kept until it is.
+// belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not
+// known yet is kept until the Job is observed.
 func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
 		return false
 	case string(owner.UID) == id:
-		// A worker of the name is there already, or the job removes it as one too many.
+		// The name must match the index: if another pod already has the name, the job deletes this one
+		// as surplus.
 		return pod.Name == owner.Name+"-"+breezeml.WorkerType+"-"+pod.Annotations[muster.RendezvousIndexAnnotation]
 	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") || !strings.HasPrefix(pod.Name, owner.Name+"-"):
 		return false
@@ -57,7 +59,7 @@ func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	return false
 }
 
-// job tells of a Job, and gives the pods that came before it.
+// updateJob records a Job, and returns the pods that were waiting for it.
 func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// way is how one agent alone reaches the operator. It can be closed, and opened again.
+// proxy is one agent's own connection to the operator, which tests can close and open again.
 type proxy struct {
 	t           *testing.T
 	address, to string
@@ -47,7 +47,7 @@ func (w *proxy) open() {
 	}()
 }
 
-// join has either say what the other hears, as long as the listener is that of the way.
+// forward copies data both ways, if the listener is still the proxy's.
 func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
 	}
 }
 
-// close cuts all connections, too.
+// close also closes all connections.
 func (w *proxy) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,31 +21,31 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
-// patience of rounds: pods that come into being together are there within it, and a
-// request is held less long than Presence.
+// defaultTimeouts apply to all jobs: pods that are created together start within Gather, and requests
+// are held for less than Presence.
 var defaultTimeouts = round.Timeouts{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
-// halls knows where each pod belongs. It is told of pods, Jobs and JobSets by an informer's
-// handlers.
+// registry finds the coordinator of each pod's job. Informer handlers keep it up to date with pods,
+// Jobs and JobSets.
 type registry struct {
 	client   client.Client
 	timeouts round.Timeouts
 
 	mu sync.Mutex
-	// byPod and byID are the halls of jobs with rounds, by the UID of a pod and by the ID
-	// of the rounds.
+	// byPod and byID hold the coordinators of jobs with rounds, by pod UID and by rendezvous ID.
 	byPod map[string]*roundCoordinator
 	byID  map[string]*roundCoordinator
-	// attempts are the halls of JobSets that restart in place, of those whose pods asked.
+	// attempts holds the coordinators of JobSets that restart in place, once one of their pods has
+	// asked.
 	attempts  map[client.ObjectKey]*attemptCoordinator
 	ownership ownership
-	// telling has one thing be told at a time: pods that waited for their Job, and what
-	// becomes of them meanwhile.
+	// events serializes informer events: a Job's event releases pods that waited for it, and must not
+	// overlap with newer events of those pods.
 	events  sync.Mutex
 	arrived broadcast
 }
 
-// newHalls makes halls that nobody is in. The client reads from the operator's cache.
+// newRegistry returns an empty registry. The client reads from the operator's cache.
 func newRegistry(c client.Client) *registry {
 	return &registry{
 		client: c, timeouts: defaultTimeouts,
@@ -54,7 +54,7 @@ func newRegistry(c client.Client) *registry {
 	}
 }
 
-// hallOf finds where a pod belongs; nil if that is not known yet.
+// coordinatorOf returns the coordinator of the pod's job; nil if it is not known yet.
 func (r *registry) coordinatorOf(ctx context.Context, agent caller) (coordinator, error) {
 	r.mu.Lock()
 	found := r.byPod[agent.UID]
@@ -75,8 +75,8 @@ func (r *registry) coordinatorOf(ctx context.Context, agent caller) (coordinator
 	return nil, nil
 }
 
-// isOf reports whether a Job of the JobSet controls the pod. Labels say what whoever makes a pod wants them to, and the first in rank
-// is whom all others are led to.
+// isPodOfJobSet reports whether a Job of the JobSet controls the pod. Labels alone prove nothing:
+// whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
 func (r *registry) isPodOfJobSet(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
@@ -103,7 +103,7 @@ func (r *registry) attemptCoordinatorOf(key client.ObjectKey) *attemptCoordinato
 
 func (r *registry) arrivals() <-chan struct{} { return r.arrived.changed() }
 
-// pod tells of a pod as it is now, or was when it was deleted.
+// updatePod records a pod as it is now, or as it was when it was deleted.
 func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	if name := pod.Labels[jobset.JobSetNameKey]; name != "" {
 		r.mu.Lock()
@@ -120,22 +120,22 @@ func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	}
 	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
 	if err != nil {
-		return // nobody of ours made it
+		return // not a pod that Muster created
 	}
 	if !r.isMember(pod) && !r.ownership.belongs(pod, id, deleted) {
 		r.arrived.notify()
 		return
 	}
 	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-	// A command that saved, and ended well because its pod is deleted, has not done its part. One that
-	// had said so before.
+	// A command that saves its state and exits 0 because its pod is being deleted has not done its
+	// part, unless it had succeeded before.
 	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
-	// A job of one namespace never meets one of another, whatever its pods say.
+	// The namespace is part of the ID, so that jobs of different namespaces never meet.
 	id = rendezvousID(pod)
 	if found := r.roundCoordinatorOf(id, pod, least, most, lives); found != nil {
 		found.updatePod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
 		r.record(id, string(pod.UID), found, deleted)
-	} else if deleted { // the last one, of a hall that was forgotten when it ended
+	} else if deleted { // the last pod of a job whose coordinator was closed when it terminated
 		r.mu.Lock()
 		delete(r.byPod, string(pod.UID))
 		r.mu.Unlock()
@@ -143,12 +143,12 @@ func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	r.arrived.notify()
 }
 
-// hallID is the name of the hall that the pod asks for.
+// rendezvousID returns the ID of the rounds that the pod asks for, qualified by its namespace.
 func rendezvousID(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel]
 }
 
-// seated reports whether the pod was let into the hall that it asks for.
+// isMember reports whether the pod was accepted into the rounds that it asks for.
 func (r *registry) isMember(pod *corev1.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +156,9 @@ func (r *registry) isMember(pod *corev1.Pod) bool {
 	return found != nil && found == r.byID[rendezvousID(pod)]
 }
 
-// roundsOf is the hall of a job, which begins with the first pod that lives. The sizes of
-// its rounds are those that the newest pod was made with: the older ones know no better.
+// roundCoordinatorOf returns the job's coordinator, which is created with the first pod that has not
+// terminated. The newest pod's annotation sets the sizes of the rounds, as older pods may carry
+// outdated ones.
 func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundCoordinator {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +177,8 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 	return found
 }
 
-// seat remembers where a pod belongs, as long as it is there, and forgets a hall in which
-// nobody lives any more.
+// record maps the pod to its coordinator for as long as the pod exists, and closes a coordinator whose
+// pods have all terminated.
 func (r *registry) record(id, uid string, found *roundCoordinator, deleted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +191,7 @@ func (r *registry) record(id, uid string, found *roundCoordinator, deleted bool)
 	}
 }
 
-// jobSet tells of a JobSet.
+// updateJobSet records that a JobSet has changed.
 func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
 	key := client.ObjectKeyFromObject(js)
 	r.mu.Lock()
@@ -204,14 +205,14 @@ func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
 	}
 }
 
-// job tells of a batch/v1 Job, which may be a JobSet's.
+// updateJob records a batch/v1 Job, which may belong to a JobSet.
 func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
 	for _, pod := range r.ownership.updateJob(job, deleted) {
 		r.updatePod(pod, false)
 	}
 }
 
-// handler passes what an informer of pods, Jobs or JobSets sees.
+// handler returns the handler of informer events for pods, Jobs and JobSets.
 func (r *registry) handler() cache.ResourceEventHandler {
 	handle := func(object any, deleted bool) {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
@@ -231,14 +232,14 @@ func (r *registry) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			handle(object, false)
-			r.arrived.notify() // a pod may have asked before its Job was seen
+			r.arrived.notify() // a pod may have asked before its Job was observed
 		},
 		UpdateFunc: func(_, object any) { handle(object, false) },
 		DeleteFunc: func(object any) { handle(object, true) },
 	}
 }
 
-// sizes reads the bounds of a job's rounds, as "2:4".
+// sizes parses the bounds of a job's rounds, such as "2:4".
 func sizes(text string) (least, most int, err error) {
 	a, b, _ := strings.Cut(text, ":")
 	least, err1 := strconv.Atoi(a)
@@ -249,8 +250,8 @@ func sizes(text string) (least, most int, err error) {
 	return least, most, nil
 }
 
-// indexOf orders the pods of a job: by the index that was given to the pod, or else by
-// those of its Job in a JobSet and of the pod in its Job.
+// indexOf returns the sort key of a pod within its job: the index in its annotation, or else that of
+// its Job within the JobSet followed by that of the pod within its Job.
 func indexOf(pod *corev1.Pod) []int {
 	if n, err := strconv.Atoi(pod.Annotations[muster.RendezvousIndexAnnotation]); err == nil {
 		return []int{n}

@@ -21,7 +21,7 @@ func controlledBy(version, kind, name, uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
 }
 
-// aPod asks for the rounds of the job with the UID job-uid.
+// newPod returns a pod that asks for the rounds of the job with UID job-uid.
 func newPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: owner,
@@ -91,7 +91,7 @@ func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 	}
 }
 
-// TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain: it belongs nowhere as long as that is not known whose it is.
+// Until its Job is observed, the pod has no coordinator.
 func TestPodThatAsksBeforeItsJobIsObservedIsLookedUpAgain(t *testing.T) {
 	h := newRegistry(fake.NewClientBuilder().Build())
 	news := h.arrivals()
@@ -103,7 +103,7 @@ func TestPodThatAsksBeforeItsJobIsObservedIsLookedUpAgain(t *testing.T) {
 	}
 }
 
-// TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt: and in none that its labels name.
+// The labels of a pod do not decide.
 func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
@@ -143,7 +143,7 @@ func TestSizesOfTheNewestPodApply(t *testing.T) {
 	h.timeouts.Gather = 0
 	h.updatePod(older, false)
 	h.updatePod(newer, false)
-	h.updatePod(older, false) // something else of it has changed
+	h.updatePod(older, false) // an update of something else
 	found := h.byPod[string(older.UID)]
 	found.observe(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
 	if answer, says, _ := found.answer(t.Context(), caller{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
@@ -151,8 +151,8 @@ func TestSizesOfTheNewestPodApply(t *testing.T) {
 	}
 }
 
-// TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell: as commands do that save when they get SIGTERM. A watch that was
-// begun anew tells of both at once. The others begin another round, and it may be larger again.
+// A command may save and exit 0 on SIGTERM. A watch that was restarted delivers success and deletion in
+// one event. The others begin another round, which grows when a pod takes its place.
 func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
 	h := newRegistry(fake.NewClientBuilder().Build())
@@ -193,8 +193,8 @@ func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 	}
 }
 
-// TestTheFirstInRankIsWhereItSaidLast: requests of an agent that is gone, and of a pod that goes, are held for a while and looked at again
-// with all news. They do not take the place of what was said after them, which would be news again, and so without end.
+// Held requests of an agent that is gone, and of a pod that is being deleted, are evaluated again with
+// each change. If they replaced newer requests, each would notify the other without end.
 func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js"}}
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
@@ -247,7 +247,7 @@ func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAFirstInRankThatHasEndedWell: an operator that is started anew never hears it.
+// An operator that restarts later never gets a request from it.
 func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 	one := int32(1)
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js-uid"}}

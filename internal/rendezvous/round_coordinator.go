@@ -9,16 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
-// roundHall is a job whose rounds are decided here.
+// roundCoordinator coordinates a job that runs in rounds.
 type roundCoordinator struct {
 	broadcast
 	mu      sync.Mutex
 	group   *round.Group
 	timer   *time.Timer
 	version uint64
-	// sizedAt is when the pod was made whose sizes hold. The halls keep it.
+	// sizedAt is the creation time of the pod whose sizes apply. The registry sets it, under its own
+	// lock.
 	sizedAt time.Time
-	// last is the request of each pod that came last.
+	// last is the serial of each pod's newest request, by pod UID.
 	last map[string]uint64
 }
 
@@ -29,7 +30,7 @@ func newRoundCoordinator(least, most int, timeouts round.Timeouts) *roundCoordin
 	return c
 }
 
-// change tells the group something, and everybody who waits if that changed what is to be said.
+// change applies a change to the group, and notifies held requests if answers may have changed.
 func (c *roundCoordinator) change(what func(*round.Group, time.Time)) {
 	c.mu.Lock()
 	now := time.Now()
@@ -65,7 +66,7 @@ func (c *roundCoordinator) disconnected(agent caller, serial uint64) {
 	})
 }
 
-// pod tells that a pod lives, or that it does not any more.
+// updatePod adds or updates a pod, or removes one that has terminated.
 func (c *roundCoordinator) updatePod(pod round.Pod, lives, succeeded bool) {
 	c.change(func(g *round.Group, now time.Time) {
 		if lives {

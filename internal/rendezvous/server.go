@@ -19,47 +19,47 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// caller is the pod that asks.
+// caller is the pod whose agent sent a request.
 type caller struct{ Namespace, Name, UID string }
 
-// identify says which pod a token is of. The error is errUnknown where it is of none.
+// identify returns the pod that a token belongs to, or errUnknown if it belongs to none.
 type identify func(ctx context.Context, token string) (caller, error)
 
-// errUnknown is of tokens that prove nothing.
+// errUnknown is returned for tokens that do not prove a pod.
 var errUnknown = errors.New("not the token of a pod for the rendezvous")
 
-// hall is where the pods of one job meet.
+// coordinator coordinates the pods of one job.
 type coordinator interface {
-	// hear takes what a pod's agent says; false is that the pod is not known yet.
-	// request tells it from those that came before.
+	// observe records a request of the pod's agent. It returns false if the pod is not known yet.
+	// Serials increase from request to request.
 	observe(agent caller, said protocol.Request, request uint64) (known bool)
-	// answer is what to tell it now; false is nothing yet.
+	// answer returns what to answer the request now; false if there is nothing to answer yet.
 	answer(ctx context.Context, agent caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
-	// silent tells that its request has broken off.
+	// disconnected records that the request was broken off.
 	disconnected(agent caller, request uint64)
-	// changed is closed when an answer may be another.
+	// changed is closed when an answer may have changed.
 	changed() <-chan struct{}
 }
 
-// server answers agents. It runs with the manager, where the manager leads.
+// server answers agents. It runs only in the operator that holds the leader lease.
 type server struct {
 	// bind is the address to listen on.
 	bind string
-	// authority has the certificate that they are shown.
+	// authority provides the serving certificate.
 	authority *certificate.Authority
 	identify  identify
-	// halls is where pods belong.
+	// registry finds the coordinators of pods.
 	registry *registry
 	log      logr.Logger
-	// hold is protocol.Hold, but in tests.
+	// hold is how long a request is held; 0 means protocol.Hold. Tests set it.
 	hold time.Duration
 
 	requests atomic.Uint64
 	synced   []cache.InformerSynced
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a round is in one
-// operator's memory. Others refuse connections, and agents try again.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: rounds are in the memory of one
+// operator. Other replicas do not listen, so agents retry until they reach the leader.
 func (s *server) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
@@ -85,7 +85,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       2 * protocol.Hold,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		TLSConfig:         &tls.Config{GetCertificate: s.authority.Show, MinVersion: tls.VersionTLS13},
-		// A connection whose other end is gone is found out, so that nobody begins a round with it.
+		// Pings detect dead connections, so that no round begins with an agent that is gone.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
 	}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
@@ -114,7 +114,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(response) // who is gone asks again
+	_ = json.NewEncoder(w).Encode(response) // an agent that misses the answer asks again
 }
 
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -128,7 +128,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// attend holds the request until there is something to say.
+// longPoll holds the request until there is something to answer.
 func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Request) (protocol.Response, error) {
 	hold := s.hold
 	if hold == 0 {

@@ -17,18 +17,18 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// use is that of the authority that agents trust.
+// certificateUse is the use of the certificate authority that agents trust.
 var certificateUse = certificate.Use{Secret: "muster-rendezvous", Server: protocol.ServerName}
 
-// Options say where agents are served.
+// Options configure where agents are served.
 type Options struct {
 	// Bind is the address to listen on.
 	Bind string
-	// Namespace of the Secret with the certificate: the operator's own.
+	// Namespace is the operator's own; the Secret with the certificate is there.
 	Namespace string
 }
 
-// AddTo has the manager serve agents, and returns what they are to trust.
+// AddTo adds the server to the manager, and returns the authority that agents must trust.
 func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Authority, error) {
 	clientset, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
@@ -61,8 +61,8 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	return authority, mgr.Add(server)
 }
 
-// awaitSynced returns when the halls know the pods that there are: before, members of a
-// round would be taken for strangers.
+// awaitSynced waits until the registry knows all existing pods; before that, members of a running round
+// would be treated as unknown.
 func (s *server) awaitSynced(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), s.synced...)
 }

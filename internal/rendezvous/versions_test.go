@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// post says what is written there in the name of the pod, and gives the answer as it is.
+// post sends a raw request as the agent of the pod, and returns the raw answer.
 func (o *operator) post(index int, text string) string {
 	o.t.Helper()
 	roots := x509.NewCertPool()
@@ -39,8 +39,8 @@ func (o *operator) post(index int, text string) string {
 	return string(bytes.TrimSpace(answer))
 }
 
-// TestAgentsOfAllVersionsAreAnswered: those from before rounds had IDs, those of today, and later ones that say more than this
-// operator understands, in one round.
+// Agents from before rounds had IDs, current ones, and later ones with fields unknown to this operator
+// share a round.
 func TestOldAndNewAgentsShareARound(t *testing.T) {
 	o := newOperator(t, "3:3")
 	says := []string{
@@ -65,8 +65,9 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 			t.Errorf("pod %d has part %+v", i, *got.Round)
 		}
 	}
-	// All say that they run it: the first as it did before there were IDs, the last with more. An operator that was started anew takes them
-	// for members of one round, which is over for all when one has gone.
+	// All report that they run it, the first one without an ID and the last one with unknown fields. An
+	// operator that has restarted takes them for members of one round, which is over for all of them
+	// when one member is gone.
 	o.stop()
 	o.start()
 	running := []string{
@@ -76,9 +77,9 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 	}
 	for i, text := range running {
 		go func() { answers[i] <- o.post(i, text) }()
-		o.hears(fmt.Sprintf("uid-job-worker-%d", i))
+		o.awaitRequest(fmt.Sprintf("uid-job-worker-%d", i))
 	}
-	o.gone(2)
+	o.deletePod(2)
 	for i := range 2 {
 		if answer := <-answers[i]; !strings.Contains(answer, `"over":"pod job-worker-2 is gone"`) {
 			t.Errorf("pod %d is told %s", i, answer)
@@ -87,7 +88,7 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 	<-answers[2]
 }
 
-// TestAStateThatIsNotKnownIsHeld: who says that it does what no agent of today does is let do it, and harms no round.
+// An agent in an unknown state is left alone, and disturbs no round.
 func TestRequestWithUnknownStateIsHeld(t *testing.T) {
 	o := newOperator(t, "1:2")
 	o.hold = 10 * time.Millisecond
@@ -100,7 +101,8 @@ func TestRequestWithUnknownStateIsHeld(t *testing.T) {
 	o.run(1, works).says("part 0 of 1")
 }
 
-// otherOperator is one of another version: it answers each request with what is written there when the test says so.
+// otherOperator starts an operator of another version: it answers each request with the next text sent
+// to the channel.
 func (o *operator) otherOperator() (address string, says chan<- string) {
 	o.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +123,7 @@ func (o *operator) otherOperator() (address string, says chan<- string) {
 	return listener.Addr().String(), answers
 }
 
-// TestOperatorsOfAllVersionsAreUnderstood: a part in a round without what came later, and one with more than the agent understands.
+// A round may lack fields that were added later, or have fields that the agent does not know.
 func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 	o := newOperator(t, "1:1")
 	for i, answer := range []string{
@@ -138,7 +140,7 @@ func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotUnderstoodIsNotAskedForAllTheTime: it is no answer to an agent, which asks again, and ever more rarely.
+// An agent treats a response that it does not understand as none: it asks again, with growing pauses.
 func TestAgentBacksOffOnUnknownResponses(t *testing.T) {
 	o := newOperator(t, "1:1")
 	address, says := o.otherOperator()
@@ -149,7 +151,7 @@ func TestAgentBacksOffOnUnknownResponses(t *testing.T) {
 	}
 	says <- `{"round":{"number":1,"size":1,"masterAddress":"a","masterPort":1}}`
 	a.says("part 0 of 1")
-	if took := time.Since(began); took < time.Second { // the shortest pauses between nine requests are 2.2 seconds
+	if took := time.Since(began); took < time.Second { // the shortest pauses between nine requests add up to 2.2 seconds
 		t.Errorf("it has asked nine times within %s", took)
 	}
 }

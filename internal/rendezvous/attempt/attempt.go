@@ -1,8 +1,8 @@
-// Package attempt decides what to tell the agents of a JobSet that restarts in place. Its
-// rounds are the attempts that the status of the JobSet counts: each pod says in an
-// annotation which one it is in, and the controller of JobSets lets pods run, and has
-// them restart, by two numbers. All of it is in API objects, so nothing is lost with an
-// operator. It is pure.
+// Package attempt decides what to answer the agents of a JobSet that restarts in place. Its rounds are
+// the attempts that the JobSet's status counts: an annotation of each pod names the attempt that the
+// pod is in, and two numbers in the status, written by the JobSet controller, say which pods may run
+// and which must restart. All state is in API objects, so an operator restart loses nothing. The
+// package is pure.
 package attempt
 
 import (
@@ -11,33 +11,33 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Seen is what the API says of a pod and its JobSet.
+// Observed is the state of a pod and its JobSet in the API.
 type Observed struct {
-	// Current is the attempt in which pods may run, Previous that up to which they must
-	// restart; nil for none yet.
+	// Current is the attempt in which pods may run; pods in attempts up to Previous must restart. nil
+	// if not set yet.
 	Current, Previous *int32
 	// Disabled lets pods run without waiting for the others.
 	Disabled bool
-	// Attempt and Join are the annotations of the pod: the attempt that it is in, and the
-	// wait of its agent that this attempt was given to. Attempt is nil if there is none.
+	// Attempt and Join come from the pod's annotations: the attempt that the pod is in, and the Join of
+	// the wait for which it was assigned. Attempt is nil if there is none.
 	Attempt *int32
 	Join    string
 }
 
-// Verdict is what follows.
+// Decision is what to do about a request. The zero Decision is to answer nothing yet.
 type Decision struct {
-	// Assign is the attempt that the pod is to be in from now on, nil for no change.
+	// Assign is the attempt to assign to the pod; nil for no change.
 	Assign *int32
-	// Go lets the pod run in that attempt.
+	// Go is the attempt that the pod may run now; nil if it has to wait.
 	Go *int32
-	// Over has it stop, and says why.
+	// Over tells the pod to stop; it holds the reason.
 	Over string
 }
 
-// Number is the number of the round that an attempt is; attempts count from 0, rounds from 1.
+// Number returns the round number of an attempt: attempts count from 0, rounds from 1.
 func Number(attempt int32) int64 { return int64(attempt) + 1 }
 
-// Judge says what follows from what the agent in a pod says.
+// Decide returns what to do about the request of a pod's agent.
 func Decide(observed Observed, request protocol.Request) Decision {
 	switch request.State {
 	case protocol.Waiting:

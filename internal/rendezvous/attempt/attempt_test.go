@@ -43,7 +43,7 @@ func text(v Decision) string {
 	return fmt.Sprintf("assign %d, go %d, over %q", ptr.Deref(v.Assign, -1), ptr.Deref(v.Go, -1), v.Over)
 }
 
-// world is a JobSet whose pods have agents, with the controller's rule played by mend.
+// fakeJobSet is a JobSet whose pods have agents; reconcile stands in for the JobSet controller.
 type fakeJobSet struct {
 	current, previous *int32
 	pods              []pod
@@ -56,7 +56,7 @@ type pod struct {
 	request protocol.Request
 }
 
-// mend is what the controller of JobSets makes of the attempts that pods are in.
+// reconcile updates the status as the JobSet controller does, from the attempts of the pods.
 func (w *fakeJobSet) reconcile() {
 	first, last, all := int32(-1), int32(-1), true
 	for _, p := range w.pods {
@@ -98,7 +98,7 @@ func (w *fakeJobSet) step(i int) (moved bool) {
 	return true
 }
 
-// TestWhateverFailsAllComeToRunOneAttempt: and one that nobody has run before.
+// The attempt must be one that no pod has run before.
 func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &fakeJobSet{pods: make([]pod, rapid.IntRange(1, 5).Draw(t, "pods"))}
@@ -109,7 +109,7 @@ func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 			i := rapid.IntRange(0, len(w.pods)-1).Draw(t, "pod")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				w.wait(i) // it fails, or its container begins anew
+				w.wait(i) // it fails, or its container restarts
 			case 1:
 				w.reconcile()
 			default:

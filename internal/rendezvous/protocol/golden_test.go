@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsSaidStaysAsItIs: pods keep the agent that they were made with, and operators of two versions follow each other while
-// they run. So a name in a message is never changed and never means anything else; what is new comes under another name.
+// Pods keep the agent that they were created with, and a newer operator takes over while they run. So a
+// field never changes its name or meaning; new data gets new fields.
 func TestWireFormatIsStable(t *testing.T) {
 	for what, test := range map[string]struct {
 		says any

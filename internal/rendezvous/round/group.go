@@ -11,94 +11,94 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Patience is how long a group waits for pods that its agents have not been heard of.
+// Timeouts are how long a group waits for pods whose agents have not asked.
 type Timeouts struct {
-	// Gather bounds the wait for the rest once a round has its minimum, and the wait of those
-	// who would make a round larger.
+	// Gather bounds how long a round that has its minimum waits for the remaining pods, and how long
+	// pods wait for others before they join a running round.
 	Gather time.Duration
-	// Presence is how long a waiting agent is taken to be there after it was last heard.
+	// Presence is how long a waiting agent is considered present after its last request.
 	Presence time.Duration
 }
 
-// Pod is one that lives and belongs to the group.
+// Pod is a pod of the group that has not terminated.
 type Pod struct {
 	UID  string
 	Name string
-	// Index orders the pods of a group: by it, and then by name, they get their ranks.
+	// Index orders the pods of a group: ranks follow it, then the name.
 	Index []int
 }
 
-// Group is all pods of a job that are to run in rounds. It is not safe for use by
-// several goroutines.
+// Group is the pods of one job that runs in rounds. It is not safe for concurrent use.
 type Group struct {
 	timeouts Timeouts
 	min, max int
 	pods     map[string]*member
 
-	// number is of the present round, or of the last one.
+	// number is that of the current round, or of the last one.
 	number int64
-	// running says that the round goes on; else one is being gathered, since gathering.
+	// running is set while a round runs; otherwise one is being gathered, since gathering.
 	running   bool
 	gathering time.Time
-	// size is how many members the round has; after a start of the operator not all of
-	// them may have been heard yet.
+	// size is the number of members of the round. After an operator restart, not all of them may have
+	// sent a request yet.
 	size int
-	// adopted says that another operator began the round: its members are known as far as
-	// they have been heard.
+	// adopted is set if an earlier operator began the round; its members are known only once they have
+	// sent a request.
 	adopted bool
-	// over says why the last round is over.
+	// over is why the last round ended.
 	over    string
 	version uint64
-	// done counts members that ended well and whose pods are gone.
+	// done counts members that succeeded and whose pods are gone.
 	done int
-	// whole is how many had a part in the work when the round began: its members, and those
-	// who had ended well by then.
+	// participants is how many pods had a part in the work when the round began: its members, and the
+	// pods that had succeeded by then.
 	participants int
-	// first is the part in the round of the member with rank 0, if this operator began it.
+	// first is the answer to the member with rank 0, if this operator began the round.
 	first protocol.Round
-	// master and id tell the round from others of its number. id is empty as long as of a round that
-	// another operator began only agents were heard that say none.
+	// master and id tell the round apart from others with its number. id is empty while only agents
+	// that send no ID have reported an adopted round.
 	master, id string
 }
 
-// member is a pod with what its agent has said.
+// member is a pod with the last request of its agent.
 type member struct {
 	Pod
-	// born is when the pod was heard of first.
+	// firstSeen is when the pod was added.
 	firstSeen time.Time
 	request   protocol.Request
-	// heard is when the agent was heard last; zero for never, or if it is known to have gone.
+	// lastSeen is when the agent's last request arrived; zero if it has sent none, or has disconnected.
 	lastSeen time.Time
-	// round is the one that it is in, of those that are not over; 0 for none.
+	// round is the number of the current round that the member is in; 0 if none.
 	round int64
 	rank  int
 	join  string
-	// told is the wait to which a part in a round was answered: it may have begun that, and waits
-	// no longer. It is empty again if the agent asks once more, since then it has not heard.
+	// answered is the Join of the wait that was answered with a round: the agent may have begun that
+	// round, and no longer counts as waiting. A new request of the agent clears it, as that shows that
+	// the answer did not arrive.
 	answered string
 }
 
-// New makes a group that begins to gather. A round has at least min members and at most max.
+// New returns a group that gathers its first round. A round has between min and max members.
 func New(min, max int, timeouts Timeouts, now time.Time) *Group {
 	return &Group{timeouts: timeouts, min: min, max: max, pods: map[string]*member{}, gathering: now}
 }
 
-// Resize changes the bounds of the rounds to come.
+// Resize changes the bounds of future rounds.
 func (g *Group) Resize(min, max int, now time.Time) {
 	g.min, g.max = min, max
 	g.settle(now)
 }
 
-// Version changes whenever an answer may have become another.
+// Version returns a number that changes whenever Answer may have changed.
 func (g *Group) Version() uint64 { return g.version }
 
-// Knows reports whether the pod lives and belongs to the group.
+// Knows reports whether the pod is in the group.
 func (g *Group) Knows(uid string) bool { return g.pods[uid] != nil }
 
 // Empty reports whether the group has no pods.
 func (g *Group) Empty() bool { return len(g.pods) == 0 }
 
-// PodLives tells of a pod that is there, be it known or not.
+// AddPod adds a pod, or updates one that is in the group.
 func (g *Group) AddPod(pod Pod, now time.Time) {
 	if m, known := g.pods[pod.UID]; known {
 		m.Pod = pod
@@ -109,7 +109,7 @@ func (g *Group) AddPod(pod Pod, now time.Time) {
 	g.settle(now)
 }
 
-// PodGone tells that a pod has ended, is being deleted or is not there any more.
+// RemovePod removes a pod that has terminated, is being deleted or no longer exists.
 func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 	m, known := g.pods[uid]
 	if !known {
@@ -126,7 +126,7 @@ func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 	g.settle(now)
 }
 
-// Hear takes what the agent in a pod says; false is that the group does not know the pod.
+// Observe records a request of the agent in a pod. It returns false if the pod is not in the group.
 func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (known bool) {
 	m, known := g.pods[uid]
 	if !known {
@@ -143,8 +143,8 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 	return true
 }
 
-// Silent tells that the agent's request has broken off. It matters for those who wait:
-// nobody begins a round with somebody who is not there.
+// Disconnected records that the agent's request was broken off. It matters only for waiting agents: a
+// round must not begin with an agent that is not there.
 func (g *Group) Disconnected(uid string, now time.Time) {
 	if m, known := g.pods[uid]; known && m.request.State == protocol.Waiting {
 		m.lastSeen = time.Time{}
@@ -152,10 +152,10 @@ func (g *Group) Disconnected(uid string, now time.Time) {
 	g.settle(now)
 }
 
-// Tick tells the time, when Due says so.
+// Tick advances the group to the time now; call it when Due says so.
 func (g *Group) Tick(now time.Time) { g.settle(now) }
 
-// Answer is what to tell the agent in the pod now; false is nothing yet.
+// Answer returns what to answer the pod's agent now; false if there is nothing to answer yet.
 func (g *Group) Answer(uid string) (protocol.Response, bool) {
 	m, known := g.pods[uid]
 	if !known {
@@ -178,32 +178,32 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 	return protocol.Response{}, false
 }
 
-// in reports whether the member is in the round that goes on.
+// isMember reports whether the pod is in the running round.
 func (g *Group) isMember(m *member) bool { return g.running && m.round == g.number }
 
-// runs reports whether the member's command is that of the round that goes on. One that was told
-// its part in a round, and had not said so when that was over, is in the next one for all
-// that was heard of it; its command is not.
+// runsCurrent reports whether the member's command is that of the running round. An agent that was
+// given a round which ended before it reported that it runs may already be a member of the next round,
+// but its command is not.
 func (g *Group) runsCurrent(m *member) bool {
 	return g.isMember(m) && m.request.Round == g.number && g.isCurrent(m.request)
 }
 
-// same reports whether a round of the present number is the present one. The number and the
-// master do not tell: an operator that was started anew may begin again with 1, and with the
-// first member of another round that was told nothing of it, and waits where it did.
+// isCurrent reports whether a request whose round has the current number is about the current round.
+// Number and master alone do not tell: an operator that restarted may number from 1 again, with a rank
+// 0 that missed the earlier round and still waits at the same address and port.
 func (g *Group) isCurrent(request protocol.Request) bool {
 	return request.Master == g.master && (request.ID == g.id || request.ID == "" || g.id == "")
 }
 
-// adopt counts an agent that runs a round in, if it is the present one, or one that
-// began before this operator did.
+// observeRunning counts a running agent as a member if it runs the current round, or adopts its round
+// if that began before this operator started.
 func (g *Group) observeRunning(m *member) {
 	request := m.request
 	switch {
 	case request.Round < g.number, request.Round == g.number && !g.running && g.over != "":
-		return // it is told that this is over
+		return // Answer tells it that this round is over
 	case request.Round == g.number && g.running && !g.isCurrent(request):
-		return // of another round that had this number
+		return // another round with the same number
 	case request.Round > g.number || !g.running:
 		for _, other := range g.pods {
 			other.round = 0
@@ -217,8 +217,8 @@ func (g *Group) observeRunning(m *member) {
 	g.version++
 }
 
-// rejoin looks at an agent that waits: it may be in the round and not know it yet, or
-// have left it.
+// observeWaiting handles the request of a waiting agent: it may be a member that has not received its
+// answer yet, or one that has left the round.
 func (g *Group) observeWaiting(m *member, now time.Time) {
 	request := m.request
 	switch {
@@ -227,7 +227,7 @@ func (g *Group) observeWaiting(m *member, now time.Time) {
 	case g.isMember(m) && m.join != request.Join:
 		g.end(restartReason(m), now)
 	case request.Round > g.number:
-		// Of a round that another operator began, and that this member has left.
+		// The member has left a round that an earlier operator began.
 		if g.running {
 			g.end(restartReason(m), now)
 		}
@@ -255,7 +255,7 @@ func describe(f *protocol.Failure) string {
 	return fmt.Sprintf("exit code %d", f.ExitCode)
 }
 
-// end ends the round.
+// end ends the running round, if there is one.
 func (g *Group) end(why string, now time.Time) {
 	if !g.running {
 		return
@@ -268,7 +268,7 @@ func (g *Group) end(why string, now time.Time) {
 	}
 }
 
-// settle ends the round if others are to join it, and begins the next if it can.
+// settle ends the round if it should grow or has lost a member, and begins the next if it can.
 func (g *Group) settle(now time.Time) {
 	if g.running && g.shouldGrow(now) {
 		g.end(fmt.Sprintf("%d more wait to join", len(g.waiting(now))), now)
@@ -281,12 +281,13 @@ func (g *Group) settle(now time.Time) {
 	}
 }
 
-// inOrder compares members by the order in which they get their ranks.
+// inOrder compares members by the order of their ranks.
 func inOrder(a, b *member) int {
 	return cmp.Or(slices.Compare(a.Index, b.Index), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
-// begin starts the next round with those, the first in order if they are too many.
+// begin starts the next round with the members given; if there are more than max, with the first of
+// them in rank order.
 func (g *Group) begin(members []*member, now time.Time) {
 	slices.SortFunc(members, inOrder)
 	members = members[:min(len(members), g.max)]

@@ -14,20 +14,20 @@ import (
 
 var timeouts = round.Timeouts{Gather: 30 * time.Second, Presence: time.Minute}
 
-// rehearsal plays a group with agents that do as they are told.
+// simulation is a group with agents that obey its answers.
 type simulation struct {
 	t     reporter
 	group *round.Group
 	now   time.Time
 	pods  map[string]*agent
 	joins int
-	// slow has agents say only when they are asked next that they have begun.
+	// slow makes agents report that they run a round only with their next request.
 	slow bool
-	// said are the parts that were given out, by round.
+	// parts are the answers given, by round ID.
 	parts map[string][]protocol.Round
 }
 
-// reporter is a test, or a check of a property.
+// reporter is a testing.T or a rapid.T.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -36,9 +36,9 @@ type reporter interface {
 type agent struct {
 	pod          round.Pod
 	request      protocol.Request
-	observed     protocol.Request // what the operator heard last
-	disconnected bool             // the operator cannot hear it
-	unreported   bool             // it has begun what it was told, and has not said so yet
+	observed     protocol.Request // the last request that the operator received
+	disconnected bool             // the operator cannot receive its requests
+	unreported   bool             // it runs its round, but has not reported that yet
 	overs        int
 }
 
@@ -49,7 +49,7 @@ func newSimulation(t reporter, min, max int) *simulation {
 
 func name(index int) string { return fmt.Sprintf("worker-%d", index) }
 
-// make makes pods whose agents have not started yet.
+// addPods adds pods whose agents have not started yet.
 func (r *simulation) addPods(indices ...int) {
 	for _, i := range indices {
 		pod := round.Pod{UID: fmt.Sprintf("%d-%d", i, r.joins), Name: name(i), Index: []int{i}}
@@ -59,7 +59,7 @@ func (r *simulation) addPods(indices ...int) {
 	}
 }
 
-// wait has the agents begin to wait for a round.
+// wait makes the agents wait for a round.
 func (r *simulation) wait(failure *protocol.Failure, indices ...int) {
 	for _, i := range indices {
 		a := r.pods[name(i)]
@@ -90,7 +90,7 @@ func (r *simulation) removePod(index int) {
 	delete(r.pods, name(index))
 }
 
-// settle has all agents heed what they are told until there is nothing new.
+// settle lets all agents obey until there are no more answers.
 func (r *simulation) settle() {
 	for moved := true; moved; {
 		moved = false
@@ -102,7 +102,7 @@ func (r *simulation) settle() {
 	}
 }
 
-// heed has an agent do what it is told, or say that it has begun.
+// obey makes an agent act on its answer, or report that it runs.
 func (r *simulation) obey(a *agent, index int) bool {
 	if a.unreported {
 		r.send(a)
@@ -132,13 +132,14 @@ func (r *simulation) obey(a *agent, index int) bool {
 func (r *simulation) pass(d time.Duration) {
 	r.now = r.now.Add(d)
 	for _, name := range r.podNames() {
-		r.send(r.pods[name]) // requests are repeated
+		r.send(r.pods[name]) // agents repeat their requests
 	}
 	r.group.Tick(r.now)
 	r.settle()
 }
 
-// in says who is in which round, as "3: 0=worker-1 1=worker-2".
+// membership describes the members of the round by rank, as "3: 0=1/2 1=2/2": the round's number, then
+// rank=index/size.
 func (r *simulation) membership() string {
 	var number int64
 	var parts []string
@@ -163,13 +164,13 @@ func (r *simulation) want(want string) {
 	}
 }
 
-// everybody is the names of all pods, in order.
+// podNames returns the sorted names of all pods.
 func (r *simulation) podNames() []string { return slices.Sorted(maps.Keys(r.pods)) }
 
-// restart replaces the operator: all that it knew is forgotten, and agents ask again.
+// restart replaces the operator: its state is lost, and agents ask again.
 func (r *simulation) restart(min, max int) { r.restartInOrder(min, max, r.podNames()) }
 
-// restartHearing replaces the operator, and the new one hears agents in this order.
+// restartInOrder replaces the operator; the new one gets the requests in the order given.
 func (r *simulation) restartInOrder(min, max int, order []string) {
 	r.now = r.now.Add(time.Millisecond)
 	r.group = round.New(min, max, timeouts, r.now)
@@ -223,14 +224,14 @@ func TestLostMemberEndsTheRound(t *testing.T) {
 	r.want("3: 0=2/2 1=5/2")
 }
 
-// TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt: as when two pods go one shortly after the other. Those who stay have
-// begun by then, and must not train on as a part of three.
+// Two pods may be deleted shortly one after the other. Members that run by then must not go on as
+// members of a round of three.
 func TestRoundThatEndsBeforeItsMembersReportIt(t *testing.T) {
 	r := newSimulation(t, 2, 4)
 	r.slow = true
 	r.start(0, 1, 2)
 	for _, i := range []int{0, 1} {
-		r.obey(r.pods[name(i)], i) // it begins, and says nothing yet
+		r.obey(r.pods[name(i)], i) // it runs, and has not reported that yet
 	}
 	r.removePod(2)
 	r.settle()
@@ -304,7 +305,7 @@ func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	r.pods[name(1)].disconnected = true
 	r.pass(time.Hour)
 	r.want("1: 0=0/3 2=2/3")
-	r.removePod(0) // and is in the next round only once it is heard again
+	r.removePod(0) // it joins the next round only once it is connected again
 	r.settle()
 	if got := r.membership(); got != "0: " {
 		t.Errorf("before patience is over: %q", got)
@@ -356,14 +357,13 @@ func TestOperatorRestartWhileARoundBegins(t *testing.T) {
 	r.start(0, 1, 2)
 	r.settle()
 	r.removePod(2)
-	r.obey(r.pods[name(0)], 0) // the other one is not told
+	r.obey(r.pods[name(0)], 0) // the other pod has no answer yet
 	r.restart(2, 3)
 	r.want("2: 0=0/2 1=1/2")
 }
 
-// TestARoundIsNotTakenForAnotherOfItsNumberAndMaster: an operator that was started anew, and hears nobody who runs, begins again with
-// the number 1, and with the same first member. Who began that round 1 which was over, and could not be heard since, has another
-// part than those who are in this one.
+// An operator that restarted and hears from no running member numbers from 1 again, with the same rank
+// 0. A disconnected member of the earlier round 1 has another part than the members of the new round 1.
 func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 	for where, comesBack := range map[string]func(*simulation){
 		"to that operator":               func(r *simulation) { r.send(r.pods[name(1)]) },
@@ -374,7 +374,7 @@ func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 			r := newSimulation(t, 2, 3)
 			r.start(0, 1, 2)
 			cut, anew := r.pods[name(1)], r.pods[name(2)]
-			r.obey(cut, 1) // the others are not told
+			r.obey(cut, 1) // the others have no answer yet
 			cut.disconnected = true
 			anew.request = protocol.Request{} // its container was restarted
 			r.wait(nil, 2)
@@ -391,13 +391,13 @@ func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 	}
 }
 
-// TestAgentsThatSayNoIDOfTheirRound: as those that came with an earlier operator. Their round goes on too.
+// Agents from before rounds had IDs keep their rounds, too.
 func TestAgentsWithoutRoundID(t *testing.T) {
 	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
 	r.settle()
 	r.pods[name(0)].request.ID, r.pods[name(1)].request.ID = "", ""
-	for range 2 { // also if the operator hears only one who knows it
+	for range 2 { // also if only one agent with an ID has reported
 		r.restart(2, 4)
 		r.pass(time.Hour)
 		r.want("1: 0=0/3 1=1/3 2=2/3")
@@ -416,14 +416,14 @@ func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
 		r.send(a)
 	}
 	ends(0)
-	r.start(2) // the job grew just then
+	r.start(2) // the job has just grown
 	r.want("1: 1=1/2")
 	r.wait(&protocol.Failure{ExitCode: 1}, 1)
 	r.want("2: 0=1/1") // the newcomer neither joins nor is waited for
 	r.removePod(1)
 	r.pass(time.Hour)
 	r.settle()
-	r.want("3: 0=2/1") // it has the place of one that was lost
+	r.want("3: 0=2/1") // it replaces a member that was lost
 	ends(2)
 	r.start(3)
 	r.pass(time.Hour)

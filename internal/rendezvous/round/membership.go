@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Due is when Tick is to be called if nothing happens before; zero for never.
+// Due returns when to call Tick if nothing is observed before; zero if never.
 func (g *Group) Due(now time.Time) time.Time {
 	var due time.Time
 	at := func(t time.Time) {
@@ -27,7 +27,7 @@ func (g *Group) Due(now time.Time) time.Time {
 	return due
 }
 
-// waiting are those, in no order, who wait for a round that they are not in.
+// waiting returns, in no order, the present members that wait for a round and are in none.
 func (g *Group) waiting(now time.Time) []*member {
 	var out []*member
 	excluded := g.excluded()
@@ -39,7 +39,7 @@ func (g *Group) waiting(now time.Time) []*member {
 	return out
 }
 
-// waits reports whether the agent waits, and has not been told of a round since.
+// isWaiting reports whether the agent waits and has not been answered with a round since.
 func (m *member) isWaiting() bool {
 	return m.request.State == protocol.Waiting && (m.answered == "" || m.answered != m.request.Join)
 }
@@ -48,18 +48,18 @@ func (g *Group) present(m *member, now time.Time) bool {
 	return !m.lastSeen.IsZero() && now.Sub(m.lastSeen) < g.timeouts.Presence
 }
 
-// complete reports whether a round can begin: all are there, or enough and the rest has
-// taken too long.
+// canBegin reports whether a round can begin: all expected pods wait, or the minimum does and the
+// others have taken too long.
 func (g *Group) canBegin(now time.Time) bool {
 	waiting := len(g.waiting(now))
 	return waiting >= max(g.minMembers(), min(g.expected(now), g.max))
 }
 
-// least is the number of members without which no round begins. Those who have ended
-// well are missed by nobody.
+// minMembers is the least number of members with which a round begins. Members that have succeeded
+// count towards the group's minimum.
 func (g *Group) minMembers() int { return max(1, g.min-g.finished()) }
 
-// ended is how many members have ended well.
+// finished returns how many members have succeeded.
 func (g *Group) finished() int {
 	n := g.done
 	for _, m := range g.pods {
@@ -70,9 +70,9 @@ func (g *Group) finished() int {
 	return n
 }
 
-// late are the pods that come too late to have a part in the work: once somebody has ended
-// well, those who were in no round take the places of members who were lost, and no others.
-// They would begin again what is done. Nil for none.
+// excluded returns the pods that come too late to take part: once a member has succeeded, pods that
+// were in no round may only replace members that were lost; any others would repeat work that is done.
+// It returns nil if no member has succeeded.
 func (g *Group) excluded() map[*member]bool {
 	finished := g.finished()
 	if finished == 0 || g.participants == 0 {
@@ -97,8 +97,8 @@ func (g *Group) excluded() map[*member]bool {
 	return out
 }
 
-// expected is how many pods a round waits for: none that has ended well, and none that
-// has taken too long since there was a reason to come.
+// expected returns how many pods a round waits for: not those that have succeeded, nor those that have
+// not asked within Gather of being added or of the end of the last round.
 func (g *Group) expected(now time.Time) int {
 	n := 0
 	excluded := g.excluded()
@@ -119,8 +119,8 @@ func (g *Group) expected(now time.Time) int {
 	return n
 }
 
-// toBeLarger reports whether the round is to end so that others can join: there is room
-// for them, and all have come that can be expected.
+// shouldGrow reports whether the round is to end so that waiting pods can join it: it is smaller than
+// max, and all pods that are expected wait.
 func (g *Group) shouldGrow(now time.Time) bool {
 	waiting := g.waiting(now)
 	if len(waiting) == 0 || g.size >= g.max || g.done > 0 {
@@ -129,7 +129,7 @@ func (g *Group) shouldGrow(now time.Time) bool {
 	inRound := 0
 	for _, m := range g.pods {
 		if m.request.State == protocol.Done {
-			return false // the round is about to end well
+			return false // the round is about to succeed
 		}
 		if g.isMember(m) {
 			inRound++
@@ -138,8 +138,8 @@ func (g *Group) shouldGrow(now time.Time) bool {
 	return inRound+len(waiting) >= g.expected(now)
 }
 
-// hasHoles reports whether members of a round that began before this operator did are
-// lost: fewer pods are left that could be them.
+// lostMember reports whether an adopted round has lost a member: fewer pods are left that could be
+// members than the round has.
 func (g *Group) lostMember() bool {
 	if !g.adopted {
 		return false

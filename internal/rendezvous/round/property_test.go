@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// TestWhateverHappensARoundIsOne: whatever comes in between, the parts given out of a
-// round fit together, and once things are quiet everybody who is there is in one round.
+// After any event the parts that were given out for a round are consistent, and once nothing more
+// happens all pods are in one round.
 func TestRoundsStayConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.IntRange(1, 3).Draw(t, "min")
@@ -38,7 +38,7 @@ func TestRoundsStayConsistent(t *testing.T) {
 	})
 }
 
-// chance is one thing that can happen.
+// randomEvent applies one random event.
 func (r *simulation) randomEvent(t *rapid.T, least, most int) {
 	i := rapid.IntRange(0, 5).Draw(t, "index")
 	a := r.pods[name(i)]
@@ -55,14 +55,14 @@ func (r *simulation) randomEvent(t *rapid.T, least, most int) {
 	case what == 2 && a.request.State == protocol.Running:
 		r.wait(&protocol.Failure{ExitCode: 1}, i)
 	case what == 3:
-		a.request = protocol.Request{} // its container begins anew
+		a.request = protocol.Request{} // its container restarts
 		r.wait(nil, i)
 	case what == 4:
 		r.restartInOrder(least, most, rapid.Permutation(r.podNames()).Draw(t, "order"))
 	case what == 5:
 		r.pass(timeouts.Gather / 2)
 	case what == 6 && !a.disconnected && a.request.State != "":
-		r.obey(a, i) // this one alone
+		r.obey(a, i) // only this one
 	case a.request.State == "":
 		r.wait(nil, i)
 	default:
@@ -89,7 +89,7 @@ func checkParts(t *rapid.T, r *simulation, least, most int) {
 	}
 }
 
-// checkMembers holds that those whom the operator lets run on are in one round, and have parts of it.
+// checkMembers checks that all agents that may run on are in one round, with different ranks.
 func checkMembers(t *rapid.T, r *simulation) {
 	ranks := map[int]string{}
 	var first protocol.Request

@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
-// These tests run the agent's own binary against the server, over TLS.
+// These tests run the real agent binary against the server, over TLS.
 
 var agentBinary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "muster-agent-")
@@ -51,19 +51,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patienceOfTests bounds every wait, on a machine that is busy with other tests.
+// testTimeout bounds every wait, also on a busy machine.
 const testTimeout = 3 * time.Minute
 
-// operator is a server that can be cut off, and replaced.
+// operator is a server that tests can stop and start.
 type operator struct {
 	t         *testing.T
 	address   string
 	authority *certificate.Authority
 	sizes     string
-	patience  round.Timeouts
+	timeouts  round.Timeouts
 	pods      map[string]*corev1.Pod
-	halls     *registry
-	hold      time.Duration // 0 for that of the protocol
+	registry  *registry
+	hold      time.Duration // 0 for protocol.Hold
 	stop      func()
 }
 
@@ -71,7 +71,7 @@ func newOperator(t *testing.T, sizes string) *operator {
 	return newOperatorOf(t, sizes, clock.RealClock{})
 }
 
-// newOperatorOf has certificates renewed by the clock.
+// newOperatorOf uses the clock to renew certificates.
 func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator {
 	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), certificateUse, clock, logr.Discard())
 	if err != nil {
@@ -79,7 +79,7 @@ func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator
 	}
 	o := &operator{
 		t: t, address: "127.0.0.1:0", authority: authority, sizes: sizes,
-		patience: round.Timeouts{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
+		timeouts: round.Timeouts{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
 	}
 	o.start()
 	t.Cleanup(func() { o.stop() })
@@ -93,12 +93,12 @@ func (o *operator) start() {
 		o.t.Fatal(err)
 	}
 	o.address = listener.Addr().String()
-	o.halls = newRegistry(fake.NewClientBuilder().Build())
-	o.halls.timeouts = o.patience
+	o.registry = newRegistry(fake.NewClientBuilder().Build())
+	o.registry.timeouts = o.timeouts
 	for _, pod := range o.pods {
-		o.halls.updatePod(pod, false)
+		o.registry.updatePod(pod, false)
 	}
-	server := &server{authority: o.authority, registry: o.halls, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
+	server := &server{authority: o.authority, registry: o.registry, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
 			return caller{}, errUnknown
@@ -111,7 +111,7 @@ func (o *operator) start() {
 	o.stop = func() { cancel(); <-served }
 }
 
-// pod makes a pod that belongs to the job.
+// pod creates a pod of the job.
 func (o *operator) pod(index int) string {
 	name := fmt.Sprintf("job-worker-%d", index)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -121,20 +121,20 @@ func (o *operator) pod(index int) string {
 		Annotations:     map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
 	}}
 	o.pods[name] = pod
-	o.halls.updatePod(pod, false)
+	o.registry.updatePod(pod, false)
 	return name
 }
 
-// gone tells the operator that the pod is being deleted.
-func (o *operator) gone(index int) {
+// deletePod marks the pod as being deleted.
+func (o *operator) deletePod(index int) {
 	pod := o.pods[fmt.Sprintf("job-worker-%d", index)].DeepCopy()
 	delete(o.pods, pod.Name)
 	now := metav1.Now()
 	pod.DeletionTimestamp = &now
-	o.halls.updatePod(pod, false)
+	o.registry.updatePod(pod, false)
 }
 
-// agent is a process of muster-agent.
+// agent is a muster-agent process.
 type agent struct {
 	t     *testing.T
 	name  string
@@ -144,7 +144,7 @@ type agent struct {
 	ended chan struct{}
 }
 
-// run runs a shell script in a pod with an agent round it.
+// run runs a shell script under an agent.
 func (o *operator) run(index int, script string, variables ...string) *agent {
 	o.t.Helper()
 	path, err := agentBinary()
@@ -159,7 +159,7 @@ func (o *operator) runBy(path string, index int, script string, variables ...str
 	return o.agent(path, []string{"run", "--", "bash", "-c", script}, index, variables)
 }
 
-// sidecar runs an agent alone in a pod.
+// sidecar runs an agent without a command.
 func (o *operator) sidecar(index int, variables ...string) *agent {
 	o.t.Helper()
 	path, err := agentBinary()
@@ -209,7 +209,7 @@ func (o *operator) agent(path string, arguments []string, index int, variables [
 	return a
 }
 
-// says waits for a line with the text.
+// says waits for an output line that contains the text.
 func (a *agent) says(text string) string {
 	a.t.Helper()
 	timer := time.NewTimer(testTimeout)
@@ -230,7 +230,7 @@ func (a *agent) says(text string) string {
 	}
 }
 
-// ends waits for the agent's end, with the code.
+// ends waits until the agent exits with the code.
 func (a *agent) ends(code int) {
 	a.t.Helper()
 	select {
@@ -250,7 +250,7 @@ func (a *agent) signal(s syscall.Signal) {
 	}
 }
 
-// quiet sees that nothing with the text was said so far.
+// quiet checks that no output so far contains the text.
 func (a *agent) quiet(text string) {
 	a.t.Helper()
 	for {
@@ -269,6 +269,6 @@ func (a *agent) quiet(text string) {
 	}
 }
 
-// works says its part, and then waits until it is told to stop, which it says too. A
-// shell waits for its children before it heeds a signal, unless it waits for them by name.
+// works prints its rank and then waits for SIGTERM, on which it prints "saved". A shell handles a
+// signal only when its foreground child ends, unless it is in wait.
 const works = `trap 'echo saved; exit 0' TERM; echo "part $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"; sleep 1000 & wait $!`
