@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// heartbeatVariable names the file that a program touches to show that it gets on.
+// heartbeatVariable is the variable with the path of the file that the program touches to show that it makes progress.
 const heartbeatVariable = "LATTICE_HEARTBEAT_FILE"
 
-// heart watches over a command that is to touch a file now and then. The kernel tells of
-// changes of a file's time only to those who look, so it is looked at.
+// heart monitors the heartbeat file of a command by polling its modification time.
 type heart struct {
-	timeout time.Duration // 0: no one watches
+	timeout time.Duration // 0: disabled
 	file    string
 	ticker  *time.Ticker
 }
 
 func newHeart(timeout time.Duration) *heart { return &heart{timeout: timeout} }
 
-// start begins to watch and gives the variables that tell the command of it.
+// start starts monitoring and returns the variables for the command's environment.
 func (h *heart) start() []string {
 	if h.timeout <= 0 {
 		return nil
@@ -41,7 +40,7 @@ func (h *heart) stop() {
 	}
 }
 
-// beat tells when to look.
+// beat returns a channel that receives when stopped should be called; nil if monitoring is off.
 func (h *heart) beat() <-chan time.Time {
 	if h.ticker == nil {
 		return nil
@@ -49,7 +48,7 @@ func (h *heart) beat() <-chan time.Time {
 	return h.ticker.C
 }
 
-// stopped reports whether the last sign of life is too long ago.
+// stopped reports whether the last heartbeat is older than the timeout.
 func (h *heart) stopped(now time.Time) bool {
 	info, err := os.Stat(h.file)
 	return err == nil && now.Sub(info.ModTime()) > h.timeout

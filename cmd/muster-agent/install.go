@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/python"
 )
 
-// pythonFolder is where the add-on lies beside the agent.
+// pythonFolder is the folder, beside the agent, with the Python add-on.
 const pythonFolder = "python"
 
-// install copies the agent, and what it carries, to where containers of other images can use it.
+// install copies the agent and its Python add-on to a directory that is shared with containers of other images.
 func install(directory string) int {
 	err := errors.Join(layPython(filepath.Join(directory, pythonFolder)), copySelf(filepath.Join(directory, "muster-agent")))
 	if err != nil {
@@ -24,7 +24,7 @@ func install(directory string) int {
 	return 0
 }
 
-// layPython lays the add-on there. An init container may be run again.
+// layPython copies the add-on. It replaces an existing copy, since an init container may run again.
 func layPython(directory string) error {
 	if err := os.RemoveAll(directory); err != nil {
 		return err
@@ -32,7 +32,7 @@ func layPython(directory string) error {
 	return os.CopyFS(directory, python.Files)
 }
 
-// copySelf leaves the file whole or not there at all.
+// copySelf copies this executable atomically.
 func copySelf(to string) error {
 	from, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -53,9 +53,9 @@ func copySelf(to string) error {
 	return os.Rename(to+".part", to)
 }
 
-// withPython has Python find the add-on, where there is one, and then what the container's
-// image or user has told it to find. Where torch is to be patched Python runs what does that
-// as it starts.
+// withPython puts the add-on, if it is installed, in front of PYTHONPATH, so that what the image or the user put there
+// is still found. If torch is to be patched, it also adds the folder whose sitecustomize module Python runs at its
+// start.
 func withPython(environment []string) []string {
 	self, err := os.Executable()
 	if err != nil {

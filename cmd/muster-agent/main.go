@@ -1,6 +1,6 @@
-// Command muster-agent runs inside of training pods: round a container's command, which
-// it starts with its part in each round of the job, or beside the containers of a pod
-// whose barrier it is. It imports no Kubernetes library, so that it stays small.
+// Command muster-agent runs inside training pods: as the parent of a container's command, which it starts in each round
+// of the job with its rank in that round, or as a sidecar that is a barrier for the other containers of the pod. It
+// imports no Kubernetes library, so that it stays small.
 package main
 
 import (
@@ -16,7 +16,7 @@ const usage = `muster-agent runs inside of training pods; docs/agent.md has more
   muster-agent install DIRECTORY                copy itself there
 `
 
-// Ends that are the agent's own.
+// Exit codes of the agent itself.
 const (
 	codeFailed = 1
 	codeUsage  = 2
@@ -47,7 +47,7 @@ func run(arguments []string) int {
 	return codeUsage
 }
 
-// logf writes a line to the log of the container, where the command's own lines are too.
+// logf writes a line to the log of the container, which the command writes to as well.
 func logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "muster-agent: "+format+"\n", args...)
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// forwarded are the signals that the command gets when the agent does.
+// forwarded are the signals that the agent passes on to the command.
 var forwarded = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// reportPatience bounds the last word to the operator. It learns of the end anyhow.
+// reportPatience bounds the final report to the operator, which also learns of the end from the pod's status.
 const reportPatience = 300 * time.Millisecond
 
-// shell does what an agent decides.
+// shell executes what a supervise.Agent decides.
 type shell struct {
 	settings
 	command []string
@@ -32,8 +32,8 @@ type shell struct {
 	answers chan answer
 	alarm   *time.Timer
 	life    *heart
-	// request is what the operator is asked now; asking stops it, and turn tells its answer
-	// from those to earlier ones.
+	// request is the current request to the operator. asking cancels it, and turn distinguishes its answer from answers
+	// to earlier requests.
 	request protocol.Request
 	asking  context.CancelFunc
 	turn    int
@@ -47,7 +47,7 @@ type answer struct {
 	protocol.Response
 }
 
-// serve runs a command, or nothing, in rounds, and returns the code to exit with.
+// serve runs a command in rounds, or a sidecar if command is nil, and returns the exit code.
 func serve(command []string) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
@@ -119,7 +119,7 @@ func (s *shell) do(next supervise.Do) {
 	}
 }
 
-// say has the operator asked this from now on.
+// say replaces the current request to the operator.
 func (s *shell) say(request protocol.Request, fresh bool) {
 	s.asking()
 	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
@@ -161,11 +161,11 @@ func (s *shell) report(request protocol.Request) {
 	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
 	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
 	defer cancel()
-	_, _ = s.operator.Once(ctx, request) // the pod's own end says the same, later
+	_, _ = s.operator.Once(ctx, request) // best effort: the pod's status shows it later
 }
 
-// freePort is one that the first in rank can listen on. Somebody else may take it before
-// the program does; then the program fails, and the next round has another.
+// freePort returns a port for rank 0 to listen on: the configured one, or one that is free now. Another process may
+// take it before the program does; then the program fails, and the next round uses another one.
 func (s *shell) freePort() int {
 	if s.port != 0 {
 		return s.port
@@ -178,7 +178,7 @@ func (s *shell) freePort() int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// ready reports by its exit code whether the sidecar of the pod has lifted the barrier.
+// ready returns the exit code that tells whether the sidecar of the pod has lifted the barrier.
 func ready() int {
 	if _, err := os.Stat(valueOr(readyVariable, defaultReady)); err != nil {
 		return codeFailed

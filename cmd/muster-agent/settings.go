@@ -12,20 +12,19 @@ import (
 	"github.com/musterhq/muster/cmd/muster-agent/supervise"
 )
 
-// The variables by which the agent is told what to do. Those that begin with MUSTER_ are
-// for it alone.
+// The environment variables that configure the agent. Those that begin with MUSTER_ are for the agent only.
 const (
 	serverVariable    = "MUSTER_RENDEZVOUS"       // host:port of the operator's rendezvous
-	authorityVariable = "MUSTER_RENDEZVOUS_CA"    // certificate of its authority, as PEM
-	tokenVariable     = "MUSTER_RENDEZVOUS_TOKEN" // file with the pod's token for it
-	addressVariable   = "MUSTER_POD_IP"           // at which the others reach the pod
+	authorityVariable = "MUSTER_RENDEZVOUS_CA"    // its CA certificate, as PEM
+	tokenVariable     = "MUSTER_RENDEZVOUS_TOKEN" // path of the pod's token for it
+	addressVariable   = "MUSTER_POD_IP"           // address at which the other pods reach this one
 	graceVariable     = "MUSTER_CHECKPOINT_GRACE" // how long the command may take to stop
-	hangVariable      = "MUSTER_HANG_TIMEOUT"     // how long it may give no sign of life
-	readyVariable     = "MUSTER_READY_FILE"       // says that the barrier is lifted
+	hangVariable      = "MUSTER_HANG_TIMEOUT"     // how long it may go without a heartbeat
+	readyVariable     = "MUSTER_READY_FILE"       // path of the file that marks the barrier as lifted
 	exitCodeVariable  = "MUSTER_RESTART_EXIT_CODE"
 	idVariable        = "LATTICE_RDZV_ID"
 	restartsVariable  = "LATTICE_MAX_RESTARTS"
-	portVariable      = "MASTER_PORT" // the user's choice, if he made one
+	portVariable      = "MASTER_PORT" // set by the user, optional
 )
 
 const (
@@ -34,9 +33,10 @@ const (
 	defaultRestarts = 3
 	defaultGrace    = 30 * time.Second
 	defaultExitCode = 42
-	// losses is how often in a row a command may be run again that failed for no fault of its own.
+	// losses is how often in a row a command may be restarted after failures that are not its own fault.
 	losses = 20
-	// steady is how long a round lasts that has not failed for a reason that is still there.
+	// steady is the duration of a round after which a failure counts as a new one rather than as the same one
+	// repeating.
 	steady = 5 * time.Minute
 )
 
@@ -44,13 +44,13 @@ type settings struct {
 	operator *ask.Operator
 	job      supervise.Job
 	address  string
-	port     int // 0 for one that is free
+	port     int // 0 for any free port
 	budget   supervise.Budget
 	grace    time.Duration
-	hang     time.Duration // 0 for never
+	hang     time.Duration // 0 disables the check
 	ready    string
 	exitCode int
-	// environment is what the command gets of the agent's own.
+	// environment is the part of the agent's environment that the command inherits.
 	environment []string
 }
 
@@ -85,7 +85,7 @@ func readSettings() (settings, error) {
 	return s, err
 }
 
-// reader reads what the agent is told and keeps the first mistake.
+// reader reads variables and keeps the first error.
 type reader struct{ err error }
 
 func (r *reader) required(name string) string {
@@ -108,7 +108,7 @@ func (r *reader) integer(name string, otherwise int) int {
 	return n
 }
 
-// hostname is the pod's name, at which the others reach it where it has one in a Service.
+// hostname returns the pod's host name, by which other pods reach it if a headless Service gives it DNS.
 func (r *reader) hostname() string {
 	name, err := os.Hostname()
 	if err != nil && r.err == nil {
@@ -117,7 +117,7 @@ func (r *reader) hostname() string {
 	return name
 }
 
-// duration takes 90s, 2m and, as Kubernetes writes them, plain seconds.
+// duration parses 90s, 2m and, as usual in Kubernetes' APIs, plain seconds.
 func (r *reader) duration(name string, otherwise time.Duration) time.Duration {
 	value := os.Getenv(name)
 	if value == "" {

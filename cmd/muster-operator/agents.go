@@ -12,8 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous"
 )
 
-// agent has agents served, and says what jobs put round their pods' commands by then. Where that
-// cannot be, jobs that want an agent say so; all others do without.
+// agent starts the rendezvous for agents and returns a function that describes the agent that jobs add to their pods.
+// If the rendezvous cannot be started, the description is empty: jobs that need an agent report it, and others run
+// without.
 func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.Agent {
 	none := func() podspec.Agent { return podspec.Agent{} }
 	if o.rendezvousAddress == "" {
@@ -29,7 +30,7 @@ func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.A
 	}
 }
 
-// ownNamespace is where the operator keeps what it needs for itself.
+// ownNamespace returns the namespace in which the operator keeps its own objects.
 func ownNamespace(o options) string {
 	if o.leaderElectionNamespace != "" {
 		return o.leaderElectionNamespace

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// options are the flags. --kubeconfig is controller-runtime's own.
+// options are the values of the flags. --kubeconfig is defined by controller-runtime.
 type options struct {
 	config                  string
 	printConfig             bool
@@ -35,8 +35,8 @@ type options struct {
 	burst                   int
 }
 
-// readOptions reads the options from arguments, with the flags that the set has already. What follows an argument that is no flag
-// would not be read: so there may be none.
+// readOptions parses arguments into options; set may already define other flags. Package flag stops at the first
+// positional argument and would silently ignore the flags after it, so positional arguments are an error.
 func readOptions(set *flag.FlagSet, arguments []string) (options, error) {
 	var o options
 	o.bind(set)
@@ -49,7 +49,7 @@ func readOptions(set *flag.FlagSet, arguments []string) (options, error) {
 	return o, nil
 }
 
-// bind has the set know the flags of the options.
+// bind defines the flags in set.
 func (o *options) bind(set *flag.FlagSet) {
 	set.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
 	set.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")

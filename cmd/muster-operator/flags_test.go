@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNoArgumentIsPassedOver: what comes after one that is no flag would not be read, as after `--leader-elect false`.
+// TestPositionalArgumentsAreRejected: flags after one would be ignored, as after `--leader-elect false`.
 func TestNoArgumentIsPassedOver(t *testing.T) {
 	read := func(arguments ...string) (options, error) {
 		set := flag.NewFlagSet("muster-operator", flag.ContinueOnError)

@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// garbageMost is how many bytes of garbage there may be beside what lives, where that is more: Go's own rule lets there be as
-	// much of it as lives. Much lives where a cluster is large, and little of that changes.
+	// garbageMost is the limit in bytes on garbage, if the live heap is larger. By default (GOGC=100) Go allows as much
+	// garbage as there is live memory, which is wasteful for the large and mostly static caches of a large cluster.
 	garbageMost = 64 << 20
-	// garbageLeast is the least percentage of what lives: below it collecting costs more than it gives.
+	// garbageLeast is the smallest GC percentage: below it, collecting costs more CPU than the memory is worth.
 	garbageLeast = 25
-	// garbageLook is how often it is looked how much lives.
+	// garbageLook is the interval at which the size of the live heap is read.
 	garbageLook = 200 * time.Millisecond
 )
 
-// boundGarbage keeps garbage within bounds until the context ends, unless GOGC says what is to be done about it.
+// boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than garbageMost. It
+// does nothing if GOGC is set.
 func boundGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	now := 100 // Go's own
+	now := 100 // Go's default
 	tick := time.NewTicker(garbageLook)
 	defer tick.Stop()
 	for {
@@ -34,7 +35,7 @@ func boundGarbage(ctx context.Context) {
 		case <-tick.C:
 		}
 		metrics.Read(live)
-		// Each change stops everybody for a moment.
+		// SetGCPercent stops the world, so small changes are skipped.
 		if percent := garbagePercent(live[0].Value.Uint64()); percent < now-now/10 || percent > now+now/10 {
 			debug.SetGCPercent(percent)
 			now = percent
@@ -42,7 +43,7 @@ func boundGarbage(ctx context.Context) {
 	}
 }
 
-// garbagePercent is how much garbage there may be, in percent of the bytes that live.
+// garbagePercent returns the GC percentage for a live heap of that many bytes.
 func garbagePercent(live uint64) int {
 	if live <= garbageMost {
 		return 100

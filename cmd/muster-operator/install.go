@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/install"
 )
 
-// installFor prepares the cluster for an operator that runs as another user, with no more rights than it needs. It is what
-// the chart does, for those who have no Helm.
+// installFor prepares the cluster for an operator that runs as user o.installFor, with only the rights that it needs.
+// It does what the chart does, for users without Helm.
 func installFor(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
 	if err := installAPIs(ctx, cluster, cfg, o.installFor, o.adoptAPIs); err != nil {
 		return err
@@ -23,7 +23,7 @@ func installFor(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configu
 	return install.GrantRights(ctx, cluster, install.Rights{User: o.installFor, Namespace: ownNamespace(o), TrainingJobGroup: *cfg.TrainingJob.Group})
 }
 
-// installAPIs applies the definitions, and the policies by which the operator's user may do what nobody else may.
+// installAPIs applies the CRDs, and the policies that reserve some operations for user, the operator's.
 func installAPIs(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, user string, adopt bool) error {
 	err := install.Apply(ctx, cluster, install.Options{
 		Log: ctrl.Log.WithName("install"), OperatorUser: user, Adopt: adopt, Volcano: *cfg.Volcano,
@@ -35,8 +35,8 @@ func installAPIs(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Config
 	return nil
 }
 
-// ownName is the user that the API server takes this program for, whom the policies allow what nobody else may; empty if
-// it does not say, for that of the chart.
+// ownName returns the user name that the API server knows this program by; empty if that cannot be found out: the
+// policies then name the chart's user.
 func ownName(ctx context.Context, cluster *rest.Config) string {
 	clients, err := kubernetes.NewForConfig(cluster)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// latticeJobs is the API of LatticeJobs as the configuration, a complete one, has it. external says that Volcano runs
-// what they are compiled to.
+// latticeJobs returns the API of LatticeJobs according to cfg, which must be defaulted. external is set if Volcano runs
+// the VCJobs that they are compiled to.
 func latticeJobs(cfg *v1alpha1.LatticeJob, external bool) jobs.API[*lattice.LatticeJob] {
 	settings := latticejob.Settings{
 		External: external, NeedMesh: *cfg.RequireMesh, NeedTracing: *cfg.RequireTracing,
@@ -33,8 +33,8 @@ func latticeJobs(cfg *v1alpha1.LatticeJob, external bool) jobs.API[*lattice.Latt
 	return latticejob.New(settings)
 }
 
-// hasVolcanoJobs reports whether the cluster serves what LatticeJobs are compiled to. Where Muster is to serve it and it was
-// not installed, LatticeJobs wait for the next start.
+// hasVolcanoJobs reports whether the cluster serves VCJobs. If their CRD is not installed, LatticeJobs wait until the
+// operator is restarted with it.
 func hasVolcanoJobs(kinds meta.RESTMapper) bool {
 	_, err := kinds.RESTMapping(volcano.GroupVersion.WithKind("Job").GroupKind(), volcano.GroupVersion.Version)
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 )
 
 const (
-	// defaultLease has another operator lead within five seconds of the leader's death: see termOf. Leases are few small writes, and the
-	// chart has the API server serve them before all else.
+	// defaultLease is short enough for another operator to lead within five seconds of the leader's death; see termOf.
+	// Lease renewals are few small requests, to which the chart's FlowSchema gives priority.
 	defaultLease = 3 * time.Second
 
-	// shutdownPatience is how long those who decide and write may take to end; then the lease is released all the same. It is well
-	// below the time that a pod is given to end.
+	// shutdownPatience is how long runnables may take to stop; then the lease is released all the same. It is well
+	// below a pod's termination grace period.
 	shutdownPatience = 5 * time.Second
 )
 
-// term is how an operator leads.
+// term has the timing of leader election.
 type term struct {
-	// lease is for how long others take it for alive since they last saw it renew its lease.
+	// lease is how long other candidates wait after the last renewal that they observed before they take over.
 	lease time.Duration
-	// renew is for how long it tries to renew its lease; then it ends, before others take it for dead.
+	// renew is how long the leader tries to renew its lease before it exits, which must be before others take over.
 	renew time.Duration
-	// retry is how often it renews the lease, and others look at it: up to 2.2 times as rarely, at random. So who dies is followed
-	// after at most lease + 4.4 retry.
+	// retry is the interval at which the leader renews and others check the lease. With client-go's jitter it is up to
+	// 2.2 times as long, so a dead leader is replaced after at most lease + 4.4 retry.
 	retry time.Duration
 }
 
-// termOf is that of a lease. API servers know leases of whole seconds.
+// termOf returns the timing for a lease duration, which must be in whole seconds as in the Lease API.
 func termOf(lease time.Duration) (term, error) {
 	if lease < time.Second || lease%time.Second != 0 {
 		return term{}, fmt.Errorf("--leader-election-lease is %s, and must be whole seconds, at least one", lease)

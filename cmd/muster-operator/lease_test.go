@@ -10,12 +10,12 @@ func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const jitter = 1.2                     // client-go waits that much longer, at most
-	const decides = 600 * time.Millisecond // at the size that the benchmark has
+	const jitter = 1.2                     // maximum jitter factor of client-go
+	const decides = 600 * time.Millisecond // for a cluster of the benchmark's size
 	if worst := term.lease + 2*time.Duration((1+jitter)*float64(term.retry)) + decides; worst >= 5*time.Second {
 		t.Errorf("another has decided something after %s", worst)
 	}
-	// Else client-go refuses the term, or two would lead.
+	// Otherwise client-go rejects the term, or two operators could lead.
 	if term.renew >= term.lease || float64(term.renew) <= jitter*float64(term.retry) {
 		t.Errorf("the term is %+v", term)
 	}

@@ -26,10 +26,10 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// version is that of the chart which the build is of; whoever links it says so.
+// version is the version of the chart that this build belongs to, set by the linker (-X).
 var version = "unknown"
 
-// exitWrongUse is what package flag ends the program with where it cannot read a flag.
+// exitWrongUse is the exit code for invalid flags, the one that package flag uses.
 const exitWrongUse = 2
 
 func main() {
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// run does what is asked for and ends, or is the operator until ctx ends.
+// run does the one-time task that the flags ask for, or runs the operator until ctx ends.
 func run(ctx context.Context, o options) error {
 	cfg, err := configuration(o.config)
 	if err != nil {
@@ -65,7 +65,8 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
-	// As Kubernetes' own controllers ask: an API server compresses what a watch begins with event by event, with all that follows.
+	// As kube-controller-manager does: with compression the API server compresses each event of a watch's initial list
+	// individually.
 	cluster.DisableCompression = true
 	if o.installFor != "" {
 		return installFor(ctx, cluster, cfg, o)
@@ -82,7 +83,7 @@ func run(ctx context.Context, o options) error {
 	return operate(ctx, cluster, cfg, o)
 }
 
-// operate has all that decides and writes run, on a cluster that serves the APIs.
+// operate runs all controllers, on a cluster that serves the APIs.
 func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
 	go boundGarbage(ctx)
 	hooks, err := openWebhooks(ctx, cluster, cfg, o)
@@ -118,8 +119,8 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	return mgr.Start(ctx)
 }
 
-// addJobs has the manager run the jobs of all APIs that are Muster's on this cluster, which it returns: VCJobs are not where Volcano
-// runs them.
+// addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
+// left out if Volcano runs them.
 func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
 	external, err := install.LeavesVolcanoJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {

@@ -53,20 +53,20 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",
 		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true, // who ends in order has nobody wait
+		LeaderElectionReleaseOnCancel: true, // after a clean shutdown another operator can lead at once
 		LeaseDuration:                 &term.lease,
 		RenewDeadline:                 &term.renew,
 		RetryPeriod:                   &term.retry,
 		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
 		NewCache:                      listwatch.NewCache(nil, quotaGroups...),
-		// Who does not lead reads along, so that it can take over at once.
+		// Operators that do not lead fill their caches too, so that they can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: only(o.namespace),
 			ByObject:          cached(o.namespace, hooks),
 		},
-		// What a reconcile wrote, the next one sees: plans are made of what there is.
+		// Reconciles must see their own writes: a plan is derived from what the cache has.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 	})
 	if err != nil {
@@ -78,10 +78,11 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 	return mgr, mgr.AddReadyzCheck("caches", listwatch.Synced(mgr.GetCache()))
 }
 
-// quotaGroups are the API groups that decisions about quota rest on: one object less would have what it holds be given to others.
+// quotaGroups are the API groups of objects that quota decisions depend on: for these the cache must not skip an
+// undecodable object, or the quota that it holds would be given away.
 var quotaGroups = []string{kueue.GroupVersion.Group, scheduling.GroupVersion.Group}
 
-// only has the cache keep what is in the namespace, if one is named; what has none is kept all the same.
+// only limits the cache to a namespace, if one is given. Cluster-scoped objects are cached in any case.
 func only(namespace string) map[string]cache.Config {
 	if namespace == "" {
 		return nil
@@ -89,8 +90,8 @@ func only(namespace string) map[string]cache.Config {
 	return map[string]cache.Config{namespace: {}}
 }
 
-// cached is what the cache keeps less than all of. Of pods it keeps those of all namespaces, whatever jobs are run: they take
-// room of nodes.
+// cached returns which objects of which kinds the cache keeps, and in what form. Pods are kept of all namespaces, even
+// if jobs of only one are run, because they use the capacity of nodes.
 func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
 	out := slim.ByObject()
 	if namespace != "" {
@@ -109,7 +110,7 @@ func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
 	return out
 }
 
-// newScheme knows every API that the operator reads or writes.
+// newScheme returns a scheme with every API that the operator reads or writes.
 func newScheme(trainingJobGroup string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,

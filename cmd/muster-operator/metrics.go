@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// metricsServer says how metrics are served, and profiles beside them.
+// metricsServer returns the options of the server of metrics, and of profiles if these are enabled.
 func metricsServer(o options) (metricsserver.Options, error) {
 	out := metricsserver.Options{BindAddress: o.metricsAddress}
 	if o.metricsSecure {
@@ -33,7 +33,8 @@ func metricsServer(o options) (metricsserver.Options, error) {
 	return out, nil
 }
 
-// mayProfile fails where everybody who reaches the address would see the operator's memory.
+// mayProfile returns an error if profiles, which expose the operator's memory, could be read by everybody who can reach
+// the address.
 func mayProfile(o options) error {
 	host, _, err := net.SplitHostPort(o.metricsAddress)
 	if err != nil {
@@ -45,7 +46,7 @@ func mayProfile(o options) error {
 	return nil
 }
 
-// profiles are the pages of net/http/pprof.
+// profiles returns the handlers of net/http/pprof.
 func profiles() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),

@@ -17,7 +17,7 @@ const (
 	dashboard   = "../../charts/muster/dashboards/muster.json"
 )
 
-// row is what the page has to say of a metric.
+// row is a row of the table of metrics in the docs.
 func row(m metrics.Metric) string {
 	labels := "-"
 	if len(m.Labels) > 0 {
@@ -26,7 +26,7 @@ func row(m metrics.Metric) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, labels, m.Help)
 }
 
-// TestThePageHasEveryMetricAsItIs: with its type, its labels and its meaning, and none that there is not.
+// TestDocsHaveEveryMetric: with its type, labels and meaning, and no metric that does not exist.
 func TestThePageHasEveryMetricAsItIs(t *testing.T) {
 	page, err := os.ReadFile(metricsPage)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestThePageHasEveryMetricAsItIs(t *testing.T) {
 	}
 }
 
-// TestNoMetricNamesAJob: there are as many jobs as people like.
+// TestNoMetricHasAJobLabel: the number of jobs is unbounded.
 func TestNoMetricNamesAJob(t *testing.T) {
 	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace", "job_namespace", "framework", "kind",
 		"status", "active", "reason", "detailed_reason", "result", "outcome", "decision"}
@@ -69,7 +69,7 @@ func TestNoMetricNamesAJob(t *testing.T) {
 	}
 }
 
-// TestTheDashboardAsksForWhatThereIs: each query names metrics that are declared, and labels that they have.
+// TestDashboardQueriesUseDeclaredMetrics: each query uses declared metrics and labels that they have.
 func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile(dashboard)
 	if err != nil {
@@ -138,7 +138,7 @@ var (
 	quoted     = regexp.MustCompile(`"[^"]*"`)
 )
 
-// faultsOf is what is wrong with a query of metrics of ours.
+// faultsOf returns the errors in a query of Muster's metrics.
 func faultsOf(query string) (faults []string) {
 	names := metricName.FindAllString(quoted.ReplaceAllString(query, `""`), -1)
 	if len(names) == 0 {
@@ -177,7 +177,7 @@ func faultsOf(query string) (faults []string) {
 	return faults
 }
 
-// find is the metric that a name in a query is of: those of a histogram end in what is asked of it.
+// find returns the metric that a name in a query refers to; names of a histogram have a suffix.
 func find(name string) (metrics.Metric, bool) {
 	for _, m := range metrics.Declared() {
 		switch {

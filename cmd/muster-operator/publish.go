@@ -17,22 +17,22 @@ import (
 	"github.com/musterhq/muster/internal/config"
 )
 
-// publishRetry is how long to wait after the configuration could not be published.
+// publishRetry is the interval between attempts to publish the configuration.
 const publishRetry = 10 * time.Second
 
-// publish has the leader say by what configuration it decides.
+// publish makes the leader publish its configuration in a ConfigMap.
 func publish(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 	wanted, err := config.Published(cfg)
 	if err != nil {
 		return err
 	}
-	write := manager.RunnableFunc(func(ctx context.Context) error { // only the leader runs it
+	write := manager.RunnableFunc(func(ctx context.Context) error { // runs only on the leader
 		err := wait.PollUntilContextCancel(ctx, publishRetry, true, func(ctx context.Context) (bool, error) {
 			err := publishOnce(ctx, mgr.GetAPIReader(), mgr.GetClient(), wanted)
 			if apierrors.IsForbidden(err) {
 				return false, err
 			}
-			return err == nil, nil // nothing depends on it: it is tried until it is there
+			return err == nil, nil // not critical: retry until it succeeds
 		})
 		if err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Info("not publishing the configuration: muster explain will assume the default one", "why", err.Error())
@@ -45,10 +45,10 @@ func publish(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 	return nil
 }
 
-// publishOnce writes the ConfigMap unless it is as wanted.
+// publishOnce creates or updates the ConfigMap if it differs from wanted.
 func publishOnce(ctx context.Context, reader client.Reader, writer client.Writer, wanted *corev1.ConfigMap) error {
 	var found corev1.ConfigMap
-	// Nobody waits until the cache has seen it: then all ConfigMaps of the cluster would be kept there.
+	// Read-your-writes would start an informer for all ConfigMaps of the cluster.
 	const unseen = client.DisableReadYourWritesConsistency
 	err := reader.Get(ctx, client.ObjectKeyFromObject(wanted), &found)
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 )
 
-// configuration gives that of the file, or the default one if there is none.
+// configuration loads the file at path, or returns the default configuration if path is empty.
 func configuration(path string) (*v1alpha1.Configuration, error) {
 	if path == "" {
 		return config.Default(), nil
@@ -36,8 +36,9 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-// nativeGangs reports whether jobs are to make PodGroups, as the API server answers in the namespace whose jobs are run, in any if
-// it is empty. Where that cannot be found out they do without, which takes nothing from a gang but a second pair of eyes.
+// nativeGangs reports whether jobs create PodGroups for kube-scheduler's own gang scheduling, by asking the API server
+// in namespace, or in "default" if that is empty. If this fails, jobs do without PodGroups: these only add a check in
+// kube-scheduler to gangs that Muster admits and places anyway.
 func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration, namespace string) bool {
 	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
 		return false
@@ -57,7 +58,7 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	return has
 }
 
-// backoffOf is what the configuration, a complete one, says about jobs whose pods do not come into being.
+// backoffOf returns the configured backoff of jobs whose pods cannot be created. cfg must be defaulted.
 func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 	strategy := cfg.WaitForPodsReady.RequeuingStrategy
 	return jobs.Backoff{
@@ -67,11 +68,11 @@ func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 	}
 }
 
-// mostReadinessPatience bounds how long it may be kept back that pods are ready, for people who look.
+// mostReadinessPatience bounds the delay of readinessOf, so that users see the readiness of pods reasonably soon.
 const mostReadinessPatience = 3 * time.Minute
 
-// readinessOf says how long it may be kept back that pods are ready, while the API server is busy: a small part of the time that
-// they may take; not at all where other jobs wait for it.
+// readinessOf returns how long condition PodsReady may be delayed while the API server is busy: a fraction of the time
+// that pods may take to be ready, and nothing if other jobs wait for that condition.
 func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) jobs.Readiness {
 	if wait := cfg.WaitForPodsReady; !*wait.Enable || *wait.BlockAdmission == v1alpha1.BlockNone {
 		return jobs.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, mostReadinessPatience)}
@@ -79,7 +80,7 @@ func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) jobs.Readiness {
 	return jobs.Readiness{}
 }
 
-// trainingJobs is what the configuration, a complete one, says about TrainingJobs.
+// trainingJobs returns the settings of TrainingJobs from cfg, which must be defaulted.
 func trainingJobs(cfg *v1alpha1.Configuration) trainingjob.Settings {
 	t := cfg.TrainingJob
 	return trainingjob.Settings{Group: *t.Group, PendingTimeout: t.PendingTimeout.Duration, Cooldown: t.Cooldown.Duration}

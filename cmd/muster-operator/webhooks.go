@@ -17,10 +17,10 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// webhooks are what the API server asks as Jobs and pods are made. Without certificates of the operator's own it shows those of files.
+// webhooks are the admission webhooks of Jobs and pods. If certificates is nil, their certificate is read from files.
 type webhooks struct{ certificates *webhook.Certificates }
 
-// openWebhooks has certificates at hand where the configuration, a complete one, turns webhooks on.
+// openWebhooks loads or creates the certificates if cfg, which must be defaulted, enables a webhook.
 func openWebhooks(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) (webhooks, error) {
 	if o.webhookService == "" || !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
 		return webhooks{}, nil
@@ -36,7 +36,7 @@ func (h webhooks) options(o options) webhookserver.Options {
 	return h.certificates.Options(o.webhookPort)
 }
 
-// addTo has the manager answer the API server. It is not ready before it does.
+// addTo registers the webhooks. The manager is not ready before they are served.
 func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 	if !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
 		return nil

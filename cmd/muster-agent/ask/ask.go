@@ -1,5 +1,5 @@
-// Package ask speaks to the operator: one request at a time, repeated until there is an
-// answer, whatever befalls the connection or the operator.
+// Package ask is the agent's client of the operator's rendezvous: one request at a time, repeated until there is an
+// answer, whatever happens to the connection or the operator.
 package ask
 
 import (
@@ -20,18 +20,17 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Operator is the way to the operator.
+// Operator is a client of the operator.
 type Operator struct {
 	url       string
 	tokenFile string
 	client    *http.Client
-	// Logf takes a line when the operator cannot be reached, and when it can again.
+	// Logf logs that the operator cannot be reached, and that it can be again.
 	Logf func(format string, args ...any)
 }
 
-// New finds the operator at an address, if its certificate is of the authority whose
-// certificate is given as PEM. The token is read from its file for each request: the
-// kubelet renews it.
+// New returns a client of the operator at address, whose certificate must be signed by the CA whose certificate is
+// given as PEM. The token is read from its file for each request, since the kubelet rotates it.
 func New(address, authority, tokenFile string, logf func(string, ...any)) (*Operator, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(authority)) {
@@ -45,23 +44,23 @@ func New(address, authority, tokenFile string, logf func(string, ...any)) (*Oper
 				TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13, ServerName: protocol.ServerName},
 				TLSHandshakeTimeout: 10 * time.Second,
 				ForceAttemptHTTP2:   true,
-				// A connection that leads nowhere any more is found out.
+				// Pings detect a connection that is broken.
 				HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
 			},
 		},
 	}, nil
 }
 
-// Pauses between attempts: an operator that is started anew is asked by many at once.
+// Pauses between attempts: a restarted operator is asked by many agents at once.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
-	// soon is when an operator that has nothing to say has not held the request: it is of another
-	// version, and what it said is none of what this agent understands.
+	// soon is the threshold before which an empty answer means that the operator did not hold the request, although the
+	// protocol says so: it is of another version, whose answer this agent does not understand.
 	soon = time.Second
 )
 
-// Until asks until the operator has something to say or the context ends; false is the latter.
+// Until repeats the request until the operator has an answer, or returns false if the context ends first.
 func (o *Operator) Until(ctx context.Context, request protocol.Request) (protocol.Response, bool) {
 	pause, failing := firstPause, false
 	for ctx.Err() == nil {
@@ -90,7 +89,7 @@ func (o *Operator) Until(ctx context.Context, request protocol.Request) (protoco
 	return protocol.Response{}, false
 }
 
-// Once asks once.
+// Once sends the request once.
 func (o *Operator) Once(ctx context.Context, request protocol.Request) (protocol.Response, error) {
 	token, err := os.ReadFile(o.tokenFile)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package process runs one command after the other, each in a process group of its own
-// that dies with this process, and takes the place of init for all that they leave
-// behind: orphans come to this process and are reaped here. It alone may wait for
-// children of this process, so nothing else in it may start any.
+// Package process runs commands one after the other, each in a process group of its own that is killed when this
+// process dies, and does the duties of init: orphans are reparented to this process and reaped here. Nothing else in
+// this process may start children, because only this package may wait for them.
 package process

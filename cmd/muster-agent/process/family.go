@@ -20,11 +20,11 @@ type End struct {
 	Code        int
 	Signal      syscall.Signal
 	OutOfMemory bool
-	// Said is the end of its standard error.
+	// Said is the end of what it wrote to its standard error.
 	Said []byte
 }
 
-// Family is the command that runs and all that it started.
+// Family is the running command with all its descendants.
 type Family struct {
 	calls chan func()
 	ended chan End
@@ -37,9 +37,9 @@ type Family struct {
 // prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl(2).
 const prSetChildSubreaper = 36
 
-// New has the process reap what its descendants leave behind. Call it once.
+// New makes this process a child subreaper and returns its Family. Call it once.
 func New() *Family {
-	// As process 1 it is that anyhow; otherwise orphans go past it where this fails.
+	// Process 1 is the reaper anyhow; elsewhere, if this fails, orphans are reparented to another process.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 	f := &Family{calls: make(chan func()), ended: make(chan End, 1)}
 	children := make(chan os.Signal, 1)
@@ -48,8 +48,8 @@ func New() *Family {
 	return f
 }
 
-// live starts and reaps on one thread, which never ends: the kernel takes the end of the
-// thread that started a child for its parent's death.
+// live starts and reaps on one OS thread that never ends: the parent death signal of a child is sent when the thread
+// that started it exits.
 func (f *Family) live(children <-chan os.Signal) {
 	runtime.LockOSThread()
 	for {
@@ -68,11 +68,10 @@ func (f *Family) do(call func()) {
 	<-done
 }
 
-// Ended gives how the command ended, once for each that was started.
+// Ended returns a channel that receives how the command ended, once for each start.
 func (f *Family) Ended() <-chan End { return f.ended }
 
-// Start runs a command with these variables. Its standard error passes through this
-// process, which keeps the end of it.
+// Start runs a command with this environment. Its standard error goes through this process, which keeps the end of it.
 func (f *Family) Start(command, environment []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
@@ -85,7 +84,7 @@ func (f *Family) Start(command, environment []string) error {
 	return nil
 }
 
-// ExitCode is what a shell would end with if Start gave this error.
+// ExitCode returns the exit code that a shell would return for an error of Start.
 func ExitCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return 127
@@ -113,7 +112,7 @@ func (f *Family) start(path string, command, environment []string) error {
 	return nil
 }
 
-// Signal sends a signal to the command, if it runs.
+// Signal sends a signal to the command, if it is running.
 func (f *Family) Signal(s syscall.Signal) {
 	f.do(func() {
 		if f.pid != 0 {
@@ -122,8 +121,8 @@ func (f *Family) Signal(s syscall.Signal) {
 	})
 }
 
-// Kill ends all there is at once, and returns when it is gone. How the command ended
-// comes by Ended, if it had not before.
+// Kill kills the command and all its descendants, and returns when they are gone. Ended reports the end of the command,
+// if it had not before.
 func (f *Family) Kill() {
 	f.do(func() {
 		if f.pid != 0 {
@@ -135,7 +134,7 @@ func (f *Family) Kill() {
 				return
 			}
 			for _, pid := range children {
-				_ = syscall.Kill(-pid, syscall.SIGKILL) // those that it started, if it has a group
+				_ = syscall.Kill(-pid, syscall.SIGKILL) // its process group, if it leads one
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 				f.wait(pid, 0)
 			}
@@ -143,7 +142,7 @@ func (f *Family) Kill() {
 	})
 }
 
-// reap takes the ends of all children that have come to theirs.
+// reap waits for all children that have exited.
 func (f *Family) reap() {
 	for f.wait(-1, syscall.WNOHANG) {
 	}
@@ -166,12 +165,12 @@ func (f *Family) wait(pid, options int) (reaped bool) {
 	}
 }
 
-// stragglersSay is how long the command's own children may hold its standard error open
-// after it, before what they say is passed on without being looked at.
+// stragglersSay is how long to wait, after the command's end, for descendants that keep its standard error open; what
+// they write later is passed on but not part of Said.
 const stragglersSay = 50 * time.Millisecond
 
 func (f *Family) report(status syscall.WaitStatus) {
-	_ = syscall.Kill(-f.pid, syscall.SIGKILL) // what is left of its group
+	_ = syscall.Kill(-f.pid, syscall.SIGKILL) // the rest of its process group
 	end := End{Code: status.ExitStatus(), OutOfMemory: killedForMemory() > f.killed, Said: f.said.end(stragglersSay)}
 	if status.Signaled() {
 		end.Code, end.Signal = 0, status.Signal()
@@ -180,14 +179,14 @@ func (f *Family) report(status syscall.WaitStatus) {
 	f.ended <- end
 }
 
-// children are the processes whose parent is this one.
+// children returns the PIDs of the children of this process.
 func children() []int {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	var out []int
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
 		if err != nil {
-			continue // that thread has ended
+			continue // the thread has exited
 		}
 		for _, field := range bytes.Fields(text) {
 			if pid, err := strconv.Atoi(string(field)); err == nil {
@@ -198,8 +197,8 @@ func children() []int {
 	return out
 }
 
-// killedForMemory is how many processes of the container the kernel has killed for lack
-// of memory, as far as that can be seen from inside.
+// killedForMemory returns how many processes of the container the kernel's OOM killer has killed, as far as the
+// container's own cgroup shows it.
 func killedForMemory() int {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.events")
 	if err != nil {

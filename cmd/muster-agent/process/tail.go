@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// kept is how much of the end of what a command says is looked at.
+// kept is how many bytes of the end of the output are kept.
 const kept = 16 << 10
 
-// tail passes on what is written to a pipe and keeps the end of it.
+// tail copies what is written to a pipe and keeps the end of it.
 type tail struct {
 	mu   sync.Mutex
 	last []byte
@@ -27,7 +27,7 @@ func follow(from *os.File, to io.Writer) *tail {
 		for {
 			n, err := from.Read(buffer)
 			if n > 0 {
-				_, _ = to.Write(buffer[:n]) // nobody is left to tell
+				_, _ = to.Write(buffer[:n]) // there is nowhere to report an error
 				t.keep(buffer[:n])
 			}
 			if err != nil {
@@ -47,7 +47,7 @@ func (t *tail) keep(said []byte) {
 	}
 }
 
-// end gives what was said last, once all has been said or patience is over.
+// end returns the last output, once all writers have closed the pipe or patience is over.
 func (t *tail) end(patience time.Duration) []byte {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

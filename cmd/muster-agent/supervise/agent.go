@@ -8,22 +8,21 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Do is what the agent is to do next. Several can be asked for at once; they are done in
-// the order of the fields.
+// Do is what the agent has to do next. If several fields are set, they are executed in the order of the fields.
 type Do struct {
 	// Signal is to be sent to the command, 0 for none.
 	Signal syscall.Signal
 	// Kill ends the command and all that it started.
 	Kill bool
-	// Alarm has Late called after that time, unless the command ends before; 0 for none.
+	// Alarm asks for a call of Late after that time, unless the command ends before; 0 for none.
 	Alarm time.Duration
-	// Say, if not nil, is from now on what the operator is told. Join, Address and Port
-	// are left to who asks; Fresh says that they must be new.
+	// Say, if not nil, replaces the request to the operator. The caller fills in Join, Address and Port; Fresh says
+	// that Join and Port must be new.
 	Say   *protocol.Request
 	Fresh bool
-	// Start runs the command with this part in a round.
+	// Start runs the command with this rank in a round.
 	Start *protocol.Round
-	// Exit ends the agent with Code, after Report, if that is set, was said once.
+	// Exit ends the agent with Code, after Report, if set, has been sent once.
 	Exit   bool
 	Code   int
 	Report *protocol.Request
@@ -31,12 +30,12 @@ type Do struct {
 	Note string
 }
 
-// Budget is how often a command may fail and be run again.
+// Budget limits how often a failed command is restarted.
 type Budget struct {
-	// Failures of the program's own, in the life of the agent; below 0 for any number.
+	// Failures limits failures of the program itself during the life of the agent; negative for no limit.
 	Failures int
-	// Losses are failures for other reasons, one after the other without a round that
-	// lasted Steady; below 0 for any number.
+	// Losses limits consecutive failures for other reasons; a round that lasted Steady resets the count. Negative for
+	// no limit.
 	Losses int
 	Steady time.Duration
 }
@@ -44,19 +43,18 @@ type Budget struct {
 type phase int
 
 const (
-	waiting  phase = iota // for a round
-	running               // the command
-	stopping              // the command, for the next round
-	leaving               // the command is stopped for good
+	waiting  phase = iota // waiting for a round
+	running               // the command is running
+	stopping              // stopping the command before the next round
+	leaving               // stopping the command for good
 	ended
 )
 
-// Agent is the state of an agent. The zero value is none: use New.
+// Agent is the state of an agent. The zero value is not valid: use New or NewSidecar.
 type Agent struct {
 	budget Budget
 	grace  time.Duration
-	// Sidecar agents have no command: they end when their round is over, so that their pod
-	// begins anew.
+	// A sidecar agent has no command: it exits when its round is over, so that its pod is restarted.
 	sidecar     bool
 	sidecarCode int
 
@@ -68,19 +66,18 @@ type Agent struct {
 	hung     bool
 }
 
-// New makes an agent round a command. grace is how long a command may take to stop.
+// New returns an agent that runs a command. grace is how long the command may take to stop.
 func New(budget Budget, grace time.Duration) *Agent { return &Agent{budget: budget, grace: grace} }
 
-// NewSidecar makes an agent beside the containers of its pod, which ends with code once
-// its round is over.
+// NewSidecar returns an agent beside the other containers of its pod, which exits with code once its round is over.
 func NewSidecar(code int) *Agent { return &Agent{sidecar: true, sidecarCode: code} }
 
-// Begin is the first that is to be called.
+// Begin must be called first.
 func (a *Agent) Begin() Do {
 	return Do{Say: &protocol.Request{State: protocol.Waiting}, Fresh: true}
 }
 
-// Answered takes what the operator says.
+// Answered handles an answer of the operator.
 func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 	switch {
 	case answer.Refused != "" && a.phase == waiting:
@@ -104,9 +101,9 @@ func (a *Agent) inRound() *protocol.Request {
 	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size, Master: a.part.Master(), ID: a.part.ID}
 }
 
-// Ended takes how the command ended.
+// Ended handles the end of the command.
 func (a *Agent) Ended(end End, now time.Time) Do {
-	// What it started and left behind must not hold devices and ports.
+	// Kill what the command started and left behind: it could hold devices and ports.
 	do := Do{Kill: true}
 	switch {
 	case a.phase == leaving:
@@ -149,14 +146,14 @@ func (a *Agent) failed(do Do, end End, now time.Time) Do {
 	return a.again(do, &failure)
 }
 
-// again has the agent wait for the next round.
+// again makes the agent wait for the next round.
 func (a *Agent) again(do Do, failure *protocol.Failure) Do {
 	a.phase = waiting
 	do.Say, do.Fresh = &protocol.Request{State: protocol.Waiting, Round: a.part.Number, Failure: failure}, true
 	return do
 }
 
-// Late tells that the command has not stopped in time.
+// Late handles that the command has not stopped in time.
 func (a *Agent) Late() Do {
 	if a.phase == stopping || a.phase == leaving {
 		return Do{Kill: true, Note: "the command has not stopped in time and is killed"}
@@ -164,7 +161,7 @@ func (a *Agent) Late() Do {
 	return Do{}
 }
 
-// Hung tells that the command has given no sign of life for too long.
+// Hung handles that the command has given no heartbeat for too long.
 func (a *Agent) Hung() Do {
 	if a.phase != running {
 		return Do{}
@@ -173,8 +170,8 @@ func (a *Agent) Hung() Do {
 	return Do{Kill: true, Note: "the command gives no sign of life and is killed"}
 }
 
-// Signalled takes a signal to the agent. The first that asks for an end is passed on, and
-// the agent ends with the command; the second kills it. Other signals are passed on.
+// Signalled handles a signal sent to the agent. The first request to terminate is passed on, and the agent exits with
+// the command; the second kills the command. Other signals are passed on.
 func (a *Agent) Signalled(signal syscall.Signal) Do {
 	if signal != syscall.SIGTERM && signal != syscall.SIGINT {
 		if a.phase == waiting || a.phase == ended {
@@ -189,8 +186,7 @@ func (a *Agent) Signalled(signal syscall.Signal) Do {
 		a.phase = ended
 		return Do{Exit: true, Code: 128 + int(signal)}
 	case a.phase == running || a.phase == stopping:
-		// How long it may take is for who asks to say: he kills the agent, and the command
-		// ends with it.
+		// There is no alarm here: the kubelet bounds the time by killing the agent, and the command dies with it.
 		already := a.phase == stopping
 		a.phase = leaving
 		if already && signal == syscall.SIGTERM {
@@ -201,7 +197,7 @@ func (a *Agent) Signalled(signal syscall.Signal) Do {
 	return Do{}
 }
 
-// NotStarted tells that the command could not be run at all; no further round would mend that.
+// NotStarted handles that the command could not be started. Another round would not help.
 func (a *Agent) NotStarted(err error, code int) Do {
 	a.phase = ended
 	return Do{Exit: true, Code: code, Note: err.Error()}

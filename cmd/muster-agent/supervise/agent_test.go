@@ -21,7 +21,7 @@ func part(number int64) protocol.Response {
 	return protocol.Response{Round: &protocol.Round{Number: number, ID: "the-round", Rank: 1, Size: 2, MasterAddress: "10.0.0.1", MasterPort: 4000}}
 }
 
-// inRound is an agent whose command runs.
+// inRound returns an agent whose command is running.
 func inRound(t *testing.T) *Agent {
 	t.Helper()
 	a := New(budget, 10*time.Second)
@@ -124,9 +124,8 @@ func TestTheUsersChoicesStay(t *testing.T) {
 	}
 }
 
-// TestWhateverComesThereIsOneCommandAtATime: the agent starts none while one runs, says
-// that it waits only when none does, and once it has ended does nothing more. However it is
-// left, it can be brought to an end.
+// TestAtMostOneCommandRuns: under random inputs the agent starts no command while one runs, requests a round only when
+// none runs, and does nothing after its end. From any state it can be terminated.
 func TestWhateverComesThereIsOneCommandAtATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := New(budget, time.Second)

@@ -1,4 +1,4 @@
-// Package supervise decides what an agent does: a state machine that is told what the
-// operator says, how the command fares and which signals come, and answers with what to
-// do. It starts no process, opens no connection and has no clock.
+// Package supervise decides what an agent does. It is a state machine whose inputs are the operator's answers, the ends
+// of commands, signals and timers, and whose outputs are actions. It starts no process, opens no connection and has no
+// clock.
 package supervise

@@ -10,16 +10,16 @@ import (
 
 // End is how a command ended.
 type End struct {
-	// Code it ended with, if Signal is 0; else the signal that ended it.
+	// Code is its exit code if Signal is 0; otherwise Signal is the signal that terminated it.
 	Code   int
 	Signal syscall.Signal
-	// OutOfMemory says that the kernel killed a process of the container for lack of memory.
+	// OutOfMemory is set if the kernel killed a process of the container for lack of memory.
 	OutOfMemory bool
 	// Said is the end of what it wrote to its standard error.
 	Said []byte
 }
 
-// ExitCode is what a shell would say: 128 and the signal for a command that was killed.
+// ExitCode returns the exit code as a shell has it: 128 + Signal for a command that was killed.
 func (e End) ExitCode() int {
 	if e.Signal != 0 {
 		return 128 + int(e.Signal)
@@ -27,8 +27,8 @@ func (e End) ExitCode() int {
 	return e.Code
 }
 
-// lostPeer is what collective libraries say when another member is gone or its node's
-// network is: what befell the program, and not what it did.
+// lostPeer matches messages of collective libraries about a lost peer or network, which are not the fault of the
+// program.
 var lostPeer = regexp.MustCompile(`(?i)` +
 	`ncclSystemError|ncclRemoteError|ncclInternalError|NCCL (communicator was aborted|error.{0,80}(remote process|system error|unhandled))` +
 	`|Watchdog caught collective operation timeout` +
@@ -39,7 +39,7 @@ var lostPeer = regexp.MustCompile(`(?i)` +
 	`|ConnectionRe(set|fused)Error|BrokenPipeError` +
 	`|horovod.{0,80}HorovodInternalError`)
 
-// failure says what an end that was no success means.
+// failure classifies an unsuccessful end.
 func (e End) failure(hung bool) protocol.Failure {
 	f := protocol.Failure{ExitCode: e.ExitCode()}
 	switch {
@@ -51,7 +51,7 @@ func (e End) failure(hung bool) protocol.Failure {
 		f.Infrastructure = true
 		f.Message = fmt.Sprintf("lost its connection to the others: %.120q", lostPeer.Find(e.Said))
 	case e.Signal == syscall.SIGKILL || e.Signal == syscall.SIGTERM:
-		// Nobody of this pod has sent it: it came from outside of the program.
+		// The agent has not sent it, so it comes from outside the pod.
 		f.Infrastructure = true
 		f.Message = "ended from outside by " + e.Signal.String()
 	case e.Signal != 0:

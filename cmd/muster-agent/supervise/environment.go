@@ -9,11 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Job is what is the same in all rounds.
+// Job has what is the same in all rounds.
 type Job struct {
-	// ID of the job's rounds.
+	// ID identifies the job's rounds.
 	ID string
-	// Endpoint of the rendezvous.
+	// Endpoint is the address of the rendezvous.
 	Endpoint string
 	// Restarts is how many rounds the agent has run before.
 	Restarts int
@@ -21,8 +21,8 @@ type Job struct {
 	MaxRestarts int
 }
 
-// Environment is what the command gets: the variables of the container with those of its
-// part in the round. A few are the user's to choose, and stay if he has.
+// Environment returns the command's environment: that of the container with the variables of its part in the round. A
+// few variables are only defaults and do not override the user's.
 func Environment(own []string, job Job, part protocol.Round) []string {
 	rank, size, port := strconv.Itoa(part.Rank), strconv.Itoa(part.Size), strconv.Itoa(part.MasterPort)
 	least, most := strconv.Itoa(part.Min), strconv.Itoa(part.Max)
@@ -30,7 +30,7 @@ func Environment(own []string, job Job, part protocol.Round) []string {
 		{"RANK", rank}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", size}, {"LOCAL_WORLD_SIZE", "1"}, {"NODE_RANK", rank},
 		{"GROUP_RANK", rank}, {"GROUP_WORLD_SIZE", size}, {"ROLE_RANK", rank}, {"ROLE_WORLD_SIZE", size},
 		{"MASTER_ADDR", part.MasterAddress}, {"MASTER_PORT", port},
-		// torchrun, if that is the command, begins a round of fixed size of its own.
+		// If the command is torchrun, these make it use a static rendezvous of its own for the round.
 		{"PET_NNODES", size}, {"PET_NODE_RANK", rank}, {"PET_MASTER_ADDR", part.MasterAddress}, {"PET_MASTER_PORT", port},
 		{"PET_RDZV_BACKEND", "static"}, {"PET_RDZV_ENDPOINT", part.Master()}, {"PET_RDZV_ID", job.ID}, {"PET_MAX_RESTARTS", "0"},
 		{"TORCHELASTIC_RUN_ID", job.ID}, {"TORCHELASTIC_RESTART_COUNT", strconv.Itoa(job.Restarts)}, {"TORCHELASTIC_MAX_RESTARTS", strconv.Itoa(job.MaxRestarts)},

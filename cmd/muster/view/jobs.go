@@ -232,8 +232,8 @@ func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 	return s
 }
 
-// noteManager notes that the job is run by the controller that its field managedBy names, unless that is ours or the
-// job runs already. Muster makes no Workload for such a job.
+// noteManager sets s.blocked if spec.managedBy names another controller than ours, unless the job already runs. Muster
+// makes no Workload for such a job.
 func (s *subject) noteManager(managedBy *string, ours string) {
 	if managedBy != nil && *managedBy != ours && s.workload == nil && s.pods.active == 0 && s.blocked == "" {
 		s.blocked = fmt.Sprintf("managedBy is %s: that controller runs the job, and Muster leaves it alone", *managedBy)
