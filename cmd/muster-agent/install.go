@@ -16,7 +16,7 @@ const pythonFolder = "python"
 
 // install copies the agent and its Python add-on to a directory that is shared with containers of other images.
 func install(directory string) int {
-	err := errors.Join(layPython(filepath.Join(directory, pythonFolder)), copySelf(filepath.Join(directory, "muster-agent")))
+	err := errors.Join(copyPython(filepath.Join(directory, pythonFolder)), copySelf(filepath.Join(directory, "muster-agent")))
 	if err != nil {
 		logf("installing the agent in %s: %v", directory, err)
 		return codeFailed
@@ -24,8 +24,8 @@ func install(directory string) int {
 	return 0
 }
 
-// layPython copies the add-on. It replaces an existing copy, since an init container may run again.
-func layPython(directory string) error {
+// copyPython copies the add-on. It replaces an existing copy, since an init container may run again.
+func copyPython(directory string) error {
 	if err := os.RemoveAll(directory); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ var forwarded = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// reportPatience bounds the final report to the operator, which also learns of the end from the pod's status.
-const reportPatience = 300 * time.Millisecond
+// reportTimeout bounds the final report to the operator, which also learns of the end from the pod's status.
+const reportTimeout = 300 * time.Millisecond
 
 // shell executes what a supervise.Agent decides.
 type shell struct {
@@ -29,14 +29,14 @@ type shell struct {
 	agent   *supervise.Agent
 	family  *process.Family
 
-	answers chan answer
-	alarm   *time.Timer
-	life    *heart
-	// request is the current request to the operator. asking cancels it, and turn distinguishes its answer from answers
+	answers   chan answer
+	alarm     *time.Timer
+	heartbeat *heartbeat
+	// request is the current request to the operator. cancelRequest cancels it, and turn distinguishes its answer from answers
 	// to earlier requests.
-	request protocol.Request
-	asking  context.CancelFunc
-	turn    int
+	request       protocol.Request
+	cancelRequest context.CancelFunc
+	turn          int
 
 	code  int
 	ended bool
@@ -51,7 +51,7 @@ type answer struct {
 func serve(command []string) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
-	s := &shell{command: command, answers: make(chan answer, 1), alarm: time.NewTimer(time.Hour), asking: func() {}}
+	s := &shell{command: command, answers: make(chan answer, 1), alarm: time.NewTimer(time.Hour), cancelRequest: func() {}}
 	s.alarm.Stop()
 	var err error
 	if s.settings, err = readSettings(); err != nil {
@@ -65,8 +65,8 @@ func serve(command []string) int {
 	} else {
 		s.agent = supervise.New(s.budget, s.grace)
 	}
-	s.life = newHeart(s.hang)
-	defer s.life.stop()
+	s.heartbeat = newHeartbeat(s.hang)
+	defer s.heartbeat.stop()
 	s.do(s.agent.Begin())
 	for !s.ended {
 		select {
@@ -76,14 +76,14 @@ func serve(command []string) int {
 			}
 		case end := <-s.family.Ended():
 			s.alarm.Stop()
-			s.life.stop()
+			s.heartbeat.stop()
 			s.do(s.agent.Ended(supervise.End(end), time.Now()))
 		case got := <-signals:
 			s.do(s.agent.Signalled(got.(syscall.Signal)))
 		case <-s.alarm.C:
 			s.do(s.agent.Late())
-		case <-s.life.beat():
-			if s.life.stopped(time.Now()) {
+		case <-s.heartbeat.due():
+			if s.heartbeat.stopped(time.Now()) {
 				s.do(s.agent.Hung())
 			}
 		}
@@ -105,7 +105,7 @@ func (s *shell) do(next supervise.Do) {
 		s.alarm.Reset(next.Alarm)
 	}
 	if next.Say != nil {
-		s.say(*next.Say, next.Fresh)
+		s.ask(*next.Say, next.Fresh)
 	}
 	if next.Start != nil {
 		s.start(*next.Start)
@@ -114,14 +114,14 @@ func (s *shell) do(next supervise.Do) {
 		s.report(*next.Report)
 	}
 	if next.Exit {
-		s.asking()
+		s.cancelRequest()
 		s.code, s.ended = next.Code, true
 	}
 }
 
-// say replaces the current request to the operator.
-func (s *shell) say(request protocol.Request, fresh bool) {
-	s.asking()
+// ask replaces the current request to the operator.
+func (s *shell) ask(request protocol.Request, fresh bool) {
+	s.cancelRequest()
 	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
 	if fresh {
 		request.Join, request.Port = rand.Text(), s.freePort()
@@ -130,7 +130,7 @@ func (s *shell) say(request protocol.Request, fresh bool) {
 	s.turn++
 	turn := s.turn
 	ctx, cancel := context.WithCancel(context.Background())
-	s.asking = cancel
+	s.cancelRequest = cancel
 	go func() {
 		if response, ok := s.operator.Until(ctx, request); ok {
 			select {
@@ -148,18 +148,18 @@ func (s *shell) start(part protocol.Round) {
 		}
 		return
 	}
-	environment := append(supervise.Environment(s.environment, s.job, part), s.life.start()...)
+	environment := append(supervise.Environment(s.environment, s.job, part), s.heartbeat.start()...)
 	s.job.Restarts++
 	if err := s.family.Start(s.command, environment); err != nil {
-		s.life.stop()
+		s.heartbeat.stop()
 		s.do(s.agent.NotStarted(err, process.ExitCode(err)))
 	}
 }
 
 func (s *shell) report(request protocol.Request) {
-	s.asking()
+	s.cancelRequest()
 	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
-	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	_, _ = s.operator.Once(ctx, request) // best effort: the pod's status shows it later
 }

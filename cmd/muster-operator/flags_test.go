@@ -8,7 +8,7 @@ import (
 )
 
 // TestPositionalArgumentsAreRejected: flags after one would be ignored, as after `--leader-elect false`.
-func TestNoArgumentIsPassedOver(t *testing.T) {
+func TestPositionalArgumentsAreRejected(t *testing.T) {
 	read := func(arguments ...string) (options, error) {
 		set := flag.NewFlagSet("muster-operator", flag.ContinueOnError)
 		set.SetOutput(io.Discard)

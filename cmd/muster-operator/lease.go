@@ -10,9 +10,9 @@ const (
 	// Lease renewals are few small requests, to which the chart's FlowSchema gives priority.
 	defaultLease = 3 * time.Second
 
-	// shutdownPatience is how long runnables may take to stop; then the lease is released all the same. It is well
+	// shutdownTimeout is how long runnables may take to stop; then the lease is released all the same. It is well
 	// below a pod's termination grace period.
-	shutdownPatience = 5 * time.Second
+	shutdownTimeout = 5 * time.Second
 )
 
 // term has the timing of leader election.

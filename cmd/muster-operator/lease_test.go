@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
+func TestDeadLeaderIsReplacedWithinFiveSeconds(t *testing.T) {
 	term, err := termOf(defaultLease)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
 	}
 }
 
-func TestProfilesAreForNobodyWhoIsNotAsked(t *testing.T) {
+func TestProfilesAreNotServedToEverybody(t *testing.T) {
 	for address, may := range map[string]bool{"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, ":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false, "0": false} {
 		if _, err := metricsServer(options{metricsAddress: address, profiling: true}); (err == nil) != may {
 			t.Errorf("at %s: %v", address, err)

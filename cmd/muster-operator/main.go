@@ -29,8 +29,8 @@ import (
 // version is the version of the chart that this build belongs to, set by the linker (-X).
 var version = "unknown"
 
-// exitWrongUse is the exit code for invalid flags, the one that package flag uses.
-const exitWrongUse = 2
+// exitUsage is the exit code for invalid flags, the one that package flag uses.
+const exitUsage = 2
 
 func main() {
 	var logs zap.Options
@@ -39,7 +39,7 @@ func main() {
 	switch {
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "muster-operator: %v\n", err)
-		os.Exit(exitWrongUse)
+		os.Exit(exitUsage)
 	case o.printVersion:
 		fmt.Println(version)
 		return

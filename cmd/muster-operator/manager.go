@@ -57,7 +57,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		LeaseDuration:                 &term.lease,
 		RenewDeadline:                 &term.renew,
 		RetryPeriod:                   &term.retry,
-		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
+		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
 		NewCache:                      listwatch.NewCache(nil, quotaGroups...),
 		// Operators that do not lead fill their caches too, so that they can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},

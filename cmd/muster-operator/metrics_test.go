@@ -27,7 +27,7 @@ func row(m metrics.Metric) string {
 }
 
 // TestDocsHaveEveryMetric: with its type, labels and meaning, and no metric that does not exist.
-func TestThePageHasEveryMetricAsItIs(t *testing.T) {
+func TestDocsHaveEveryMetric(t *testing.T) {
 	page, err := os.ReadFile(metricsPage)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestThePageHasEveryMetricAsItIs(t *testing.T) {
 }
 
 // TestNoMetricHasAJobLabel: the number of jobs is unbounded.
-func TestNoMetricNamesAJob(t *testing.T) {
+func TestNoMetricHasAJobLabel(t *testing.T) {
 	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace", "job_namespace", "framework", "kind",
 		"status", "active", "reason", "detailed_reason", "result", "outcome", "decision"}
 	for _, m := range metrics.Declared() {
@@ -70,7 +70,7 @@ func TestNoMetricNamesAJob(t *testing.T) {
 }
 
 // TestDashboardQueriesUseDeclaredMetrics: each query uses declared metrics and labels that they have.
-func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 	text, err := os.ReadFile(dashboard)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestAWrongQueryIsFound(t *testing.T) {
+func TestInvalidQueriesAreFound(t *testing.T) {
 	for query, right := range map[string]bool{
 		`sum by (cluster_queue) (kueue_pending_workloads{status="active"})`:                                               true,
 		`histogram_quantile(0.95, sum by (le) (rate(kueue_admission_wait_time_seconds_bucket{cluster_queue=~"$q"}[5m])))`: true,

@@ -68,14 +68,14 @@ func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 	}
 }
 
-// mostReadinessPatience bounds the delay of readinessOf, so that users see the readiness of pods reasonably soon.
-const mostReadinessPatience = 3 * time.Minute
+// maxReadinessDelay bounds the delay of readinessOf, so that users see the readiness of pods reasonably soon.
+const maxReadinessDelay = 3 * time.Minute
 
 // readinessOf returns how long condition PodsReady may be delayed while the API server is busy: a fraction of the time
 // that pods may take to be ready, and nothing if other jobs wait for that condition.
 func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) jobs.Readiness {
 	if wait := cfg.WaitForPodsReady; !*wait.Enable || *wait.BlockAdmission == v1alpha1.BlockNone {
-		return jobs.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, mostReadinessPatience)}
+		return jobs.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, maxReadinessDelay)}
 	}
 	return jobs.Readiness{}
 }

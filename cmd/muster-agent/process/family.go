@@ -20,8 +20,8 @@ type End struct {
 	Code        int
 	Signal      syscall.Signal
 	OutOfMemory bool
-	// Said is the end of what it wrote to its standard error.
-	Said []byte
+	// Stderr is the end of what it wrote to its standard error.
+	Stderr []byte
 }
 
 // Family is the running command with all its descendants.
@@ -30,7 +30,7 @@ type Family struct {
 	ended chan End
 
 	pid    int // of the command, 0 for none
-	said   *tail
+	stderr *tail
 	killed int // processes killed for lack of memory when the command started
 }
 
@@ -108,7 +108,7 @@ func (f *Family) start(path string, command, environment []string) error {
 		read.Close()
 		return err
 	}
-	f.pid, f.said = pid, follow(read, os.Stderr)
+	f.pid, f.stderr = pid, follow(read, os.Stderr)
 	return nil
 }
 
@@ -165,13 +165,13 @@ func (f *Family) wait(pid, options int) (reaped bool) {
 	}
 }
 
-// stragglersSay is how long to wait, after the command's end, for descendants that keep its standard error open; what
-// they write later is passed on but not part of Said.
-const stragglersSay = 50 * time.Millisecond
+// stragglerOutputWait is how long to wait, after the command's end, for descendants that keep its standard error open; what
+// they write later is passed on but not part of Stderr.
+const stragglerOutputWait = 50 * time.Millisecond
 
 func (f *Family) report(status syscall.WaitStatus) {
 	_ = syscall.Kill(-f.pid, syscall.SIGKILL) // the rest of its process group
-	end := End{Code: status.ExitStatus(), OutOfMemory: killedForMemory() > f.killed, Said: f.said.end(stragglersSay)}
+	end := End{Code: status.ExitStatus(), OutOfMemory: killedForMemory() > f.killed, Stderr: f.stderr.end(stragglerOutputWait)}
 	if status.Signaled() {
 		end.Code, end.Signal = 0, status.Signal()
 	}

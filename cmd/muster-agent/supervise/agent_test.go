@@ -14,7 +14,7 @@ import (
 var (
 	start  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	budget = Budget{Failures: 2, Losses: 3, Steady: time.Minute}
-	lost   = End{Code: 1, Said: []byte("torch.distributed.DistBackendError: NCCL error ... ncclRemoteError: A call failed possibly due to a network error")}
+	lost   = End{Code: 1, Stderr: []byte("torch.distributed.DistBackendError: NCCL error ... ncclRemoteError: A call failed possibly due to a network error")}
 )
 
 func part(number int64) protocol.Response {
@@ -34,7 +34,7 @@ func inRound(t *testing.T) *Agent {
 	return a
 }
 
-func TestOfFailuresTheProgramsOwnCount(t *testing.T) {
+func TestFailuresOfTheProgramAreLimited(t *testing.T) {
 	a := inRound(t)
 	for round := int64(2); round <= 3; round++ {
 		do := a.Ended(End{Code: 3}, start)
@@ -52,7 +52,7 @@ func TestOfFailuresTheProgramsOwnCount(t *testing.T) {
 	}
 }
 
-func TestLossesInARowCountUnlessARoundWasSteady(t *testing.T) {
+func TestConsecutiveLossesAreLimited(t *testing.T) {
 	a := inRound(t)
 	now := start
 	for range 3 {
@@ -77,7 +77,7 @@ func TestLossesInARowCountUnlessARoundWasSteady(t *testing.T) {
 	}
 }
 
-func TestWhatAnEndMeans(t *testing.T) {
+func TestFailureClassification(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end            End
 		hung           bool
@@ -90,8 +90,8 @@ func TestWhatAnEndMeans(t *testing.T) {
 		"killed for lack of memory":   {End{Signal: syscall.SIGKILL, OutOfMemory: true}, false, false, "out of memory"},
 		"a child killed for it":       {End{Code: 1, OutOfMemory: true}, false, false, "out of memory"},
 		"killed because it hung":      {End{Signal: syscall.SIGKILL}, true, false, "no sign of life"},
-		"a connection of gloo's":      {End{Code: 1, Said: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
-		"an error that names no peer": {End{Code: 1, Said: []byte("ValueError: no connection")}, false, false, "exit code 1"},
+		"a connection of gloo's":      {End{Code: 1, Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
+		"an error that names no peer": {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false, false, "exit code 1"},
 	} {
 		if got := tc.end.failure(tc.hung); got.Infrastructure != tc.infrastructure || got.Message != tc.message {
 			t.Errorf("%s: %+v", name, got)
@@ -99,7 +99,7 @@ func TestWhatAnEndMeans(t *testing.T) {
 	}
 }
 
-func TestASidecarEndsWithItsRound(t *testing.T) {
+func TestSidecarEndsWithItsRound(t *testing.T) {
 	a := NewSidecar(42)
 	a.Begin()
 	if do := a.Answered(part(1), start); do.Start == nil {
@@ -110,7 +110,7 @@ func TestASidecarEndsWithItsRound(t *testing.T) {
 	}
 }
 
-func TestTheUsersChoicesStay(t *testing.T) {
+func TestEnvironmentKeepsTheUsersValues(t *testing.T) {
 	got := Environment([]string{"PET_NPROC_PER_NODE=8", "RANK=7", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0"},
 		Job{ID: "job", Endpoint: "muster:9444", Restarts: 2}, *part(5).Round)
 	for _, want := range []string{"PET_NPROC_PER_NODE=8", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0", "RANK=1", "WORLD_SIZE=2", "LATTICE_ROUND=5",
@@ -126,7 +126,7 @@ func TestTheUsersChoicesStay(t *testing.T) {
 
 // TestAtMostOneCommandRuns: under random inputs the agent starts no command while one runs, requests a round only when
 // none runs, and does nothing after its end. From any state it can be terminated.
-func TestWhateverComesThereIsOneCommandAtATime(t *testing.T) {
+func TestAtMostOneCommandRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := New(budget, time.Second)
 		now, commandRuns, exited := start, false, false

@@ -15,8 +15,8 @@ type End struct {
 	Signal syscall.Signal
 	// OutOfMemory is set if the kernel killed a process of the container for lack of memory.
 	OutOfMemory bool
-	// Said is the end of what it wrote to its standard error.
-	Said []byte
+	// Stderr is the end of what it wrote to its standard error.
+	Stderr []byte
 }
 
 // ExitCode returns the exit code as a shell has it: 128 + Signal for a command that was killed.
@@ -47,9 +47,9 @@ func (e End) failure(hung bool) protocol.Failure {
 		f.Message = "no sign of life"
 	case e.OutOfMemory:
 		f.Message = "out of memory"
-	case lostPeer.Match(e.Said):
+	case lostPeer.Match(e.Stderr):
 		f.Infrastructure = true
-		f.Message = fmt.Sprintf("lost its connection to the others: %.120q", lostPeer.Find(e.Said))
+		f.Message = fmt.Sprintf("lost its connection to the others: %.120q", lostPeer.Find(e.Stderr))
 	case e.Signal == syscall.SIGKILL || e.Signal == syscall.SIGTERM:
 		// The agent has not sent it, so it comes from outside the pod.
 		f.Infrastructure = true

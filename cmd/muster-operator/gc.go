@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// garbageMost is the limit in bytes on garbage, if the live heap is larger. By default (GOGC=100) Go allows as much
+	// maxGarbageBytes is the limit in bytes on garbage, if the live heap is larger. By default (GOGC=100) Go allows as much
 	// garbage as there is live memory, which is wasteful for the large and mostly static caches of a large cluster.
-	garbageMost = 64 << 20
-	// garbageLeast is the smallest GC percentage: below it, collecting costs more CPU than the memory is worth.
-	garbageLeast = 25
-	// garbageLook is the interval at which the size of the live heap is read.
-	garbageLook = 200 * time.Millisecond
+	maxGarbageBytes = 64 << 20
+	// minGarbagePercent is the smallest GC percentage: below it, collecting costs more CPU than the memory is worth.
+	minGarbagePercent = 25
+	// gcCheckInterval is the interval at which the size of the live heap is read.
+	gcCheckInterval = 200 * time.Millisecond
 )
 
-// boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than garbageMost. It
+// boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than maxGarbageBytes. It
 // does nothing if GOGC is set.
 func boundGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
@@ -26,7 +26,7 @@ func boundGarbage(ctx context.Context) {
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	now := 100 // Go's default
-	tick := time.NewTicker(garbageLook)
+	tick := time.NewTicker(gcCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -45,8 +45,8 @@ func boundGarbage(ctx context.Context) {
 
 // garbagePercent returns the GC percentage for a live heap of that many bytes.
 func garbagePercent(live uint64) int {
-	if live <= garbageMost {
+	if live <= maxGarbageBytes {
 		return 100
 	}
-	return max(garbageLeast, int(100*garbageMost/live))
+	return max(minGarbagePercent, int(100*maxGarbageBytes/live))
 }

@@ -8,17 +8,17 @@ import (
 // heartbeatVariable is the variable with the path of the file that the program touches to show that it makes progress.
 const heartbeatVariable = "LATTICE_HEARTBEAT_FILE"
 
-// heart monitors the heartbeat file of a command by polling its modification time.
-type heart struct {
+// heartbeat monitors the heartbeat file of a command by polling its modification time.
+type heartbeat struct {
 	timeout time.Duration // 0: disabled
 	file    string
 	ticker  *time.Ticker
 }
 
-func newHeart(timeout time.Duration) *heart { return &heart{timeout: timeout} }
+func newHeartbeat(timeout time.Duration) *heartbeat { return &heartbeat{timeout: timeout} }
 
 // start starts monitoring and returns the variables for the command's environment.
-func (h *heart) start() []string {
+func (h *heartbeat) start() []string {
 	if h.timeout <= 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (h *heart) start() []string {
 	return []string{heartbeatVariable + "=" + h.file}
 }
 
-func (h *heart) stop() {
+func (h *heartbeat) stop() {
 	if h.ticker != nil {
 		h.ticker.Stop()
 		os.Remove(h.file)
@@ -40,8 +40,8 @@ func (h *heart) stop() {
 	}
 }
 
-// beat returns a channel that receives when stopped should be called; nil if monitoring is off.
-func (h *heart) beat() <-chan time.Time {
+// due returns a channel that receives when stopped should be called; nil if monitoring is off.
+func (h *heartbeat) due() <-chan time.Time {
 	if h.ticker == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (h *heart) beat() <-chan time.Time {
 }
 
 // stopped reports whether the last heartbeat is older than the timeout.
-func (h *heart) stopped(now time.Time) bool {
+func (h *heartbeat) stopped(now time.Time) bool {
 	info, err := os.Stat(h.file)
 	return err == nil && now.Sub(info.ModTime()) > h.timeout
 }
