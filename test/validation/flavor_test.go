@@ -39,7 +39,7 @@ func flavorRules() []rule {
 		{flavor, "the operator of a toleration is Equal or Exists", inCEL, "supported toleration values: 'Equal'(default), 'Exists'",
 			[]attempt{{what: "In", change: tolerations("[{key: k, operator: In}]")}},
 			[]attempt{{what: "none", change: tolerations("[{key: k, value: v}]")}}},
-		{flavor, "a toleration by existence has no value", inCEL, "a value must be empty when 'operator' is 'Exists'",
+		{flavor, "a toleration with the operator Exists has no value", inCEL, "a value must be empty when 'operator' is 'Exists'",
 			[]attempt{{what: "a value", change: tolerations("[{key: k, operator: Exists, value: v}]")}},
 			[]attempt{{what: "none", change: tolerations("[{key: k, operator: Exists}]")}}},
 		{flavor, "a topology needs a node label", inCEL, "at least one nodeLabel is required when topology is set",

@@ -128,7 +128,7 @@ func clusterQueueRules() []rule {
 		{of, "stopPolicy is None, Hold or HoldAndDrain", inSchema, "Unsupported value",
 			[]attempt{{what: "another", change: edits{"spec>stopPolicy": "Stop"}}},
 			[]attempt{{what: "HoldAndDrain", change: edits{"spec>stopPolicy": "HoldAndDrain"}}}},
-		{of, "policies of preemption, fungibility and scope are words of the API", inSchema, "Unsupported value",
+		{of, "policies of preemption, fungibility and scope have values of the API", inSchema, "Unsupported value",
 			[]attempt{
 				{what: "reclaimWithinCohort", change: edits{"spec>preemption>reclaimWithinCohort": "LowerOrNewerEqualPriority"}},
 				{what: "withinClusterQueue", change: edits{"spec>preemption>withinClusterQueue": "Any"}},
@@ -142,7 +142,7 @@ func clusterQueueRules() []rule {
 				"spec>preemption":        "yaml:{reclaimWithinCohort: Any, withinClusterQueue: LowerOrNewerEqualPriority, borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 5}}",
 				"spec>flavorFungibility": "yaml:{whenCanBorrow: TryNextFlavor, whenCanPreempt: Preempt, preference: BorrowingOverPreemption}",
 				"spec>admissionScope":    "yaml:{admissionMode: UsageBasedAdmissionFairSharing}"}}}},
-		{of, "what does not reclaim does not preempt while borrowing", inCEL, "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never",
+		{of, "borrowWithinCohort needs reclaimWithinCohort", inCEL, "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never",
 			[]attempt{{what: "by default", change: edits{"spec>preemption>borrowWithinCohort>policy": "LowerPriority"}}},
 			[]attempt{{what: "what reclaims", change: edits{"spec>preemption": "yaml:{reclaimWithinCohort: LowerPriority, borrowWithinCohort: {policy: LowerPriority}}"}}}},
 		{of, "preemption is preferred to borrowing only where the next flavor is tried for both", inCEL, "preference PreemptionOverBorrowing needs whenCanBorrow and whenCanPreempt to be TryNextFlavor",

@@ -15,7 +15,7 @@ func trustRules() []rule {
 	fewer := edits{"spec>podSets>0>count": 1}
 	admission := edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main}]}"}
 	return []rule{
-		{of, "the operator alone admits, places and evicts", inTrusted, "are for system:serviceaccount:muster-system:muster-operator alone",
+		{of, "only the operator admits, places and evicts", inTrusted, "are for system:serviceaccount:muster-system:muster-operator alone",
 			[]attempt{
 				{what: "an admission", before: edits{}, change: admission, user: reporter},
 				{what: "an admission by who may write the status of a check", before: edits{}, change: admission, user: checker},
@@ -39,7 +39,7 @@ func trustRules() []rule {
 				{what: "pods have ended", before: admitted, change: edits{"status>reclaimablePods": "yaml:[{name: main, count: 1}]"}, user: reporter},
 				{what: "when it queues again", before: edits{}, change: edits{"status>requeueState": `yaml:{count: 1, requeueAt: "2026-01-01T00:00:00Z"}`}, user: reporter},
 			}},
-		{of, "the state of a check is its controller's", inChecks, "the state of an admission check is for its controller",
+		{of, "only its controller sets the state of a check", inChecks, "the state of an admission check is for its controller",
 			[]attempt{
 				{what: "by who writes the status", before: checks("Pending"), change: edits{"status>admissionChecks>0>state": "Ready"}, user: reporter},
 				{what: "by the controller of another", before: checks("Pending"), change: edits{"status>admissionChecks>1>state": "Ready"}, user: checker},
@@ -53,7 +53,7 @@ func trustRules() []rule {
 				{what: "by the operator", before: checks("Ready"), change: checks("Pending"), user: operator},
 				{what: "by an administrator", before: checks("Pending"), change: edits{"status>admissionChecks>0>state": "Ready", "status>admissionChecks>1>state": "Ready"}},
 			}},
-		{of, "the operator says since when a Workload queues", inQueuedTime, "is for system:serviceaccount:muster-system:muster-operator to say",
+		{of, "only the operator sets since when a Workload queues", inQueuedTime, "is for system:serviceaccount:muster-system:muster-operator to say",
 			[]attempt{
 				{what: "a new one", change: queued, user: reporter},
 				{what: "one that is there", before: edits{}, change: queued, user: reporter},
@@ -65,7 +65,7 @@ func trustRules() []rule {
 				{what: "another change of one that says it", before: queued, change: edits{"spec>active": false}, user: reporter},
 				{what: "a new one without", change: edits{}, user: reporter},
 			}},
-		{of, "the operator says what the Workload of a job asks for", inOfJob, "what the Workload of a job asks for",
+		{of, "only the operator sets what the Workload of a job requests", inOfJob, "what the Workload of a job asks for",
 			[]attempt{
 				{what: "a new one", change: ofJobSet, user: reporter},
 				{what: "of a batch Job", change: ownedBy("batch/v1", "Job"), user: reporter},
@@ -107,7 +107,7 @@ func makerRules() []rule {
 	vcJob := edits{"spec>volumes": "yaml:[{mountPath: /v, volumeClaim: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"}
 	const mesh = "o: {type: service, id: o, direction: outbound}"
 	return []rule{
-		{"JobSet", "who has claims made may make them", inClaimRights, "volumeClaimPolicies have PersistentVolumeClaims made, which you may not create",
+		{"JobSet", "the user may create the claims", inClaimRights, "volumeClaimPolicies have PersistentVolumeClaims made, which you may not create",
 			[]attempt{
 				{what: "a new one", change: jobSet, user: maker},
 			},
@@ -116,14 +116,14 @@ func makerRules() []rule {
 				{what: "another change", before: jobSet, change: edits{"spec>suspend": true}, user: maker},
 				{what: "without claims", change: edits{}, user: maker},
 			}},
-		{"VCJob", "who has claims made may make them", inVCJobClaimRights, "volumes with a volumeClaim have PersistentVolumeClaims made, which you may not create",
+		{"VCJob", "the user may create the claims", inVCJobClaimRights, "volumes with a volumeClaim have PersistentVolumeClaims made, which you may not create",
 			[]attempt{{what: "a new one", change: vcJob, user: maker}},
 			[]attempt{
 				{what: "a new one", change: vcJob, user: owner},
 				{what: "another change", before: vcJob, change: edits{"spec>minAvailable": 2}, user: maker},
 				{what: "a claim that is there", change: edits{"spec>volumes": "yaml:[{mountPath: /v, volumeClaimName: v}]"}, user: maker},
 			}},
-		{"LatticeJob", "who has service accounts made may make them", inLatticeRights, "tasks have ServiceAccounts made, which you may not create",
+		{"LatticeJob", "the user may create the ServiceAccounts", inLatticeRights, "tasks have ServiceAccounts made, which you may not create",
 			[]attempt{
 				{what: "a new one", change: edits{}, user: maker},
 				{what: "another task", before: edits{}, change: edits{"spec>tasks>more": "yaml:{workload: {containers: {c: {image: i, resources: {limits: {cpu: 1}}}}}}"}, user: maker},
@@ -133,7 +133,7 @@ func makerRules() []rule {
 				{what: "one that calls a service", change: resources(mesh), user: owner},
 				{what: "another change", before: edits{}, change: edits{"spec>maxRetry": 2}, user: maker},
 			}},
-		{"LatticeJob", "who has claims made may make them", inLatticeRights, "volumes with a size have PersistentVolumeClaims made, which you may not create",
+		{"LatticeJob", "the user may create the claims", inLatticeRights, "volumes with a size have PersistentVolumeClaims made, which you may not create",
 			[]attempt{
 				{what: "a new one", change: resources(claim), user: tasker},
 				{what: "by the defaults", change: edits{"spec>defaults": "yaml:{workload: {resources: {" + claim + "}}}"}, user: tasker},
@@ -149,7 +149,7 @@ func makerRules() []rule {
 				{what: "a volume that is there, and the size of another task's", change: resources("v: {type: volume, id: v}").with(edits{
 					"spec>tasks>more": "yaml:{workload: {containers: {c: {image: i, resources: {limits: {cpu: 1}}}}, resources: {v: {type: custom, id: o, params: {size: 1Gi}}}}}"}), user: tasker},
 			}},
-		{"LatticeJob", "who has secrets fetched may have them fetched", inLatticeRights, "secrets have ExternalSecrets made, which you may not create",
+		{"LatticeJob", "the user may create the ExternalSecrets", inLatticeRights, "secrets have ExternalSecrets made, which you may not create",
 			[]attempt{
 				{what: "a new one", change: resources(secret), user: tasker},
 				{what: "added", before: edits{}, change: resources(secret), user: tasker},

@@ -100,7 +100,7 @@ func workloadRules() []rule {
 		{of, "a priority class comes with its priority", inPodSets, "priority should not be nil when priorityClassName is set",
 			[]attempt{{what: "no priority", change: edits{"spec>priorityClassName": "high"}}},
 			[]attempt{{what: "both", change: edits{"spec>priorityClassName": "high", "spec>priority": 0}}}},
-		{of, "a pod set asks for one sort of placement", inCEL, "at most one of required, preferred and unconstrained can be set",
+		{of, "a pod set requests one kind of placement", inCEL, "at most one of required, preferred and unconstrained can be set",
 			[]attempt{
 				{what: "required and preferred", change: edits{podSet + "topologyRequest": "yaml:{required: rack, preferred: rack}"}},
 				{what: "preferred and unconstrained", change: edits{podSet + "topologyRequest": "yaml:{preferred: rack, unconstrained: true}"}},
@@ -118,7 +118,7 @@ func workloadRules() []rule {
 				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "0e2147483647"}`}},
 			},
 			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e100"}}`}}}},
-		{of, "no container, nor the pod, asks for the resource pods", inPodSets, "the key is reserved for internal kueue use",
+		{of, "neither containers nor the pod request the resource pods", inPodSets, "the key is reserved for internal kueue use",
 			[]attempt{
 				{what: "a request", change: edits{resources: "yaml:{requests: {pods: 1}}"}},
 				{what: "a limit", change: edits{resources: "yaml:{limits: {pods: 1}}"}},
