@@ -172,7 +172,7 @@ func (s *shell) freePort() int {
 	}
 	listener, err := net.Listen("tcp", ":0")
 	if err != nil {
-		return 29500
+		return protocol.DefaultMasterPort
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port

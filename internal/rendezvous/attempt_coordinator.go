@@ -105,9 +105,6 @@ func (c *attemptCoordinator) master() (string, int) {
 	return c.first.Address, c.first.Port
 }
 
-// defaultMasterPort is PyTorch's default MASTER_PORT.
-const defaultMasterPort = 29500
-
 // masterOf returns the address of rank 0 as master does. If rank 0 has succeeded before this operator
 // started, it never asks again: the others are then given its former host name. Nothing listens there
 // any more, as would be so at its former address; programs that do not need rank 0 can go on.
@@ -120,15 +117,21 @@ func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (s
 	if err := c.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
 		return "", 0, client.IgnoreNotFound(err)
 	}
-	lowest, _, _ := strings.Cut(job.Status.CompletedIndexes, ",")
-	if lowest, _, _ = strings.Cut(lowest, "-"); lowest != "0" {
+	if !completedFirstIndex(&job) {
 		return "", 0, nil
 	}
 	subdomain := js.Name
 	if js.Spec.Network != nil {
 		subdomain = cmp.Or(js.Spec.Network.Subdomain, subdomain)
 	}
-	return name + "-0." + subdomain, defaultMasterPort, nil
+	return name + "-0." + subdomain, protocol.DefaultMasterPort, nil
+}
+
+// completedFirstIndex reports whether the pod of the Job's index 0 has completed.
+func completedFirstIndex(job *batchv1.Job) bool {
+	lowest, _, _ := strings.Cut(job.Status.CompletedIndexes, ",")
+	lowest, _, _ = strings.Cut(lowest, "-")
+	return lowest == "0"
 }
 
 // firstJob returns the name of the Job to which the pod with rank 0 belongs.

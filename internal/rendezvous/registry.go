@@ -212,6 +212,17 @@ func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
 	}
 }
 
+// firstIndexCompleted notifies the waiting agents of the Job's JobSet, if any: the pod with the Job's index 0 has
+// completed, and may have rank 0, whose address they wait for.
+func (r *registry) firstIndexCompleted(job *batchv1.Job) {
+	r.mu.Lock()
+	found := r.attempts[client.ObjectKey{Namespace: job.Namespace, Name: job.Labels[jobset.JobSetNameKey]}]
+	r.mu.Unlock()
+	if found != nil {
+		found.notify()
+	}
+}
+
 // handler returns the handler of informer events for pods, Jobs and JobSets.
 func (r *registry) handler() cache.ResourceEventHandler {
 	handle := func(object any, deleted bool) {
@@ -234,7 +245,12 @@ func (r *registry) handler() cache.ResourceEventHandler {
 			handle(object, false)
 			r.arrived.notify() // a pod may have asked before its Job was observed
 		},
-		UpdateFunc: func(_, object any) { handle(object, false) },
+		UpdateFunc: func(before, object any) {
+			handle(object, false)
+			if job, is := object.(*batchv1.Job); is && completedFirstIndex(job) && !completedFirstIndex(before.(*batchv1.Job)) {
+				r.firstIndexCompleted(job)
+			}
+		},
 		DeleteFunc: func(object any) { handle(object, true) },
 	}
 }

@@ -290,3 +290,31 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingAgentsAreNotifiedWhenTheFirstIndexCompletes: they need not wait for their next request to hear of it. The Job says so later than
+// the pod does.
+func TestWaitingAgentsAreNotifiedWhenTheFirstIndexCompletes(t *testing.T) {
+	h := newRegistry(nil)
+	js := h.attemptCoordinatorOf(client.ObjectKey{Namespace: "ns", Name: "js"})
+	completed := func(indexes string) *batchv1.Job {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", Labels: map[string]string{jobset.JobSetNameKey: "js"}}}
+		job.Status.CompletedIndexes = indexes
+		return job
+	}
+	for _, tc := range []struct {
+		before, after string
+		notified      bool
+	}{{"", "1", false}, {"1", "0,1", true}, {"", "0-3", true}, {"0", "0,2", false}} {
+		changed := js.changed()
+		h.handler().OnUpdate(completed(tc.before), completed(tc.after))
+		notified := false
+		select {
+		case <-changed:
+			notified = true
+		default:
+		}
+		if notified != tc.notified {
+			t.Errorf("completed indexes from %q to %q: notified %v", tc.before, tc.after, notified)
+		}
+	}
+}

@@ -21,6 +21,8 @@ const (
 	ServerName = "rendezvous.muster.dev"
 	// Hold is how long the operator holds a request for which there is nothing new.
 	Hold = 50 * time.Second
+	// DefaultMasterPort is PyTorch's default MASTER_PORT, used where no other port is known.
+	DefaultMasterPort = 29500
 	// MaxRequestBytes is the largest request body that the operator reads.
 	MaxRequestBytes = 16 << 10
 )
