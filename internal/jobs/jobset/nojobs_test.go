@@ -42,6 +42,24 @@ func TestReplicatedJobsWithoutJobs(t *testing.T) {
 	}
 }
 
+// TestASuccessPolicyThatCanNeverBeMetIsReported: the JobSet would run without end, and nothing would say why.
+func TestASuccessPolicyThatCanNeverBeMetIsReported(t *testing.T) {
+	const never = "Warning SuccessPolicyNeverMet: The JobSet can never succeed: successPolicy waits for a Job of none to succeed, and replicas there is 0." +
+		" Create the JobSet again with another policy"
+	for name, tc := range map[string]struct {
+		js   setBuilder
+		want []string
+	}{
+		"any Job of a replicated job that has none": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none"), []string{never}},
+		"any Job of two, of which one has some":     {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none", "leader"), nil},
+		"all Jobs of one that has none":             {newSet().with("none", 0).succeedsBy(jobset.OperatorAll, "none"), nil},
+		"any Job":                                   {newSet().with("none", 0).succeedsBy(jobset.OperatorAny), nil},
+	} {
+		running := of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())
+		same(t, name, tc.want, events(look(t, tc.js.js, unqueued, running)))
+	}
+}
+
 // TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that none of two attempts
 // run beside each other.
 func TestJobsGoWithTheirPods(t *testing.T) {

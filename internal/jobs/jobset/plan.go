@@ -83,6 +83,7 @@ func (a *attempt) justQueued() bool {
 func (a *attempt) carryOn() {
 	a.deleteJobs(a.children.previous)
 	a.noteRestartOver()
+	a.warnOfNoSuccess()
 	fit := a.agentsFit()
 	switch {
 	case a.held():

@@ -1,12 +1,15 @@
 package jobset
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // succeeded evaluates the success policy: all Jobs of the target replicated jobs have succeeded, or any of them. An
@@ -31,6 +34,26 @@ func (a *attempt) succeeded() bool {
 		return succeeded > 0
 	}
 	return succeeded >= wanted
+}
+
+// neverSucceedsReason is the reason of the event on a JobSet whose success policy can never be met.
+const neverSucceedsReason = "SuccessPolicyNeverMet"
+
+// warnOfNoSuccess records that the success policy can never be met: it asks for the success of any Job of replicated jobs
+// that have none. Replicas and success policy are immutable.
+func (a *attempt) warnOfNoSuccess() {
+	policy := a.js.Spec.SuccessPolicy
+	if policy == nil || policy.Operator != jobset.OperatorAny || len(policy.TargetReplicatedJobs) == 0 {
+		return
+	}
+	for _, rj := range a.js.Spec.ReplicatedJobs {
+		if rj.Replicas > 0 && slices.Contains(policy.TargetReplicatedJobs, rj.Name) {
+			return
+		}
+	}
+	a.plan.Events = append(a.plan.Events, jobs.Obstacle(neverSucceedsReason, fmt.Sprintf(
+		"The JobSet can never succeed: successPolicy waits for a Job of %s to succeed, and replicas there is 0. Create the JobSet again with another policy",
+		strings.Join(policy.TargetReplicatedJobs, ", "))))
 }
 
 // complete ends the JobSet as completed. As in fail, the status is written first. What still runs is deleted by the
