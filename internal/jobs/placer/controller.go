@@ -37,14 +37,14 @@ func AddTo(mgr ctrl.Manager) error {
 			return fmt.Errorf("indexing Pods by %s: %w", index, err)
 		}
 	}
-	if err := observe(mgr.GetCache()); err != nil {
+	if err := registerMetrics(mgr.GetCache()); err != nil {
 		return err
 	}
 	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("placer").
-		For(&kueue.Workload{}, builder.WithPredicates(placesChange())).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOf), builder.WithPredicates(podsMatter())).
+		For(&kueue.Workload{}, builder.WithPredicates(placesChanged())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOf), builder.WithPredicates(relevantPods())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workloadsAtOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
@@ -69,7 +69,7 @@ func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 
 // placesChange passes Workloads that come with places, get others or lose them, or whose surplus pods
 // are gone.
-func placesChange() predicate.Predicate {
+func placesChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -82,7 +82,7 @@ func placesChange() predicate.Predicate {
 }
 
 // podsMatter passes pods that wait for a place, or that come to one or leave it.
-func podsMatter() predicate.Predicate {
+func relevantPods() predicate.Predicate {
 	matters := func(object client.Object) bool { return len(workloadOf(object)) > 0 }
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },

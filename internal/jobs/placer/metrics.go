@@ -27,18 +27,18 @@ func isGated(object client.Object) []string {
 
 var (
 	// waited is how long pods were held by the gate.
-	waited = metrics.NewHistogram("muster_gated_pod_wait_seconds",
+	waitSeconds = metrics.NewHistogram("muster_gated_pod_wait_seconds",
 		"Time from the creation of a pod that had to be given a place to when it was given one.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}).WithLabelValues()
 	// moved counts pods that were deleted to come back elsewhere.
-	moved = metrics.NewCounter("muster_moved_pods_total",
+	movedPods = metrics.NewCounter("muster_moved_pods_total",
 		"Pods deleted since their job was given another place than the one where they were.").WithLabelValues()
 	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
 
 // observe has the metrics say how many pods wait for a place: those of jobs that were
 // given places by an operator that is gone wait for the next one.
-func observe(pods client.Reader) error {
+func registerMetrics(pods client.Reader) error {
 	err := served.Registry.Register(gatedCount{pods})
 	if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !again {
 		return fmt.Errorf("registering the metric of gated pods: %w", err)

@@ -15,16 +15,16 @@ type nodes interface {
 	// hostOf is the host name of a node by its own name, "" if it is not there: it may be back in a moment.
 	hostOf(node string) string
 	// has reports whether a node of the host name is there.
-	has(host string) bool
+	exists(host string) bool
 }
 
 // nodesNow are those that the reader knows.
-type nodesNow struct {
+type cachedNodes struct {
 	ctx    context.Context
 	reader client.Reader
 }
 
-func (n nodesNow) hostOf(name string) string {
+func (n cachedNodes) hostOf(name string) string {
 	var node corev1.Node
 	if err := n.reader.Get(n.ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
 		return ""
@@ -32,7 +32,7 @@ func (n nodesNow) hostOf(name string) string {
 	return cmp.Or(node.Labels[corev1.LabelHostname], name)
 }
 
-func (n nodesNow) has(host string) bool {
+func (n cachedNodes) exists(host string) bool {
 	var found corev1.NodeList
 	err := n.reader.List(n.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy)
 	return err == nil && len(found.Items) > 0

@@ -44,8 +44,8 @@ type placer struct {
 	clock clock.PassiveClock
 	// current says that the cache tells of every place that another operator gave: a write of this one was answered, which came
 	// after those, and for which the client waits.
-	current     atomic.Bool
-	unconfirmed unconfirmed
+	cacheIsCurrent atomic.Bool
+	unconfirmed    unconfirmed
 }
 
 // Reconcile brings the pods of one Workload to their places.
@@ -61,9 +61,9 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	give, misplaced, err := p.plan(ctx, &w)
 	errs := []error{err}
 	if len(misplaced) > 0 {
-		errs = append(errs, p.removeIfStillSo(ctx, &w, misplaced))
+		errs = append(errs, p.removeIfStillMisplaced(ctx, &w, misplaced))
 	}
-	errs = append(errs, each(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
+	errs = append(errs, forEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
@@ -71,27 +71,27 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 // server before any is: all at once, and if that fails none is given.
 func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement, misplaced []*corev1.Pod, err error) {
 	key := client.ObjectKeyFromObject(w)
-	current := p.current.Load() // before the list, which may be older than the write
+	current := p.cacheIsCurrent.Load() // before the list, which may be older than the write
 	var cached corev1.PodList
 	if err := p.client.List(ctx, &cached, client.InNamespace(w.Namespace), client.MatchingFields{workloadIndex: w.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
 	}
 	sure := !p.unconfirmed.keep(key, cached.Items) && current
-	give, misplaced = p.seats(ctx, w, cached.Items)
+	give, misplaced = p.assign(ctx, w, cached.Items)
 	if sure || len(give) == 0 {
 		return give, misplaced, nil
 	}
 	var now corev1.PodList
-	if err := p.live.List(ctx, &now, client.InNamespace(w.Namespace), labelsInJob(w, cached.Items)); err != nil {
+	if err := p.live.List(ctx, &now, client.InNamespace(w.Namespace), podsOfJob(w, cached.Items)); err != nil {
 		return nil, misplaced, fmt.Errorf("reading which pods of Workload %s have their places: %w", key, err)
 	}
-	give, misplaced = p.seats(ctx, w, slices.DeleteFunc(now.Items, func(pod corev1.Pod) bool { return !slices.Contains(workloadOf(&pod), w.Name) }))
+	give, misplaced = p.assign(ctx, w, slices.DeleteFunc(now.Items, func(pod corev1.Pod) bool { return !slices.Contains(workloadOf(&pod), w.Name) }))
 	return give, misplaced, nil
 }
 
 // labelsInJob select the pods of the Workload's job, by the label that holds its UID; where they have none, all that a Workload let
 // start.
-func labelsInJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
+func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 	if job := metav1.GetControllerOf(w); job != nil {
 		for label, value := range pods[0].Labels {
 			if value == string(job.UID) {
@@ -109,7 +109,7 @@ func givesPlaces(w *kueue.Workload) bool {
 }
 
 // seats says what becomes of the pods of all pod sets.
-func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
+func (p *placer) assign(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}
 	for i := range items {
 		if _, byHand := items[i].Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
@@ -125,7 +125,7 @@ func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Po
 			continue
 		}
 		set := podSetOf(places, requestOf(w, a.Name), pods)
-		placements, lost := set.seats(pods, nodesNow{ctx, p.client})
+		placements, lost := set.assign(pods, cachedNodes{ctx, p.client})
 		give = append(give, placements...)
 		// While a pod set shrinks its job chooses who goes, and there are fewer places than pods.
 		if _, itsJobs := shrinks[a.Name]; !itsJobs {
@@ -160,9 +160,9 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: placed.pod.Namespace, Name: placed.pod.Name}}
 	switch err := p.client.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); {
 	case err == nil:
-		p.current.Store(true)
+		p.cacheIsCurrent.Store(true)
 		p.unconfirmed.confirm(workload, placed.pod.UID)
-		waited.Observe(p.clock.Since(placed.pod.CreationTimestamp.Time).Seconds())
+		waitSeconds.Observe(p.clock.Since(placed.pod.CreationTimestamp.Time).Seconds())
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		p.unconfirmed.confirm(workload, placed.pod.UID)
@@ -175,7 +175,7 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 
 // removeIfStillSo deletes pods that have no place where they are, as the API server
 // itself says what the places are: a cache that lags behind must cost nobody a pod.
-func (p *placer) removeIfStillSo(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
+func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
 	var now kueue.Workload
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {
 		return client.IgnoreNotFound(err)
@@ -183,7 +183,7 @@ func (p *placer) removeIfStillSo(ctx context.Context, seen *kueue.Workload, pods
 	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
 		return nil // the watch brings it
 	}
-	return each(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
+	return forEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
 }
 
 // remove deletes a pod, with its grace, and says why in the way that a podFailurePolicy
@@ -209,12 +209,12 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting pod %s, which has no place on its node any more: %w", client.ObjectKeyFromObject(seen), err)
 	}
-	moved.Inc()
+	movedPods.Inc()
 	return nil
 }
 
 // each does all, several at once, as much as can be done.
-func each[T any](items []T, do func(T) error) error {
+func forEach[T any](items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)

@@ -101,7 +101,7 @@ func TestWhileAPodSetShrinksItsJobChoosesWhoGoes(t *testing.T) {
 	}
 	done := shrinks.DeepCopy()
 	done.Status.ResourceRequests = nil
-	if !placesChange().Update(event.UpdateEvent{ObjectOld: shrinks, ObjectNew: done}) {
+	if !placesChanged().Update(event.UpdateEvent{ObjectOld: shrinks, ObjectNew: done}) {
 		t.Error("nobody looks at the places again once they have gone")
 	}
 }
@@ -171,7 +171,7 @@ func TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace(t *testing.
 func TestAPodInPlaceOfAnotherOfItsNameIsLookedAt(t *testing.T) {
 	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
 	is.UID = "another"
-	if !podsMatter().Update(event.UpdateEvent{ObjectOld: was.Pod, ObjectNew: is.Pod}) {
+	if !relevantPods().Update(event.UpdateEvent{ObjectOld: was.Pod, ObjectNew: is.Pod}) {
 		t.Error("it is passed over")
 	}
 }
@@ -199,8 +199,8 @@ func TestTheWebhookGivesAPodThePlaceOfItsRankIfThatIsFree(t *testing.T) {
 		"not one of a Workload that does not exist": {pod("new").rank(1).of("other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0).at("a").leaving())
-			d := &doorman{placer: w.placer, decoder: admission.NewDecoder(newScheme(t))}
+			w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0).at("a").terminating())
+			d := &podHandler{placer: w.placer, decoder: admission.NewDecoder(newScheme(t))}
 			raw, err := json.Marshal(tc.pod.Pod)
 			if err != nil {
 				t.Fatal(err)
@@ -225,7 +225,7 @@ func TestTheWebhookRefusesNoPod(t *testing.T) {
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("unable to get: ns/w because of unknown namespace for the cache")
 		}})
-	d := &doorman{placer: &placer{client: blind}, decoder: admission.NewDecoder(scheme)}
+	d := &podHandler{placer: &placer{client: blind}, decoder: admission.NewDecoder(scheme)}
 	for what, text := range map[string]string{
 		"one that waits": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
 			"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}`,

@@ -75,7 +75,7 @@ func TestPlacesThatMayHaveBeenGivenAreReadAtOnce(t *testing.T) {
 	for name, took := range map[string]bool{"the writes took effect": true, "they did not": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, admitted(on("a", 20), on("b", 1)))
-			w.placer.current.Store(true)
+			w.placer.cacheIsCurrent.Store(true)
 			w.lost = map[string]bool{}
 			for i := range 20 {
 				p := pod(fmt.Sprint("later-by-name-", i))
@@ -129,11 +129,11 @@ func TestNothingIsRememberedOfWhoIsGone(t *testing.T) {
 	for name, goes := range map[string]func(*world) (passed bool, err error){
 		"a pod": func(w *world) (bool, error) {
 			gone := pod("x").of("wl").Pod
-			return podsMatter().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
+			return relevantPods().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
 		},
 		"a Workload": func(w *world) (bool, error) {
 			gone := admitted(on("a", 1))
-			return placesChange().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
+			return placesChanged().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
 		},
 		"one that is evicted": func(w *world) (bool, error) {
 			var was kueue.Workload
@@ -142,7 +142,7 @@ func TestNothingIsRememberedOfWhoIsGone(t *testing.T) {
 			}
 			is := was.DeepCopy()
 			is.Status = evicted.Status
-			return placesChange().Update(event.UpdateEvent{ObjectOld: &was, ObjectNew: is}), w.api.Status().Update(t.Context(), is)
+			return placesChanged().Update(event.UpdateEvent{ObjectOld: &was, ObjectNew: is}), w.api.Status().Update(t.Context(), is)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

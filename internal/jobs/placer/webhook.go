@@ -28,19 +28,19 @@ const webhookPath = "/place-v1-pod"
 // others wait a moment longer, for a write.
 func AddWebhook(mgr ctrl.Manager) {
 	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
-	handler := &doorman{placer: p, decoder: admission.NewDecoder(mgr.GetScheme())}
+	handler := &podHandler{placer: p, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
 }
 
 // doorman gives pods their places when they are made.
-type doorman struct {
+type podHandler struct {
 	placer  *placer
 	decoder admission.Decoder
 }
 
 // Handle answers one question of the API server. It never refuses a pod: an answer that tells of an error would, since who has an
 // answer was not ignored.
-func (d *doorman) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (d *podHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var pod corev1.Pod
 	if err := d.decoder.Decode(request, &pod); err != nil {
 		return unplaced(ctx, err)
@@ -56,7 +56,7 @@ func (d *doorman) Handle(ctx context.Context, request admission.Request) admissi
 	case !ok:
 		return admission.Allowed("")
 	}
-	return admission.Patched("", placed(&pod, place)...)
+	return admission.Patched("", placementPatch(&pod, place)...)
 }
 
 // unplaced lets a pod be made as it is. It waits for its place.
@@ -94,20 +94,20 @@ func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.
 		}
 	}
 	set := podSetOf(places, requestOf(&w, podSet), []*corev1.Pod{pod})
-	place, ok := set.seatOf(pod, others, nodesNow{ctx, p.client})
+	place, ok := set.placeOfRank(pod, others, cachedNodes{ctx, p.client})
 	return place, ok, nil
 }
 
 // seatOf is the place of the pod's rank, if it has a rank and nobody is there.
-func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, known nodes) (podspec.Place, bool) {
+func (s podSet) placeOfRank(pod *corev1.Pod, others []*corev1.Pod, known nodes) (podspec.Place, bool) {
 	g := s.groupOf(pod)
-	if !s.has(g) {
+	if !s.hasRanks(g) {
 		return podspec.Place{}, false
 	}
-	row := newRow(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
+	group := newGroupPlaces(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
 		return done(other) || s.groupOf(other) != g
 	}), known)
-	d := row.ofRank(pod, s.rankOf)
+	d := group.domainOfRank(pod, s.rankOf)
 	if d == nil || !d.free() {
 		return podspec.Place{}, false
 	}
@@ -115,7 +115,7 @@ func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, known nodes) (pods
 }
 
 // placed are the changes of a new pod that has its place.
-func placed(pod *corev1.Pod, place podspec.Place) []jsonpatch.Operation {
+func placementPatch(pod *corev1.Pod, place podspec.Place) []jsonpatch.Operation {
 	var out []jsonpatch.Operation
 	if len(pod.Spec.NodeSelector) == 0 {
 		out = append(out, jsonpatch.NewOperation("add", "/spec/nodeSelector", map[string]any{}))

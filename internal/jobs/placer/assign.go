@@ -52,7 +52,7 @@ type placement struct {
 
 // seats says which gated pods of the set get which places now, and which pods are where
 // none of them has a place. No place is given while a pod lives there, be it on its way out.
-func (s podSet) seats(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
+func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup := map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
 		if !done(pod) {
@@ -61,10 +61,10 @@ func (s podSet) seats(pods []*corev1.Pod, known nodes) (give []placement, mispla
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
-		if !s.has(g) {
+		if !s.hasRanks(g) {
 			continue // nobody knows where they belong
 		}
-		placed, lost := newRow(s.places.Ranks(g.from, g.to), byGroup[g], known).fill(byGroup[g], s.rankOf)
+		placed, lost := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known).fill(byGroup[g], s.rankOf)
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -74,7 +74,7 @@ func (s podSet) seats(pods []*corev1.Pod, known nodes) (give []placement, mispla
 type ranks struct{ from, to int32 }
 
 // has reports whether there are those ranks.
-func (s podSet) has(r ranks) bool { return r.from < r.to && r.to <= s.places.Count() }
+func (s podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= s.places.Count() }
 
 // groupOf are the ranks of the pod's group, which has none where it says no group that there
 // is.
@@ -106,13 +106,13 @@ func number(text string) (int32, bool) {
 }
 
 // row are the places of a group of pods with who has them.
-type row struct {
+type groupPlaces struct {
 	// order are the places in the order of ranks; a domain can be there twice.
-	order podspec.Places
+	places podspec.Places
 	// domains by their key.
 	domains map[string]*domain
 	// lost are pods at none of the places.
-	lost []*corev1.Pod
+	misplaced []*corev1.Pod
 }
 
 // domain is where places are interchangeable.
@@ -120,14 +120,14 @@ type domain struct {
 	place podspec.Place
 	size  int32
 	// here are live pods that stay, leaving those on their way out.
-	here    []*corev1.Pod
-	leaving int32
+	live        []*corev1.Pod
+	terminating int32
 }
 
-func (d *domain) free() bool { return int32(len(d.here))+d.leaving < d.size }
+func (d *domain) free() bool { return int32(len(d.live))+d.terminating < d.size }
 
-func newRow(places podspec.Places, pods []*corev1.Pod, known nodes) *row {
-	r := &row{order: places, domains: map[string]*domain{}}
+func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *groupPlaces {
+	r := &groupPlaces{places: places, domains: map[string]*domain{}}
 	for _, place := range places {
 		key := place.Key()
 		if r.domains[key] == nil {
@@ -139,16 +139,16 @@ func newRow(places podspec.Places, pods []*corev1.Pod, known nodes) *row {
 		if gated(pod) {
 			continue
 		}
-		where := whereabouts(pod, known)
+		where := nodeLabelsOf(pod, known)
 		switch d := r.domainOf(where); {
 		case d != nil && pod.DeletionTimestamp != nil:
-			d.leaving++
+			d.terminating++
 		case d != nil:
-			d.here = append(d.here, pod)
+			d.live = append(d.live, pod)
 		case pod.DeletionTimestamp != nil:
 			// It goes, from where it has no place.
-		case where[corev1.LabelHostname] != "" || pod.Spec.NodeName != "" && r.areAllThere(known):
-			r.lost = append(r.lost, pod)
+		case where[corev1.LabelHostname] != "" || pod.Spec.NodeName != "" && r.allNodesExist(known):
+			r.misplaced = append(r.misplaced, pod)
 		}
 	}
 	return r
@@ -156,33 +156,33 @@ func newRow(places podspec.Places, pods []*corev1.Pod, known nodes) *row {
 
 // areAllThere reports whether all places are on nodes that are there: then a pod whose node is gone, and whose host nobody
 // knows any more, is at none of them.
-func (r *row) areAllThere(known nodes) bool {
-	return !slices.ContainsFunc(r.order, func(p podspec.Place) bool { return p.Node() == "" || !known.has(p.Node()) })
+func (r *groupPlaces) allNodesExist(known nodes) bool {
+	return !slices.ContainsFunc(r.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
 }
 
 // fill gives free places to the gated pods: each its own, by rank, if it has one, and
 // then what is left.
-func (r *row) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
-	misplaced = append(r.lost, r.surplus(rankOf)...)
+func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
+	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
-	for _, pod := range inOrder(pods, rankOf) {
+	for _, pod := range byRank(pods, rankOf) {
 		if !gated(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
-		d := r.ofRank(pod, rankOf)
+		d := r.domainOfRank(pod, rankOf)
 		switch {
 		case d == nil:
 			anywhere = append(anywhere, pod)
 		case d.free():
 			give = append(give, d.take(pod))
-		case int32(len(d.here)) < d.size:
+		case int32(len(d.live)) < d.size:
 			// Who leaves had its place, and frees it.
 		default:
 			anywhere = append(anywhere, pod)
 		}
 	}
 	for _, pod := range anywhere {
-		for _, place := range r.order {
+		for _, place := range r.places {
 			if d := r.domains[place.Key()]; d.free() {
 				give = append(give, d.take(pod))
 				break
@@ -193,37 +193,37 @@ func (r *row) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (
 }
 
 func (d *domain) take(pod *corev1.Pod) placement {
-	d.here = append(d.here, pod)
+	d.live = append(d.live, pod)
 	return placement{pod: pod, place: d.place}
 }
 
 // surplus are the pods of domains that have more of them than places: those that have
 // come least far, so that nobody who runs goes in place of one who waits; of these those
 // whose ranks belong elsewhere, then the youngest.
-func (r *row) surplus(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func (r *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
 		d := r.domains[key]
-		over := len(d.here) - int(d.size)
+		over := len(d.live) - int(d.size)
 		if over <= 0 {
 			continue
 		}
-		slices.SortStableFunc(d.here, func(a, b *corev1.Pod) int {
+		slices.SortStableFunc(d.live, func(a, b *corev1.Pod) int {
 			return cmp.Or(
-				cmp.Compare(come(a), come(b)),
-				-cmp.Compare(elsewhere(r.ofRank(a, rankOf), d), elsewhere(r.ofRank(b, rankOf), d)),
+				cmp.Compare(progress(a), progress(b)),
+				-cmp.Compare(outOfRank(r.domainOfRank(a, rankOf), d), outOfRank(r.domainOfRank(b, rankOf), d)),
 				-a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 				cmp.Compare(a.Name, b.Name))
 		})
-		out = append(out, d.here[:over]...)
-		d.leaving += int32(over)
-		d.here = d.here[over:]
+		out = append(out, d.live[:over]...)
+		d.terminating += int32(over)
+		d.live = d.live[over:]
 	}
 	return out
 }
 
 // come is how far a pod has come: what would be lost with it.
-func come(pod *corev1.Pod) int {
+func progress(pod *corev1.Pod) int {
 	switch {
 	case pod.Spec.NodeName == "":
 		return 0
@@ -233,7 +233,7 @@ func come(pod *corev1.Pod) int {
 	return 2
 }
 
-func elsewhere(belongs, is *domain) int {
+func outOfRank(belongs, is *domain) int {
 	if belongs != nil && belongs != is {
 		return 1
 	}
@@ -241,12 +241,12 @@ func elsewhere(belongs, is *domain) int {
 }
 
 // ofRank is where the pod belongs by its rank, nil if that says nothing.
-func (r *row) ofRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
+func (r *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
 	rank, ok := rankOf(pod)
 	if !ok {
 		return nil
 	}
-	places := r.order.Ranks(rank, rank+1)
+	places := r.places.Ranks(rank, rank+1)
 	if len(places) == 0 {
 		return nil // such as the index of a Job with more completions than pods
 	}
@@ -254,8 +254,8 @@ func (r *row) ofRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *d
 }
 
 // domainOf is the one of the place where a pod is, nil if it is at none.
-func (r *row) domainOf(where map[string]string) *domain {
-	for _, place := range r.order {
+func (r *groupPlaces) domainOf(where map[string]string) *domain {
+	for _, place := range r.places {
 		if contains(where, place.Domain) {
 			return r.domains[place.Key()]
 		}
@@ -274,7 +274,7 @@ func contains(have, wanted map[string]string) bool {
 
 // whereabouts are the labels that say where a pod is or must go. The host of a node that is
 // gone is the one that the pod was sent to, if that can be told: its name may be another.
-func whereabouts(pod *corev1.Pod, known nodes) map[string]string {
+func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector
 	}
@@ -289,7 +289,7 @@ func whereabouts(pod *corev1.Pod, known nodes) map[string]string {
 }
 
 // inOrder are the pods by rank, those without one by age.
-func inOrder(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func byRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		x, _ := rankOf(a)
 		y, _ := rankOf(b)

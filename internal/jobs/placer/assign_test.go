@@ -48,7 +48,7 @@ func (b podBuilder) group(n, of int) podBuilder {
 }
 
 // told is of a Job with those ranks.
-func (b podBuilder) told(ranks string) podBuilder {
+func (b podBuilder) ranks(ranks string) podBuilder {
 	b.Annotations = map[string]string{muster.RanksAnnotation: ranks}
 	return b
 }
@@ -65,7 +65,7 @@ func (b podBuilder) bound(node string) podBuilder {
 	return b
 }
 
-func (b podBuilder) leaving() podBuilder {
+func (b podBuilder) terminating() podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
 	b.Finalizers = []string{"example.com/kubelet"} // a fake API server wants one
 	return b
@@ -77,26 +77,26 @@ func (b podBuilder) younger() podBuilder {
 }
 
 // alike are nodes that have their names as host names, all of them there.
-type alike struct{}
+type sameNames struct{}
 
-func (alike) hostOf(node string) string { return node }
+func (sameNames) hostOf(node string) string { return node }
 
-func (alike) has(string) bool { return true }
+func (sameNames) exists(string) bool { return true }
 
 // hosts are the host names of the nodes that are there.
 type hosts map[string]string
 
 func (h hosts) hostOf(node string) string { return h[node] }
 
-func (h hosts) has(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
+func (h hosts) exists(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
 
 // seated says who is given which place, and who is misplaced, in words.
-func seated(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
+func assigned(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
 	var list []*corev1.Pod
 	for _, b := range pods {
 		list = append(list, b.Pod)
 	}
-	return inWords(podSetOf(places, request, list).seats(list, alike{}))
+	return inWords(podSetOf(places, request, list).assign(list, sameNames{}))
 }
 
 func inWords(give []placement, misplaced []*corev1.Pod) (out []string) {
@@ -110,7 +110,7 @@ func inWords(give []placement, misplaced []*corev1.Pod) (out []string) {
 	return out
 }
 
-func TestSeats(t *testing.T) {
+func TestAssign(t *testing.T) {
 	two := podspec.Places{on("a", 2), on("b", 2)}
 	slots := podspec.Places{on("a", 1), on("b", 1), on("a", 1), on("b", 1)}
 	for name, tc := range map[string]struct {
@@ -131,23 +131,23 @@ func TestSeats(t *testing.T) {
 			b.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: "2"}
 			return b
 		}()}, []string{"x to b"}},
-		"one that came for another waits until that is gone":      {two, nil, []podBuilder{pod("old").rank(2).at("b").leaving(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
+		"one that came for another waits until that is gone":      {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
 		"and goes to its place then":                              {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
 		"one whose place another has taken goes elsewhere":        {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
 		"an index beyond the pods that run at once goes anywhere": {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
 		"nobody comes to a full row":                              {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
-		"one that is deleted gets nothing":                        {two, nil, []podBuilder{pod("p0").rank(0).leaving()}, nil},
+		"one that is deleted gets nothing":                        {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
 		"groups keep to their own places": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
 			[]string{"g0 to a", "g1 to b"}},
 		"groups as the Workload has them": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
 			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
-		"of groups some of which had ended, each says its ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).told("0-1"), pod("g2").group(2, 3).rank(1).told("2-3")},
+		"of groups some of which had ended, each says its ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
 			[]string{"g1 to a", "g2 to b"}},
-		"of ranks that there are not nothing is known":    {two, nil, []podBuilder{pod("x").told("3-4"), pod("y").told("2"), pod("z").told("3-2")}, nil},
+		"of ranks that there are not nothing is known":    {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
 		"of a group that does not exist nothing is known": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
 		"after a repair, who is where no place is goes":   {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 goes"}},
 		"be it by being bound there":                      {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p goes"}},
-		"but not twice":                                   {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").leaving()}, nil},
+		"but not twice":                                   {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
 		"who ended stays":                                 {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
 		"who is told no node yet stays":                   {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
 		"of too many, the rank that belongs elsewhere goes": {slots, nil,
@@ -155,7 +155,7 @@ func TestSeats(t *testing.T) {
 		"or else the youngest": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y goes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, seated(tc.places, tc.request, tc.pods...)); diff != "" {
+			if diff := cmp.Diff(tc.want, assigned(tc.places, tc.request, tc.pods...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -175,13 +175,13 @@ func TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace(t *testing.T) {
 		"once its gang was repaired":                     {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p goes"}},
 		"not before, for it may be there":                {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
 		"nor where the places are wider than nodes":      {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
-		"nor if it goes already":                         {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").leaving(), nil},
+		"nor if it goes already":                         {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
 		"one on a node that is there is where that is":   {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
 		"one that was told its host is known to be lost": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p goes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{tc.pod.Pod}
-			if diff := cmp.Diff(tc.want, inWords(podSetOf(tc.places, nil, pods).seats(pods, there))); diff != "" {
+			if diff := cmp.Diff(tc.want, inWords(podSetOf(tc.places, nil, pods).assign(pods, there))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -202,7 +202,7 @@ func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
 			"":                     g.check,
 			"the controller works": func(*rapid.T) { g.control() },
 			"one place is given": func(t *rapid.T) {
-				give, misplaced := g.seats()
+				give, misplaced := g.assign()
 				if len(give) > 0 { // and then it dies
 					g.give(t, give[rapid.IntRange(0, len(give)-1).Draw(t, "which")])
 				}
@@ -225,7 +225,7 @@ func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
 		for range 20 { // now everything works
 			g.reap(len(g.pods))
 			g.control()
-			give, misplaced := g.seats()
+			give, misplaced := g.assign()
 			for _, pod := range misplaced {
 				pod.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
 			}
@@ -280,8 +280,8 @@ func (g *gang) control() {
 	}
 }
 
-func (g *gang) seats() ([]placement, []*corev1.Pod) {
-	return podSetOf(g.places, nil, g.pods).seats(g.pods, alike{})
+func (g *gang) assign() ([]placement, []*corev1.Pod) {
+	return podSetOf(g.places, nil, g.pods).assign(g.pods, sameNames{})
 }
 
 func (g *gang) give(t *rapid.T, p placement) {

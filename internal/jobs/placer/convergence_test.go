@@ -71,14 +71,14 @@ func (g *jobPods) place() (changed bool, wrong string) {
 			running[p.Spec.NodeName]++
 		}
 	}
-	give, misplaced := podSetOf(g.places, nil, pods).seats(pods, alike{})
+	give, misplaced := podSetOf(g.places, nil, pods).assign(pods, sameNames{})
 	for _, p := range misplaced {
 		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning {
 			if running[node]--; running[node] < seats[node] {
 				return true, "a running pod is deleted on a place that is kept: " + p.Name + " on " + node
 			}
 		}
-		podBuilder{p}.leaving()
+		podBuilder{p}.terminating()
 	}
 	for _, p := range give {
 		podBuilder{p.pod}.at(p.place.Node())
@@ -126,7 +126,7 @@ func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string) *jobPods {
 		case 2, 3, 4:
 			here.at(before[i]).bound(before[i]).Status.Phase = corev1.PodRunning
 			if state == 4 {
-				here.leaving()
+				here.terminating()
 			}
 		}
 	}
@@ -153,14 +153,14 @@ func TestTheyComeToRestWithEveryPodOnAPlace(t *testing.T) {
 						t.Fatal(wrong)
 					}
 				}
-				g.rest(t)
+				g.converge(t)
 			})
 		})
 	}
 }
 
 // rest lets all go on until nothing changes any more.
-func (g *jobPods) rest(t *rapid.T) {
+func (g *jobPods) converge(t *rapid.T) {
 	always := func() bool { return true }
 	for range 10 * g.size {
 		changed, wrong := g.place()
