@@ -14,18 +14,17 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// podSet is a pod set with places.
+// podSet holds the places of a pod set and how its pods state their ranks.
 type podSet struct {
 	places podspec.Places
-	// indexLabel is the pod label that holds a pod's rank within its group; groupLabel
-	// holds the group, "" where all pods are one. The groups are of equal size, and their
-	// ranks follow each other.
+	// indexLabel is the pod label with a pod's rank in its group, groupLabel the one with the group, "" if
+	// all pods are one group. Groups are of equal size, and their ranks follow one another.
 	indexLabel, groupLabel string
 	groups                 int32
 }
 
-// podSetOf reads how pods of a pod set know their ranks. Where the Workload does not say,
-// it is as batch Jobs and JobSets have it.
+// podSetOf returns a podSet as the topology request describes it or, for what the request does not say, as
+// batch Jobs and JobSets do.
 func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
 	s := podSet{places: places, indexLabel: batchv1.JobCompletionIndexAnnotation, groups: 1}
 	if request != nil && request.PodIndexLabel != nil {
@@ -39,19 +38,19 @@ func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods 
 		}
 	}
 	if s.groups < 1 || places.Count()%s.groups != 0 {
-		s.groupLabel, s.groups = "", 1 // whoever wrote this, it says nothing of ranks
+		s.groupLabel, s.groups = "", 1 // such groups say nothing about ranks
 	}
 	return s
 }
 
-// placement gives a pod its place.
+// placement assigns a pod to a place.
 type placement struct {
 	pod   *corev1.Pod
 	place podspec.Place
 }
 
-// seats says which gated pods of the set get which places now, and which pods are where
-// none of them has a place. No place is given while a pod lives there, be it on its way out.
+// assign returns which gated pods of the set get which places now, and which pods are misplaced: where
+// none of them has a place. A place is not assigned while a pod is there, even if that is terminating.
 func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup := map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
@@ -62,7 +61,7 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
 		if !s.hasRanks(g) {
-			continue // nobody knows where they belong
+			continue // their places are unknown
 		}
 		placed, lost := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known).fill(byGroup[g], s.rankOf)
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
@@ -70,14 +69,13 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 	return give, misplaced
 }
 
-// ranks are those of a group in its pod set: from, and up to but not including to.
+// ranks is the range of ranks of a group in its pod set; to is exclusive.
 type ranks struct{ from, to int32 }
 
-// has reports whether there are those ranks.
+// hasRanks reports whether the range is valid.
 func (s podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= s.places.Count() }
 
-// groupOf are the ranks of the pod's group, which has none where it says no group that there
-// is.
+// groupOf returns the ranks of the pod's group, an empty range if the pod names no valid group.
 func (s podSet) groupOf(pod *corev1.Pod) ranks {
 	if from, to, said := podspec.RanksOf(pod); said {
 		return ranks{from, to}
@@ -92,7 +90,7 @@ func (s podSet) groupOf(pod *corev1.Pod) ranks {
 	return ranks{}
 }
 
-// rankOf is the rank of the pod in its group.
+// rankOf returns the rank of the pod in its group.
 func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
 	if rank, ok := number(pod.Labels[s.indexLabel]); ok {
 		return rank, true
@@ -100,32 +98,35 @@ func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
 	return number(pod.Annotations[s.indexLabel])
 }
 
+// number parses a non-negative number.
 func number(text string) (int32, bool) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return int32(n), err == nil && n >= 0
 }
 
-// row are the places of a group of pods with who has them.
+// groupPlaces holds the places of a group of pods, and the pods that use them.
 type groupPlaces struct {
-	// order are the places in the order of ranks; a domain can be there twice.
+	// places are in the order of ranks; a domain can occur more than once.
 	places podspec.Places
-	// domains by their key.
+	// domains is indexed by Place.Key.
 	domains map[string]*domain
-	// lost are pods at none of the places.
+	// misplaced pods are at none of the places.
 	misplaced []*corev1.Pod
 }
 
-// domain is where places are interchangeable.
+// domain is a set of interchangeable places.
 type domain struct {
 	place podspec.Place
 	size  int32
-	// here are live pods that stay, leaving those on their way out.
+	// live pods of the domain stay; terminating counts the others.
 	live        []*corev1.Pod
 	terminating int32
 }
 
+// free reports whether the domain has a place without a pod.
 func (d *domain) free() bool { return int32(len(d.live))+d.terminating < d.size }
 
+// newGroupPlaces sorts pods into the places at which they are.
 func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *groupPlaces {
 	r := &groupPlaces{places: places, domains: map[string]*domain{}}
 	for _, place := range places {
@@ -146,7 +147,7 @@ func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *gro
 		case d != nil:
 			d.live = append(d.live, pod)
 		case pod.DeletionTimestamp != nil:
-			// It goes, from where it has no place.
+			// It is misplaced, but already terminating.
 		case where[corev1.LabelHostname] != "" || pod.Spec.NodeName != "" && r.allNodesExist(known):
 			r.misplaced = append(r.misplaced, pod)
 		}
@@ -154,14 +155,14 @@ func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *gro
 	return r
 }
 
-// areAllThere reports whether all places are on nodes that are there: then a pod whose node is gone, and whose host nobody
-// knows any more, is at none of them.
+// allNodesExist reports whether the nodes of all places exist. Then a pod whose node does not exist, so
+// that its hostname is unknown, is at none of the places.
 func (r *groupPlaces) allNodesExist(known nodes) bool {
 	return !slices.ContainsFunc(r.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
 }
 
-// fill gives free places to the gated pods: each its own, by rank, if it has one, and
-// then what is left.
+// fill assigns free places to the gated pods: to each the place of its rank if possible, to the others
+// what is left.
 func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
@@ -176,7 +177,7 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 		case d.free():
 			give = append(give, d.take(pod))
 		case int32(len(d.live)) < d.size:
-			// Who leaves had its place, and frees it.
+			// A terminating pod still has the place, and will free it.
 		default:
 			anywhere = append(anywhere, pod)
 		}
@@ -192,14 +193,15 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 	return give, misplaced
 }
 
+// take adds a pod to the domain.
 func (d *domain) take(pod *corev1.Pod) placement {
 	d.live = append(d.live, pod)
 	return placement{pod: pod, place: d.place}
 }
 
-// surplus are the pods of domains that have more of them than places: those that have
-// come least far, so that nobody who runs goes in place of one who waits; of these those
-// whose ranks belong elsewhere, then the youngest.
+// excess returns the pods of domains that have more pods than places. Of each domain it chooses those that
+// have progressed least, so that no running pod is deleted in favor of a waiting one; then those whose
+// rank belongs elsewhere; then the youngest.
 func (r *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
@@ -222,7 +224,7 @@ func (r *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.P
 	return out
 }
 
-// come is how far a pod has come: what would be lost with it.
+// progress ranks pods by how much would be lost with them.
 func progress(pod *corev1.Pod) int {
 	switch {
 	case pod.Spec.NodeName == "":
@@ -233,6 +235,7 @@ func progress(pod *corev1.Pod) int {
 	return 2
 }
 
+// outOfRank returns 1 if the pod's rank belongs to another domain.
 func outOfRank(belongs, is *domain) int {
 	if belongs != nil && belongs != is {
 		return 1
@@ -240,7 +243,7 @@ func outOfRank(belongs, is *domain) int {
 	return 0
 }
 
-// ofRank is where the pod belongs by its rank, nil if that says nothing.
+// domainOfRank returns the domain of the pod's rank, nil if it has no valid rank.
 func (r *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
 	rank, ok := rankOf(pod)
 	if !ok {
@@ -248,12 +251,12 @@ func (r *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (in
 	}
 	places := r.places.Ranks(rank, rank+1)
 	if len(places) == 0 {
-		return nil // such as the index of a Job with more completions than pods
+		return nil // for example the index of a Job with more completions than parallelism
 	}
 	return r.domains[places[0].Key()]
 }
 
-// domainOf is the one of the place where a pod is, nil if it is at none.
+// domainOf returns the domain whose labels match, nil if none does.
 func (r *groupPlaces) domainOf(where map[string]string) *domain {
 	for _, place := range r.places {
 		if contains(where, place.Domain) {
@@ -263,6 +266,7 @@ func (r *groupPlaces) domainOf(where map[string]string) *domain {
 	return nil
 }
 
+// contains reports whether have contains all wanted labels.
 func contains(have, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if have[key] != value {
@@ -272,8 +276,9 @@ func contains(have, wanted map[string]string) bool {
 	return true
 }
 
-// whereabouts are the labels that say where a pod is or must go. The host of a node that is
-// gone is the one that the pod was sent to, if that can be told: its name may be another.
+// nodeLabelsOf returns the labels that tell where a pod is or must go. If the node does not exist, whose
+// hostname may differ from its name, the hostname is the one of the pod's node selector, or the node's
+// name if the pod's affinity contains that as a hostname.
 func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector
@@ -288,7 +293,7 @@ func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	return where
 }
 
-// inOrder are the pods by rank, those without one by age.
+// byRank returns the pods sorted by rank, and by age if they have none.
 func byRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		x, _ := rankOf(a)

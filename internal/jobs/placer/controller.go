@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// workloadsAtOnce is how many Workloads are looked at side by side.
+	// workloadsAtOnce is the number of Workloads that are reconciled concurrently.
 	workloadsAtOnce = 8
-	// longestRetry bounds the back-off after errors.
+	// longestRetry bounds the backoff after errors.
 	longestRetry = 10 * time.Second
 )
 
-// AddTo has the manager give gated pods their places. What its cache keeps of pods must
-// have their metadata, node, node selector, gates and phase.
+// AddTo adds the controller that assigns gated pods to their places. The manager's cache must keep the
+// metadata, node, node selector, gates and phase of pods.
 func AddTo(mgr ctrl.Manager) error {
 	for index, of := range map[string]client.IndexerFunc{workloadIndex: workloadOf, gatedIndex: isGated} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, index, of); err != nil {
@@ -52,6 +52,7 @@ func AddTo(mgr ctrl.Manager) error {
 		Complete(p)
 }
 
+// workloadOf is the index function for workloadIndex.
 func workloadOf(object client.Object) []string {
 	if name := object.GetAnnotations()[kueue.WorkloadAnnotation]; name != "" {
 		return []string{name}
@@ -59,6 +60,7 @@ func workloadOf(object client.Object) []string {
 	return nil
 }
 
+// requestsOf returns the request to reconcile the Workload of a pod.
 func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range workloadOf(object) {
@@ -67,8 +69,8 @@ func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 	return out
 }
 
-// placesChange passes Workloads that come with places, get others or lose them, or whose surplus pods
-// are gone.
+// placesChanged passes events of Workloads that get places, get other ones or lose them, or whose shrink
+// has ended for a pod set.
 func placesChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
@@ -81,7 +83,7 @@ func placesChanged() predicate.Predicate {
 	}
 }
 
-// podsMatter passes pods that wait for a place, or that come to one or leave it.
+// relevantPods passes events of pods that wait for a place, start to use one or stop using it.
 func relevantPods() predicate.Predicate {
 	matters := func(object client.Object) bool { return len(workloadOf(object)) > 0 }
 	return predicate.Funcs{

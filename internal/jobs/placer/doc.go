@@ -1,12 +1,11 @@
-// Package placer gives gated pods their places: the pods of jobs whose template cannot
-// say where each of them goes. It reads the places in the Workload's admission and which
-// of them have a live pod, and gives each waiting pod one in one write, which adds the
-// node selector and removes the gate. Pods that are where their admission, after a
-// repair, has no place for them any more are deleted, never by force.
+// Package placer assigns gated pods to the places of their Workload: the pods of jobs whose template
+// cannot name a node for each pod. From the admission of the Workload it takes the places, from the pods
+// which of these are in use, and then binds each waiting pod with a single patch that adds the node
+// selector and removes the scheduling gate. Pods that are somewhere without a place, since a repair gave
+// their Workload other places, are deleted, never by force.
 //
-// Which pod gets which place is a function of what was seen: by the cache, or in the API
-// server itself where the cache may lack places that were given. That is so until a write
-// was answered, since another operator may have placed pods a moment ago, and while the
-// answer to a write is missing. The API server takes the place of a pod only while its
-// gate is there, so no pod is given two.
+// The assignment is a function of the observed pods. These are read from the cache or, if the cache may
+// lack earlier assignments, from the API server: until the first write was answered, since another
+// operator may have assigned places shortly before, and while the answer to a write is missing. The API
+// server accepts the patch only while the gate is present, so no pod is assigned twice.
 package placer

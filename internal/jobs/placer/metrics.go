@@ -15,9 +15,10 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 )
 
-// gatedIndex finds the pods that wait for a place.
+// gatedIndex indexes the pods that wait for a place.
 const gatedIndex = "muster.dev/gated"
 
+// isGated is the index function for gatedIndex.
 func isGated(object client.Object) []string {
 	if pod, ok := object.(*corev1.Pod); ok && gated(pod) && !done(pod) {
 		return []string{"true"}
@@ -26,18 +27,18 @@ func isGated(object client.Object) []string {
 }
 
 var (
-	// waited is how long pods were held by the gate.
+	// waitSeconds observes how long the gate held pods.
 	waitSeconds = metrics.NewHistogram("muster_gated_pod_wait_seconds",
 		"Time from the creation of a pod that had to be given a place to when it was given one.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}).WithLabelValues()
-	// moved counts pods that were deleted to come back elsewhere.
+	// movedPods counts pods that were deleted so that they come back elsewhere.
 	movedPods = metrics.NewCounter("muster_moved_pods_total",
 		"Pods deleted since their job was given another place than the one where they were.").WithLabelValues()
 	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
 
-// observe has the metrics say how many pods wait for a place: those of jobs that were
-// given places by an operator that is gone wait for the next one.
+// registerMetrics registers the number of waiting pods. It is read from the cache, so it includes pods
+// that another operator left waiting.
 func registerMetrics(pods client.Reader) error {
 	err := served.Registry.Register(gatedCount{pods})
 	if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !again {
@@ -46,18 +47,18 @@ func registerMetrics(pods client.Reader) error {
 	return nil
 }
 
-// gatedCount is their number when somebody asks.
+// gatedCount collects the number of waiting pods.
 type gatedCount struct{ pods client.Reader }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (gatedCount) Describe(to chan<- *prometheus.Desc) { to <- gatedPods }
 
-// Collect counts.
+// Collect implements prometheus.Collector.
 func (g gatedCount) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(gatedPods, prometheus.GaugeValue, countGated(g.pods))
 }
 
-// countGated is how many pods wait, or no number while the cache is still being filled.
+// countGated returns the number of waiting pods, NaN while the cache is not filled yet.
 func countGated(pods client.Reader) float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -10,15 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// nodes is what is known of the cluster's nodes.
+// nodes looks up nodes of the cluster.
 type nodes interface {
-	// hostOf is the host name of a node by its own name, "" if it is not there: it may be back in a moment.
+	// hostOf returns the hostname label of the node with a name, "" if the node does not exist: it may be
+	// recreated soon.
 	hostOf(node string) string
-	// has reports whether a node of the host name is there.
+	// exists reports whether a node with the hostname exists.
 	exists(host string) bool
 }
 
-// nodesNow are those that the reader knows.
+// cachedNodes implements nodes with a reader.
 type cachedNodes struct {
 	ctx    context.Context
 	reader client.Reader

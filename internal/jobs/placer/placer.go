@@ -26,35 +26,35 @@ import (
 )
 
 const (
-	// writesAtOnce bounds how many pods of one Workload are written together.
+	// writesAtOnce bounds the number of pods of one Workload that are written concurrently.
 	writesAtOnce = 50
-	// workloadIndex finds the pods of a Workload.
+	// workloadIndex indexes pods by the name of their Workload.
 	workloadIndex = "muster.dev/workload"
-	// movedReason is that of the condition DisruptionTarget of pods that are deleted
-	// since they have no place where they are: a podFailurePolicy can ignore them.
+	// movedReason is the reason of the condition DisruptionTarget on pods that are deleted because they
+	// have no place where they are. A podFailurePolicy can ignore it.
 	movedReason = "MusterMovedPod"
 )
 
-// placer gives the pods of Workloads their places.
+// placer is the reconciler that assigns pods to places.
 type placer struct {
-	// client reads what it wrote, as the manager has it.
+	// client is the manager's: it reads its own writes.
 	client client.Client
-	// live reads from the API server itself.
+	// live reads from the API server.
 	live  client.Reader
 	clock clock.PassiveClock
-	// current says that the cache tells of every place that another operator gave: a write of this one was answered, which came
-	// after those, and for which the client waits.
+	// cacheIsCurrent is set once a write of this operator was answered. That write came after all
+	// assignments of an earlier operator, and the client waits until the cache has it.
 	cacheIsCurrent atomic.Bool
 	unconfirmed    unconfirmed
 }
 
-// Reconcile brings the pods of one Workload to their places.
+// Reconcile assigns the waiting pods of one Workload to its places and deletes misplaced pods.
 func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
 	if err := p.client.Get(ctx, req.NamespacedName, &w); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !givesPlaces(&w) { // nor does one that is gone
+	if !givesPlaces(&w) { // also if the Workload does not exist
 		p.unconfirmed.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -67,11 +67,11 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// plan says what becomes of the pods of a Workload. Where the cache may lack places that were given, the pods are read from the API
-// server before any is: all at once, and if that fails none is given.
+// plan decides about the pods of a Workload. If the cache may lack assignments, it lists the pods from the
+// API server before it assigns any; if that fails it assigns none.
 func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement, misplaced []*corev1.Pod, err error) {
 	key := client.ObjectKeyFromObject(w)
-	current := p.cacheIsCurrent.Load() // before the list, which may be older than the write
+	current := p.cacheIsCurrent.Load() // read before the list, which may not have the write yet
 	var cached corev1.PodList
 	if err := p.client.List(ctx, &cached, client.InNamespace(w.Namespace), client.MatchingFields{workloadIndex: w.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
@@ -89,8 +89,8 @@ func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement,
 	return give, misplaced, nil
 }
 
-// labelsInJob select the pods of the Workload's job, by the label that holds its UID; where they have none, all that a Workload let
-// start.
+// podsOfJob selects the pods of the Workload's job by the label that holds its UID. If there is no such
+// label, it selects all pods that a Workload admitted.
 func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 	if job := metav1.GetControllerOf(w); job != nil {
 		for label, value := range pods[0].Labels {
@@ -102,18 +102,18 @@ func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 	return client.HasLabels{kueue.PodSetLabel}
 }
 
-// givesPlaces reports whether pods of the Workload may run, at places of its own.
+// givesPlaces reports whether the Workload is admitted with places and its pods may run.
 func givesPlaces(w *kueue.Workload) bool {
 	return workload.IsAdmitted(w) && workload.HoldsQuota(w) && !workload.IsEvicted(w) && !workload.IsFinished(w) && w.DeletionTimestamp.IsZero() &&
 		slices.ContainsFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
 }
 
-// seats says what becomes of the pods of all pod sets.
+// assign assigns the pods of all pod sets, and returns those that are misplaced.
 func (p *placer) assign(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}
 	for i := range items {
 		if _, byHand := items[i].Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
-			continue // where these go, people have said by labels
+			continue // users have chosen the nodes of these by labels
 		}
 		name := items[i].Labels[kueue.PodSetLabel]
 		bySet[name] = append(bySet[name], &items[i])
@@ -127,14 +127,15 @@ func (p *placer) assign(ctx context.Context, w *kueue.Workload, items []corev1.P
 		set := podSetOf(places, requestOf(w, a.Name), pods)
 		placements, lost := set.assign(pods, cachedNodes{ctx, p.client})
 		give = append(give, placements...)
-		// While a pod set shrinks its job chooses who goes, and there are fewer places than pods.
-		if _, itsJobs := shrinks[a.Name]; !itsJobs {
+		// While a pod set shrinks it has fewer places than pods, and its job chooses the pods to delete.
+		if _, shrinking := shrinks[a.Name]; !shrinking {
 			misplaced = append(misplaced, lost...)
 		}
 	}
 	return give, misplaced
 }
 
+// requestOf returns the topology request of a pod set.
 func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTopologyRequest {
 	for i := range w.Spec.PodSets {
 		if w.Spec.PodSets[i].Name == podSet {
@@ -144,8 +145,8 @@ func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTop
 	return nil
 }
 
-// place lets a pod go to its place. The API server takes that only while the gate is
-// there, and only from the pod that was seen, so whoever comes second changes nothing.
+// place patches a pod with its place. The API server accepts the patch only while the gate is present, and
+// only for the pod with this UID, so a second writer changes nothing.
 func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed placement) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": placed.pod.UID},
@@ -166,28 +167,28 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		p.unconfirmed.confirm(workload, placed.pod.UID)
-		return nil // it is gone, and the watch brings what came instead
+		return nil // it is gone or was replaced, and the watch reports the change
 	default:
 		p.unconfirmed.add(workload, placed.pod.UID)
 		return fmt.Errorf("giving pod %s its place: %w", client.ObjectKeyFromObject(placed.pod), err)
 	}
 }
 
-// removeIfStillSo deletes pods that have no place where they are, as the API server
-// itself says what the places are: a cache that lags behind must cost nobody a pod.
+// removeIfStillMisplaced deletes misplaced pods if the API server still has the same admission: a stale
+// cache must not cost anyone a pod.
 func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
 	var now kueue.Workload
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
-		return nil // the watch brings it
+		return nil // the watch reports the change
 	}
 	return forEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
 }
 
-// remove deletes a pod, with its grace, and says why in the way that a podFailurePolicy
-// understands.
+// remove marks a pod with the condition DisruptionTarget, which a podFailurePolicy can match, and deletes
+// it with its grace period.
 func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	condition := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: movedReason,
 		Message: "The pod has no place on its node any more: its job was given another", LastTransitionTime: metav1.NewTime(p.clock.Now())}
@@ -213,7 +214,7 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	return nil
 }
 
-// each does all, several at once, as much as can be done.
+// forEach calls do for all items, several at once, and returns all errors joined.
 func forEach[T any](items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	var group errgroup.Group

@@ -1,6 +1,7 @@
 package placer
 
-// Gated pods are given their places, or ended where they can have none: what their places are is asked of the API server itself first.
+// The placer patches gated pods with their places and deletes pods that have none. It reads pods and Workloads from the
+// API server before it deletes, and before it patches if its cache may be stale.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch

@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unconfirmed are pods to which a place was written without an answer that says whether they have it: while the cache shows the gate of
-// one, that proves nothing. A write that was answered needs no memory, since the client reads its own writes. The zero value is empty.
+// unconfirmed holds the pods for which a patch was sent but not answered. As long as the cache shows the
+// gate of such a pod it is unknown whether the pod has its place. Answered writes need not be kept, since
+// the client reads its own writes. The zero value is empty.
 type unconfirmed struct {
 	mu         sync.Mutex
 	byWorkload map[client.ObjectKey]sets.Set[types.UID]
 }
 
-// add remembers a pod.
+// add adds a pod.
 func (u *unconfirmed) add(workload client.ObjectKey, pod types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -29,7 +30,7 @@ func (u *unconfirmed) add(workload client.ObjectKey, pod types.UID) {
 	u.byWorkload[workload].Insert(pod)
 }
 
-// confirm forgets a pod, of which the API server has answered what is so.
+// confirm removes a pod after the API server has answered.
 func (u *unconfirmed) confirm(workload client.ObjectKey, pod types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -38,7 +39,8 @@ func (u *unconfirmed) confirm(workload client.ObjectKey, pod types.UID) {
 	}
 }
 
-// keep forgets all pods of the Workload but those that wait among the cached ones, and reports whether there are any.
+// keep keeps only those pods of the Workload that are still gated in the cache, and reports whether there
+// are any.
 func (u *unconfirmed) keep(workload client.ObjectKey, cached []corev1.Pod) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,7 +61,7 @@ func (u *unconfirmed) keep(workload client.ObjectKey, cached []corev1.Pod) bool 
 	return left.Len() > 0
 }
 
-// forget forgets a Workload.
+// forget removes a Workload.
 func (u *unconfirmed) forget(workload client.ObjectKey) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -20,26 +20,25 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// webhookPath is where the API server asks; charts/muster/webhook/pod-places.yaml names it.
+// webhookPath is the path of the webhook, which charts/muster/webhook/pod-places.yaml names.
 const webhookPath = "/place-v1-pod"
 
-// AddWebhook has the manager answer the API server when pods are made that wait for a
-// place: one that has a rank gets the place of that rank at once, if it is free. All
-// others wait a moment longer, for a write.
+// AddWebhook registers the webhook that assigns a pod with a rank to the place of that rank on creation,
+// if the place is free. All other pods wait for the controller's patch.
 func AddWebhook(mgr ctrl.Manager) {
 	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	handler := &podHandler{placer: p, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
 }
 
-// doorman gives pods their places when they are made.
+// podHandler is the admission handler for new pods.
 type podHandler struct {
 	placer  *placer
 	decoder admission.Decoder
 }
 
-// Handle answers one question of the API server. It never refuses a pod: an answer that tells of an error would, since who has an
-// answer was not ignored.
+// Handle answers one admission request. It never denies a pod: a response with an error would, since
+// failurePolicy Ignore applies only if there is no response.
 func (d *podHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var pod corev1.Pod
 	if err := d.decoder.Decode(request, &pod); err != nil {
@@ -59,13 +58,13 @@ func (d *podHandler) Handle(ctx context.Context, request admission.Request) admi
 	return admission.Patched("", placementPatch(&pod, place)...)
 }
 
-// unplaced lets a pod be made as it is. It waits for its place.
+// unplaced admits a pod unchanged, so that the controller assigns its place.
 func unplaced(ctx context.Context, err error) admission.Response {
 	ctrl.LoggerFrom(ctx).Error(err, "a pod is made without its place")
 	return admission.Allowed("")
 }
 
-// placeOf is the place of the pod's rank, if it has one and nobody is there.
+// placeOf returns the place of the pod's rank, if it has a rank and the place is free.
 func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.Pod) (podspec.Place, bool, error) {
 	var w kueue.Workload
 	if err := p.client.Get(ctx, key, &w); err != nil {
@@ -98,7 +97,7 @@ func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.
 	return place, ok, nil
 }
 
-// seatOf is the place of the pod's rank, if it has a rank and nobody is there.
+// placeOfRank returns the place of the pod's rank, if it has a rank and the place is free.
 func (s podSet) placeOfRank(pod *corev1.Pod, others []*corev1.Pod, known nodes) (podspec.Place, bool) {
 	g := s.groupOf(pod)
 	if !s.hasRanks(g) {
@@ -114,7 +113,7 @@ func (s podSet) placeOfRank(pod *corev1.Pod, others []*corev1.Pod, known nodes) 
 	return d.place, true
 }
 
-// placed are the changes of a new pod that has its place.
+// placementPatch returns the operations that give a new pod its place.
 func placementPatch(pod *corev1.Pod, place podspec.Place) []jsonpatch.Operation {
 	var out []jsonpatch.Operation
 	if len(pod.Spec.NodeSelector) == 0 {
