@@ -1,6 +1,6 @@
 //go:build bench
 
-// Package placement measures how places are found on 15,000 nodes, and how well.
+// Package placement measures how fast, and how well, places are found on 15,000 nodes.
 package placement
 
 import (
@@ -28,7 +28,7 @@ const (
 	memoryMost = 150 << 20
 )
 
-// cluster15k is so many nodes of 8 GPUs in racks of 16 and blocks of 16 racks.
+// cluster15k returns a map with a number of nodes of 8 GPUs, in racks of 16 nodes and blocks of 16 racks.
 func cluster15k(nodes int) *place.Map {
 	m := place.New()
 	m.SetTopology(place.Topology{Name: "t", Levels: []string{"block", "rack", place.Hostname}})
@@ -47,7 +47,7 @@ func node(i int) place.Node {
 		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40, gpu: gpusEach}}
 }
 
-// occupy has two daemons on each node, and pods that take up to four of its GPUs.
+// occupy puts two daemons on each node, and pods that use up to four of its GPUs.
 func occupy(m *place.Map) {
 	for i := range nodes {
 		at := fmt.Sprintf("node-%05d", i)
@@ -60,8 +60,7 @@ func occupy(m *place.Map) {
 	}
 }
 
-// gang is 1,000 pods in one block, in as few racks as hold them. Gangs of different cpu
-// have nothing in common that could be known already.
+// gang asks for 1,000 pods in one block. Gangs with different cpu share no cached counts.
 func gang(gpus, cpu int64) place.Ask {
 	a := ask(1000, gpus, "block")
 	a.PerPod["cpu"], a.PerPod["memory"] = cpu, 16<<30
@@ -127,9 +126,10 @@ func TestPlacement(t *testing.T) {
 	runtime.KeepAlive(changed)
 }
 
-// timesOf are the times of one of each in some rounds, the shortest first.
+// timesOf holds the average duration of one operation per round, the shortest first.
 type timesOf []time.Duration
 
+// roundsOf runs rounds of each operations.
 func roundsOf(rounds, each int, do func(i int)) timesOf {
 	var out timesOf
 	for round := range rounds {
@@ -143,15 +143,15 @@ func roundsOf(rounds, each int, do func(i int)) timesOf {
 	return out
 }
 
-// reach prints the best, which counts, since what else the machine does makes the others
-// longer, never shorter; and beside it the median and the worst.
+// reach reports the best round, since other load on the machine only makes rounds slower, and notes the
+// median and the worst.
 func (s timesOf) reach(t *testing.T, what string, most time.Duration) {
 	t.Helper()
 	figure.Reach(t, fmt.Sprintf("%s, best of %d rounds", what, len(s)), s[0].String(), most.String(), s[0] < most)
 	figure.Note("  the median and the worst of them", fmt.Sprintf("%s, %s", s[len(s)/2], s[len(s)-1]))
 }
 
-// heapInUse is what is in use.
+// heapInUse returns the size of the live heap.
 func heapInUse() int64 {
 	runtime.GC()
 	var s runtime.MemStats

@@ -1,3 +1,4 @@
-// Package endtoend measures what it costs to have pods placed on nodes: on 500 simulated nodes of 8 GPUs and through the
-// real kube-scheduler, beside the floor of the same run. Its tests need the build tag bench.
+// Package endtoend measures the cost of placing pods on 500 simulated nodes of 8 GPUs with the real
+// kube-scheduler, compared to a floor: the same pods without Muster, in the same run. Its tests need the
+// build tag bench.
 package endtoend

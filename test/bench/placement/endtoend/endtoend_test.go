@@ -49,9 +49,9 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: scaled(nodes), SimGPUs: gpusOfNode})
 }
 
-// TestEndToEnd: single-GPU jobs that fill all nodes, and one gang, from the first creation until the last pod is bound by
-// the real kube-scheduler. The floor is the same pods, created and bound with nothing to decide; beside it stands what
-// Kubernetes' own Jobs cost without a queue.
+// TestEndToEnd measures single-GPU jobs that fill all nodes, and gangs, from the first creation until the
+// real kube-scheduler has bound the last pod. The floor is the same pods without Muster; Jobs without a
+// queue are measured as well.
 func TestEndToEnd(t *testing.T) {
 	b := newBench(t)
 	b.play("warm", scaled(singles)/10, podsOf(scaled(singles)/10))
@@ -62,7 +62,8 @@ func TestEndToEnd(t *testing.T) {
 	if *compare {
 		others = b.playOthers(floorPods)
 	}
-	// A gang that fills its nodes, as one of 512 does, and one that does not, whose pods get their places one by one.
+	// One gang fills its nodes; the other does not, so that its pods are gated and get their places one by
+	// one.
 	filling := whole(gangPods)
 	gated := filling + gpusOfNode/2
 	floorWhole := b.play("floorgang", filling, podsOf(filling))
@@ -93,7 +94,7 @@ func TestEndToEnd(t *testing.T) {
 		name string
 		of   func(namespace, name string, pods int) client.Object
 	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
-		b.playGang(running, gpusOfNode, kind.of) // the first of its kind has the API server make what serves it; the floor was warm, too
+		b.playGang(running, gpusOfNode, kind.of) // warm up: the first object of a kind makes the API server start serving it
 		wholeGang := b.playGang(running, filling, kind.of)
 		wholeGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), floorWhole)
 		figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
@@ -103,10 +104,11 @@ func TestEndToEnd(t *testing.T) {
 	figure.Note("peak memory of the operator", figure.MiB(running.Peak(t)))
 }
 
-// compared is what the same Jobs take without a queue, and suspended with our writes for them, undecided.
+// compared holds how long the same Jobs take without a queue, and suspended with our writes but without
+// decisions.
 type compared struct{ jobs, jobsCPU, writes, writesCPU time.Duration }
 
-// playOthers plays what single-GPU Jobs are compared with beside the floor.
+// playOthers plays the loads of compared.
 func (b *bench) playOthers(floor time.Duration) (c compared) {
 	b.Helper()
 	c.jobs = b.play("jobs", scaled(singles), jobsOf(scaled(singles), ""))
@@ -118,14 +120,14 @@ func (b *bench) playOthers(floor time.Duration) (c compared) {
 	return c
 }
 
-// note prints how long ours took, to them, and what CPU time they took.
+// note prints how the duration relates to those of compared, and their CPU time.
 func (c compared) note(ours time.Duration) {
 	figure.Note("  to the Jobs without a queue, to our writes undecided", fmt.Sprintf("%.2f, %.2f", ours.Seconds()/c.jobs.Seconds(), ours.Seconds()/c.writes.Seconds()))
 	figure.Note("  CPU time of the control plane: Jobs, Jobs and our writes", figure.Seconds(c.jobsCPU)+", "+figure.Seconds(c.writesCPU))
 }
 
-// ours are the writes of the operator beyond creates: Kubernetes' own controllers put where it patches, and what binds
-// pods and says how they fare is none of ours.
+// ours returns the number of writes of the operator without creations. Kubernetes' own controllers PUT
+// where the operator patches; binding and pod status do not count.
 func ours(wrote map[string]int) int {
 	sum := 0
 	for _, what := range []string{"PATCH workloads", "PATCH workloads/status", "PATCH jobs", "PATCH jobs/status", "PATCH pods", "PATCH jobsets/status", "PATCH jobsets"} {
@@ -134,7 +136,7 @@ func ours(wrote map[string]int) int {
 	return sum
 }
 
-// difference is what was written since.
+// difference returns the writes between two counts.
 func difference(after, before map[string]float64) map[string]int {
 	out := map[string]int{}
 	for what, n := range after {
@@ -143,7 +145,7 @@ func difference(after, before map[string]float64) map[string]int {
 	return out
 }
 
-// noteWrites prints what was written of each kind, by whomever.
+// noteWrites prints the writes of each kind, by any client.
 func (b *bench) noteWrites(wrote map[string]int) {
 	for _, what := range slices.Sorted(maps.Keys(wrote)) {
 		if wrote[what] > 0 {

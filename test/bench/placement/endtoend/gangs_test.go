@@ -17,14 +17,14 @@ import (
 	"github.com/musterhq/muster/test/bench/operator"
 )
 
-// mostOfSync is how many pods the Job controller makes when it looks at a Job; for more it looks a second time.
-const mostOfSync = 500
+// podsPerSync is the number of pods that the Job controller creates in one sync of a Job.
+const podsPerSync = 500
 
-// TestGangs: what a gang costs of each kind, and when, beside the floor, and beside a Job and a JobSet of the same pods without a queue,
-// for which nobody has to decide anything. One gang has as many pods as the Job controller makes at once, the other some more.
+// TestGangs measures gangs of each kind against the floor, and against a Job and a JobSet of the same pods
+// without a queue. One gang has as many pods as the Job controller creates in one sync, the other more.
 func TestGangs(t *testing.T) {
 	b := newBench(t)
-	sizes := slices.Compact([]int{whole(mostOfSync), whole(gangPods)}) // scaled down they are one
+	sizes := slices.Compact([]int{whole(podsPerSync), whole(gangPods)}) // equal if scaled down
 	floors := map[int]time.Duration{}
 	b.play("warm", sizes[0], podsOf(sizes[0]))
 	b.play("warm", 1, jobOf(1))
@@ -50,10 +50,10 @@ func TestGangs(t *testing.T) {
 	}
 }
 
-// whole is so many pods, scaled, that they fill their nodes.
+// whole scales a number of pods and rounds it to full nodes.
 func whole(pods int) int { return max(1, scaled(pods)/gpusOfNode) * gpusOfNode }
 
-// jobOf is a Job of so many pods, without a queue.
+// jobOf returns a load of one Job without a queue.
 func jobOf(pods int) func(string) []client.Object {
 	return func(namespace string) []client.Object {
 		job := queuedJob(namespace, "job").(*batchv1.Job)
@@ -63,7 +63,7 @@ func jobOf(pods int) func(string) []client.Object {
 	}
 }
 
-// freeJobSet is a JobSet of so many pods, without a queue.
+// freeJobSet returns a load of one JobSet without a queue.
 func freeJobSet(pods int) func(string) []client.Object {
 	return func(namespace string) []client.Object {
 		set := gangOf(namespace, "gang", pods).(*jobset.JobSet)
@@ -72,7 +72,7 @@ func freeJobSet(pods int) func(string) []client.Object {
 	}
 }
 
-// phases prints how long the last load took, when the last of its pods was made, and what it cost.
+// phases prints how long the last load took, when its last pod was created, and what it cost.
 func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	b.Helper()
 	figure.Note(what+" until all are bound, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
@@ -81,15 +81,15 @@ func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
 }
 
-// gang is what became of one.
+// gang holds the measurements of one gang.
 type gang struct {
 	wall  time.Duration
 	wrote map[string]int
-	// bind is from its admission to its last bind, in seconds.
+	// bind is the time from admission to the last bind, in seconds.
 	bind float64
 }
 
-// playGang plays a gang of so many pods through the queue.
+// playGang plays a gang through the queue.
 func (b *bench) playGang(running *operator.Operator, pods int, of func(namespace, name string, pods int) client.Object) gang {
 	b.Helper()
 	before := b.cluster.Writes(b.T)
@@ -102,7 +102,7 @@ func (b *bench) playGang(running *operator.Operator, pods int, of func(namespace
 	return g
 }
 
-// figures prints how long it took, beside the same pods with nothing to decide.
+// figures prints the measurements of a gang next to the floor.
 func (g gang) figures(b *bench, what string, floor time.Duration) {
 	b.Helper()
 	bound := time.Duration(factorMost * float64(floor))

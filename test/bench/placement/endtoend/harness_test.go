@@ -42,18 +42,19 @@ type bench struct {
 	*testing.T
 	cluster *testcluster.Cluster
 	client  client.WithWatch
-	// operator may write what only the operator may.
+	// operator is a client with the rights of the operator.
 	operator client.WithWatch
-	// server is the process of the control plane, and used what CPU time it took until the last load was bound.
+	// server is the control plane process; used is its CPU time for the last load, until all pods were
+	// bound.
 	server figure.Process
 	used   time.Duration
-	// running is the operator, nil before there is one, and operatorUsed what CPU time it took until the last load was bound.
+	// running is the operator, nil before it is started; operatorUsed is its CPU time for the last load.
 	running      *operator.Operator
 	operatorUsed time.Duration
-	// began is when the last load came, made when the last of its pods did.
+	// began is when the creation of the last load started, made when its last pod was first seen.
 	began, made time.Time
-	// wroteBefore and wroteBound are what had been written before the last load came and when it was bound, wrote when its
-	// Workloads had been told so.
+	// wroteBefore, wroteBound and wrote are the write counts before the last load, when it was bound, and
+	// when its Workloads reported ready pods.
 	wroteBefore, wroteBound, wrote map[string]float64
 }
 
@@ -66,7 +67,7 @@ func watching(t *testing.T, config *rest.Config) client.WithWatch {
 	return c
 }
 
-// operate starts the operator and makes its queue. It ends with the test.
+// operate starts the operator until the end of the test, and creates its queue.
 func (b *bench) operate() *operator.Operator {
 	b.Helper()
 	b.running = operator.Start(b.T, *operatorBinary, b.cluster, strings.Fields(*operatorFlags)...)
@@ -75,13 +76,14 @@ func (b *bench) operate() *operator.Operator {
 	return b.running
 }
 
-// play creates the objects in a namespace of their own, waits until so many pods of it are bound, and removes all of it.
+// play creates the objects in a new namespace, waits until the number of pods is bound, and removes
+// everything.
 func (b *bench) play(what string, pods int, load func(namespace string) []client.Object) time.Duration {
 	b.Helper()
 	return b.playBy(what, pods, load, func(ctx context.Context, o client.Object) error { return b.client.Create(ctx, o) })
 }
 
-// playBy is play with another way to bring an object.
+// playBy is play with another function to create an object.
 func (b *bench) playBy(what string, pods int, load func(namespace string) []client.Object, place func(context.Context, client.Object) error) time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -97,7 +99,7 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	creating := each(objects, func(o client.Object) error {
 		err := place(ctx, o)
 		if err != nil {
-			cancel() // nobody waits for pods that never come
+			cancel() // stop waiting for pods that will not be created
 		}
 		return err
 	})
@@ -111,9 +113,9 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	b.used, b.operatorUsed = b.server.CPU(b.T)-used, b.operatorCPU()-operatorUsed
 	b.wroteBound = b.cluster.Writes(b.T)
 	if what == "single" {
-		b.awaitTold(ctx, namespace, pods)
+		b.awaitPodsReady(ctx, namespace, pods)
 	}
-	b.wrote = b.cluster.Writes(b.T) // before the removal, which is none of it
+	b.wrote = b.cluster.Writes(b.T) // before the removal, which does not count
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	return wall
 }
 
-// operatorCPU is what CPU time the operator has taken, if there is one.
+// operatorCPU returns the CPU time of the operator, 0 if there is none.
 func (b *bench) operatorCPU() time.Duration {
 	b.Helper()
 	if b.running == nil {
@@ -130,8 +132,9 @@ func (b *bench) operatorCPU() time.Duration {
 	return b.running.CPU(b.T)
 }
 
-// awaitBound returns when so many pods of the namespace are bound, and notes when the last of them was seen for the first time. A
-// watch that the API server ends, as it does with one that falls behind, is begun again from a list.
+// awaitBound returns when the number of pods in the namespace is bound, and records when the last one was
+// first seen. If the API server ends the watch, as it does when the watch falls behind, it starts again
+// with a list.
 func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) error {
 	made, bound := map[string]bool{}, map[string]bool{}
 	see := func(pod *corev1.Pod) {
@@ -168,7 +171,7 @@ func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) erro
 	return nil
 }
 
-// each does something with all objects, side by side, and gives what waits for the end of it.
+// each starts to call do for all objects concurrently, and returns a function that waits for the end.
 func each(objects []client.Object, do func(client.Object) error) (wait func() error) {
 	var next atomic.Int64
 	var workers errgroup.Group
@@ -188,9 +191,9 @@ func each(objects []client.Object, do func(client.Object) error) (wait func() er
 	return workers.Wait
 }
 
-// awaitTold returns when so many Workloads of the namespace say that their pods are ready: news of pods, which waits while the API
-// server is busy, so that writes can be told apart only once all of it is told.
-func (b *bench) awaitTold(ctx context.Context, namespace string, workloads int) {
+// awaitPodsReady returns when the given number of Workloads in the namespace reports ready pods. The operator delays
+// these writes while the API server is busy, so writes can be attributed only after all of them.
+func (b *bench) awaitPodsReady(ctx context.Context, namespace string, workloads int) {
 	b.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -199,25 +202,25 @@ func (b *bench) awaitTold(ctx context.Context, namespace string, workloads int) 
 		if err := b.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			b.Fatal(err)
 		}
-		told := 0
+		ready := 0
 		for i := range list.Items {
 			if meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, kueue.WorkloadPodsReady) {
-				told++
+				ready++
 			}
 		}
-		if told == workloads {
+		if ready == workloads {
 			return
 		}
 		select {
-		case <-tick.C: // a watch of thousands would cost more than to look now and then, and nothing is timed here
+		case <-tick.C: // polling is cheaper than a watch of thousands, and nothing is timed here
 		case <-ctx.Done():
-			b.Fatalf("%d of %d Workloads were told that their pods are ready: %v", told, workloads, ctx.Err())
+			b.Fatalf("%d of %d Workloads report that their pods are ready: %v", ready, workloads, ctx.Err())
 		}
 	}
 }
 
-// clear removes the load, and returns when nothing is left of it. Objects go one by one and side by side: to remove
-// thousands by one request takes longer than a request may.
+// clear removes the load and returns when nothing is left of it. It deletes objects one by one and
+// concurrently: one request that deletes thousands would exceed the request timeout.
 func (b *bench) clear(ctx context.Context, namespace string) {
 	b.Helper()
 	for _, kind := range loadKinds() {
@@ -237,7 +240,7 @@ func (b *bench) clear(ctx context.Context, namespace string) {
 	defer tick.Stop()
 	for b.anyLeft(ctx, namespace) {
 		select {
-		case <-tick.C: // the end of deletions by others has no event of its own
+		case <-tick.C: // there is no event for the end of all deletions
 		case <-ctx.Done():
 			b.Fatalf("some of the load is left: %v", ctx.Err())
 		}
@@ -245,10 +248,11 @@ func (b *bench) clear(ctx context.Context, namespace string) {
 	b.awaitCalm(ctx)
 }
 
-// calm is for how long nothing is written of pods and Jobs before the next load comes.
+// calm is how long no pods and Jobs must be written before the next load.
 const calm = 2 * time.Second
 
-// awaitCalm returns when nobody writes any more: the Job controller goes on to take its finalizers off pods that are gone.
+// awaitCalm returns when there are no more writes: after the deletion the Job controller still removes
+// finalizers from pods.
 func (b *bench) awaitCalm(ctx context.Context) {
 	b.Helper()
 	tick := time.NewTicker(calm)
@@ -265,15 +269,15 @@ func (b *bench) awaitCalm(ctx context.Context) {
 		}
 		before = now
 		select {
-		case <-tick.C: // that nothing happens has no event
+		case <-tick.C: // there is no event for the end of writes
 		case <-ctx.Done():
 			b.Fatalf("the load before is still being removed: %v", ctx.Err())
 		}
 	}
 }
 
-// anyLeft reports whether anything of the load is still there: letting go of Jobs and Workloads takes writes, which would count
-// for the load that comes next.
+// anyLeft reports whether any object of the load still exists: the writes that remove finalizers would
+// count for the next load.
 func (b *bench) anyLeft(ctx context.Context, namespace string) bool {
 	b.Helper()
 	for _, kind := range loadKinds() {
@@ -287,7 +291,7 @@ func (b *bench) anyLeft(ctx context.Context, namespace string) bool {
 	return false
 }
 
-// loadKinds are lists of what a load consists of.
+// loadKinds returns a list object for each kind in a load.
 func loadKinds() []client.ObjectList {
 	return []client.ObjectList{&jobset.JobSetList{}, &tensorstack.GenericJobList{}, &volcano.JobList{}, &breezeml.TrainingJobList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
 }

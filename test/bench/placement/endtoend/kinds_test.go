@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// TestKinds: what a job of one pod costs of each kind that has its pods made by Muster, beside batch Jobs, and which is the cheapest.
+// TestKinds compares the cost of one-pod jobs of each kind.
 func TestKinds(t *testing.T) {
 	b := newBench(t)
 	jobs := scaled(singles / 10)
@@ -31,7 +31,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// writesEach is what was written a pod, by whomever, from the first creation until all were bound.
+// writesEach returns the number of writes per pod, by any client, from the first creation until all pods
+// were bound.
 func (b *bench) writesEach(pods int) float64 {
 	sum := 0.0
 	for what, n := range b.wroteBound {

@@ -22,8 +22,8 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// writeAsAdmitted writes for a Job what an operator that has nothing to decide must write: the Job as its user creates it, its
-// Workload, the admission and the Job's release.
+// writeAsAdmitted makes the writes that an operator without decisions would make for a Job: the Job as its
+// user creates it, its Workload, the admission and the release of the Job.
 func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 	job := o.(*batchv1.Job)
 	if err := b.client.Create(ctx, job); err != nil {
@@ -55,7 +55,7 @@ func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 	return b.operator.Patch(ctx, job, client.MergeFrom(held))
 }
 
-// makeQueue makes a queue with quota for all, whose pods are placed on the simulated nodes.
+// makeQueue creates a queue with quota for everything, whose pods are placed on the simulated nodes.
 func (b *bench) makeQueue() {
 	b.Helper()
 	create(b.T, b.client, &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{
@@ -70,7 +70,7 @@ func (b *bench) makeQueue() {
 	}})
 }
 
-// create makes an object, if no test before this one has.
+// create creates an object unless an earlier test has.
 func create(t *testing.T, c client.Client, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); client.IgnoreAlreadyExists(err) != nil {
@@ -78,7 +78,7 @@ func create(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// template is of pods with one GPU each that run for longer than the benchmark.
+// template returns the template of a pod with one GPU that runs longer than the benchmark.
 func template(free bool) corev1.PodTemplateSpec {
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
 	out := corev1.PodTemplateSpec{
@@ -88,7 +88,7 @@ func template(free bool) corev1.PodTemplateSpec {
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
 		},
 	}
-	if free { // of a queue, whose flavor would say so
+	if free { // without a queue, whose flavor would add these
 		out.Spec.NodeSelector = map[string]string{simulated: "true"}
 		out.Spec.Tolerations = []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}
 	}
@@ -106,7 +106,7 @@ func podsOf(n int) func(string) []client.Object {
 	}
 }
 
-// jobsOf are Jobs of one pod in the queue, "" for none.
+// jobsOf returns a load of Jobs of one pod in the queue, "" for none.
 func jobsOf(n int, queue string) func(string) []client.Object {
 	return manyOf(n, func(namespace, name string) client.Object {
 		job := queuedJob(namespace, name).(*batchv1.Job)
@@ -117,7 +117,7 @@ func jobsOf(n int, queue string) func(string) []client.Object {
 	})
 }
 
-// manyOf are so many objects of a kind.
+// manyOf returns a load of n objects of a kind.
 func manyOf(n int, of func(namespace, name string) client.Object) func(string) []client.Object {
 	return func(namespace string) []client.Object {
 		var out []client.Object
@@ -128,7 +128,7 @@ func manyOf(n int, of func(namespace, name string) client.Object) func(string) [
 	}
 }
 
-// inQueue names an object in the queue.
+// inQueue returns metadata with the queue label.
 func inQueue(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queueOfAll}}
 }
@@ -144,7 +144,7 @@ func genericJobOf(namespace, name string) client.Object {
 
 func vcJobOf(namespace, name string) client.Object { return vcGangOf(namespace, name, 1) }
 
-// vcGangOf is a gang whose pods Muster makes.
+// vcGangOf returns a gang whose pods Muster creates.
 func vcGangOf(namespace, name string, pods int) client.Object {
 	return &volcano.Job{ObjectMeta: inQueue(namespace, name), Spec: volcano.JobSpec{
 		MinAvailable: int32(pods), Tasks: []volcano.TaskSpec{{Name: "main", Replicas: int32(pods), Template: template(false)}}}}

@@ -19,15 +19,14 @@ const (
 	daySeconds = 24 * 3600
 	daySeeds   = 20
 	dayRatio   = 1.2
-	// dayLoad is how much of all GPUs the jobs would use on average.
+	// dayLoad is the share of all GPUs that the jobs would use on average.
 	dayLoad = 0.8
 )
 
-// TestDay: for a day jobs of one GPU to sixteen nodes come and go on 1,024 nodes of 8
-// GPUs. Then it is asked which large gangs would fit, and the same of a cluster that was
-// given the same jobs by first fit: each pod on the first node that has room, of a gang
-// in one rack the first rack.
-func TestDay(t *testing.T) {
+// TestFragmentation lets jobs of one GPU to sixteen nodes come and go for a day on 1,024 nodes of 8 GPUs,
+// and then counts how many large gangs still fit. It compares this with first fit for the same jobs: each
+// pod on the first node, and each gang that needs one rack in the first rack, that holds it.
+func TestFragmentation(t *testing.T) {
 	var ratios, ours, theirs []float64
 	for seed := range uint64(daySeeds) {
 		jobs := dayOfJobs(seed)
@@ -51,7 +50,7 @@ func median(of []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// job is some pods of some GPUs for some time; those of several nodes are in one rack.
+// job is a number of pods that run for some time. If it needs several nodes, all are in one rack.
 type job struct {
 	name        string
 	at, lasts   float64
@@ -60,7 +59,7 @@ type job struct {
 	withinARack bool
 }
 
-// dayOfJobs are jobs in the order in which they come.
+// dayOfJobs returns the jobs in order of arrival.
 func dayOfJobs(seed uint64) []job {
 	random := rand.New(rand.NewPCG(seed, 1))
 	kinds := []struct {
@@ -98,16 +97,16 @@ func dayOfJobs(seed uint64) []job {
 	return out
 }
 
-// cluster is what takes jobs in.
+// cluster is a placement strategy.
 type cluster interface {
-	// start gives the job places, or refuses it.
+	// start places the job; it returns false if it does not fit.
 	start(j job) bool
 	end(j job)
-	// free is how many GPUs no job has.
+	// free returns the number of free GPUs.
 	free() int64
 }
 
-// ends is a heap of running jobs, the next to end first.
+// ends is a heap of running jobs, the next one to end first.
 type ends []job
 
 func (e ends) Len() int           { return len(e) }
@@ -121,6 +120,7 @@ func (e *ends) Pop() any {
 	return j
 }
 
+// play runs the jobs on a cluster.
 func play(jobs []job, c cluster) {
 	var running ends
 	for _, j := range jobs {
@@ -133,7 +133,7 @@ func play(jobs []job, c cluster) {
 	}
 }
 
-// shareThatFits is of as many gangs of whole racks as there are free GPUs for.
+// shareThatFits returns the share of rack-sized gangs that fit, of those for which there are free GPUs.
 func shareThatFits(c cluster) float64 {
 	gangs := c.free() / (perRack * gpusEach)
 	large := job{name: "large", pods: perRack, gpus: gpusEach, withinARack: true}
@@ -145,7 +145,7 @@ func shareThatFits(c cluster) float64 {
 	return float64(fit) / float64(max(1, gangs))
 }
 
-// bestFit is a Map.
+// bestFit places jobs with a place.Map.
 type bestFit struct {
 	m       *place.Map
 	left    int64
@@ -185,7 +185,7 @@ func (b *bestFit) free() int64 { return b.left }
 
 func keyOf(name string) order.Key { return order.Key{Namespace: "bench", Name: name} }
 
-// firstFit takes nodes as they come.
+// firstFit uses the first nodes that have enough free GPUs.
 type firstFit struct {
 	left    []int64
 	on      map[string][]int
@@ -217,7 +217,7 @@ func (f *firstFit) start(j job) bool {
 	return true
 }
 
-// find is the first nodes of the first domain of so many nodes that holds all.
+// find returns nodes for all pods in the first domain that holds them; domain is its number of nodes.
 func (f *firstFit) find(pods int32, gpus int64, domain int) []int {
 	for from := 0; from < len(f.left); from += domain {
 		var nodes []int
