@@ -20,23 +20,23 @@ func TestFind(t *testing.T) {
 	}{
 		"a gang fills as few nodes as hold it": {
 			nil, []Ask{gpus(6, 1)}, "a1:4 a2:2"},
-		"a pod goes where others are already": {
+		"a pod prefers a node in use": {
 			func(s *scene) { s.pod("p", "b2", 3) }, []Ask{gpus(1, 1)}, "b2:1"},
-		"a pod does not break into a free node while another holds it": {
+		"a pod prefers the tightest node": {
 			func(s *scene) { s.pod("p", "c1", 1) }, []Ask{gpus(1, 2)}, "c1:1"},
 		"a gang that needs one rack gets the tightest that holds it": {
 			func(s *scene) { s.pod("p", "b1", 1) }, []Ask{gpus(7, 1, required("rack"))}, "b2:4 b1:3"},
-		"a gang that needs one rack and is larger gets nothing": {
+		"a gang that needs one rack and is larger does not fit": {
 			nil, []Ask{gpus(9, 1, required("rack"))}, `topology "t" allows to fit only 8 out of 9 pod(s). Total nodes: 6`},
-		"a gang that would like one rack spreads over its block": {
+		"a gang that prefers one rack spreads over its block": {
 			nil, []Ask{gpus(9, 1, preferred("rack"))}, "a1:4 a2:4 b1:1"},
-		"and over blocks where no block holds it": {
+		"a gang that prefers one rack spreads over blocks if no block holds it": {
 			nil, []Ask{gpus(18, 1, preferred("rack"))}, "a1:4 a2:4 b1:4 b2:4 c1:2"},
 		"a gang on one host": {
 			func(s *scene) { s.pod("p", "a1", 1).pod("q", "c2", 1) }, []Ask{gpus(3, 1, required(Hostname))}, "a1:3"},
-		"nothing of a gang is placed where all of it is not": {
+		"a gang is placed completely or not at all": {
 			nil, []Ask{gpus(25, 1)}, `topology "t" allows to fit only 24 out of 25 pod(s). Total nodes: 6`},
-		"slices lie each in one rack, one after the other": {
+		"each slice lies in one rack, one after the other": {
 			nil, []Ask{gpus(12, 1, sliced("rack", 6))}, "a1:4 a2:2 b1:4 b2:2"},
 		"the last slice may be smaller": {
 			nil, []Ask{gpus(8, 1, sliced("rack", 6))}, "a1:4 a2:4"},
@@ -44,7 +44,7 @@ func TestFind(t *testing.T) {
 			nil, []Ask{gpus(12, 1, sliced("block", 6), sliced(Hostname, 3))}, "a1:3 a2:3 b1:3 b2:3"},
 		"slices that do not nest are a mistake": {
 			nil, []Ask{gpus(12, 1, sliced("rack", 6), sliced(Hostname, 4))}, "slices of 6 pods cannot be made of slices of 4"},
-		"a level that is none is a mistake": {
+		"an unknown level is a mistake": {
 			nil, []Ask{gpus(1, 1, required("row"))}, `topology "t" has no level "row"`},
 		"a leader and its workers share a rack": {
 			func(s *scene) { s.pod("p", "a1", 1) },
@@ -52,86 +52,86 @@ func TestFind(t *testing.T) {
 		"a group that must be in one block and in one rack is a mistake": {
 			nil, []Ask{gpus(1, 1, grouped("leader", "g"), required("block")), gpus(9, 1, grouped("workers", "g"), required("rack"))},
 			"pod sets of group g must ask for the same level, all of them as required or all as preferred"},
-		"a leader that asks for nothing goes where its workers are": {
+		"a leader without a level is placed with its workers": {
 			func(s *scene) { s.pod("p", "a1", 1) },
 			[]Ask{gpus(1, 1, grouped("leader", "g")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
-		"pod sets that fit alone but not together get nothing": {
+		"pod sets that fit alone but not together": {
 			nil, []Ask{gpus(5, 4), {PodSet: "other", Flavor: "f", Count: 2, PerPod: map[string]int64{"gpu": 4}}},
 			`topology "t" allows to fit each pod set alone, but not all together. Total nodes: 6`},
-		"exclusive parts each have a rack": {
+		"each exclusive part has its own rack": {
 			nil, []Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"))}, "a1:2 b1:2"},
-		"an exclusive part does not come to another's rack": {
+		"an exclusive part does not share the rack of another": {
 			func(s *scene) {
 				s.pod("p", "a1", 1, func(p *Pod) { p.ExclusiveKey = "rack" }).pod("q", "b1", 1, func(p *Pod) { p.ExclusiveKey = "block" })
 			}, []Ask{gpus(2, 1, exclusive("rack"))}, "c1:2"},
-		"who shares may come to an exclusive rack": {
+		"pods that are not exclusive may use an exclusive rack": {
 			func(s *scene) { s.pod("p", "a1", 1, func(p *Pod) { p.ExclusiveKey = "rack" }) }, []Ask{gpus(3, 1)}, "a1:3"},
-		"a part is exclusive by a label that is no level": {
+		"exclusive by a label that is not a level": {
 			nil, []Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"), flat)}, "a1:2 b1:2"},
 		"more exclusive parts than racks": {
 			nil, []Ask{gpus(8, 1, sliced("rack", 2), exclusive("rack"))}, `topology "t" allows to fit only 6 out of 8 pod(s). Total nodes: 6`},
-		"a port is taken once on a node": {
+		"a host port is used once per node": {
 			nil, []Ask{gpus(2, 1, port)}, "a1:1 a2:1"},
-		"a port that a pod has": {
+		"a host port of another pod": {
 			func(s *scene) {
 				s.pod("p", "a1", 0, func(p *Pod) { p.HostPorts = []HostPort{{IP: "10.0.0.1", Port: 80}} })
 			}, []Ask{gpus(1, 1, port)}, "a2:1"},
-		"pods without requests take a place each": {
+		"pods without requests count as pods": {
 			func(s *scene) { s.node("a1", has(Pods, 2)) }, []Ask{gpus(3, 0, required("rack"))}, "a2:3"},
-		"of a resource that nodes do not have there is none": {
+		"a resource that no node has": {
 			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 1}}},
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: resource "tpu": 6`},
-		"zero of it is no request": {
+		"a request of zero": {
 			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 0}}}, "a1:1"},
-		"nodes with devices are left to who asks for those": {
+		"nodes with devices are left to pods that ask for devices": {
 			func(s *scene) { s.node("a1", has("example.com/gpu", 8)) }, []Ask{gpus(4, 1)}, "a2:4"},
-		"unless there are no others": {
+		"nodes with devices are used if there are no others": {
 			func(s *scene) {
 				for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
 					s.node(name, has("example.com/gpu", 8))
 				}
 			}, []Ask{gpus(4, 1)}, "a1:4"},
-		"who asks for them gets them": {
+		"pods that ask for devices get nodes with devices": {
 			func(s *scene) { s.node("b1", has("example.com/gpu", 8)) },
 			[]Ask{{PodSet: "main", Flavor: "f", Count: 2, PerPod: map[string]int64{"example.com/gpu": 1}}}, "b1:2"},
-		"an ask for no pods has no places": {
+		"an ask for no pods": {
 			nil, []Ask{gpus(0, 1)}, ""},
 		"nodes are named by their hostname": {
 			func(s *scene) { s.node("a1", labeled(Hostname, "a1.example")) }, []Ask{gpus(1, 1)}, "a1.example:1"},
-		"a name that two nodes claim is used by nobody": {
+		"a hostname of two nodes is not used": {
 			func(s *scene) { s.node("a1", labeled(Hostname, "a2")) }, []Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
-		"a node without the label of a level is outside": {
+		"a node without the label of a level is not used": {
 			func(s *scene) { s.node("a1", labeled("rack", "")) }, []Ask{gpus(8, 1, required("block"))}, "b1:4 b2:4"},
-		"a taint keeps pods off": {
+		"a taint repels pods": {
 			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoSchedule)) }, []Ask{gpus(4, 1)}, "a2:4"},
-		"one that is only preferred does not": {
+		"a PreferNoSchedule taint does not": {
 			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectPreferNoSchedule)) }, []Ask{gpus(4, 1)}, "a1:4"},
-		"nor one that is tolerated": {
+		"a tolerated taint does not": {
 			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoExecute)) }, []Ask{gpus(4, 1, tolerating)}, "a1:4"},
-		"nodes that are to be avoided are": {
+		"avoided nodes are not used": {
 			nil, []Ask{gpus(4, 1, avoiding("a1", "nobody"))}, "a2:4"},
-		"a rack of which two nodes are no good is left": {
+		"a rack with two avoided nodes is tried last": {
 			func(s *scene) { s.node("a3") }, []Ask{gpus(1, 1, avoiding("a1", "a2"))}, "b1:1"},
-		"a block of which two racks have such nodes is left": {
+		"a block with avoided nodes in two racks is tried last": {
 			nil, []Ask{gpus(1, 1, avoiding("a1", "b1"))}, "c1:1"},
-		"a zone of which two nodes are, though it is no level": {
+		"a zone with two avoided nodes is tried last though it is not a level": {
 			func(s *scene) {
 				for _, name := range []string{"a1", "a2", "b1", "b2"} {
 					s.node(name, labeled(corev1.LabelTopologyZone, "one"))
 				}
 			}, []Ask{gpus(1, 1, flat, avoiding("a1", "a2"))}, "c1:1"},
-		"where there is no other block the rest of it will do": {
+		"the rest of the block is used if there is no other": {
 			func(s *scene) { s.pod("p", "c1", 4).pod("q", "c2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "b1"))}, "a2:1"},
-		"but another rack of it before those of a rack that is no good": {
+		"within the block, a rack without avoided nodes comes first": {
 			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "b2:1"},
-		"where there is no other rack the rest of that will do": {
+		"the rest of the rack is used if there is no other": {
 			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4).pod("r", "b2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "a3:1"},
-		"what stands in the way is counted": {
+		"nodes are counted by what excludes them": {
 			func(s *scene) {
 				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2", labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(Pods, -1))
 			}, []Ask{gpus(1, 1, func(a *Ask) { a.NodeSelector = map[string]string{"block": "x", "rack": "c"} })},
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: nodeSelector: 4, not ready: 1, taint "k=v:NoSchedule": 1`},
-		"what stands in the way of room is counted": {
+		"nodes are counted by the resource they lack": {
 			func(s *scene) { s.pod("p", "c1", 4).node("c2", has(Pods, -1)).pod("q", "a1", 4).pod("r", "a2", 4) }, []Ask{gpus(4, 2, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"rack": "c"} })},
 			`topology "t" doesn't allow to fit any of 4 pod(s). Total nodes: 6; excluded: nodeSelector: 4, resource "gpu": 1, resource "pods": 1`},
 	} {
@@ -153,19 +153,19 @@ func TestLedgers(t *testing.T) {
 		scene        func(s *scene)
 		now, planned string
 	}{
-		"what is held is taken": {
+		"held places are used": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1") }, "b1:1 b2:1", "b1:1 b2:1"},
-		"and its pods are not counted again": {
+		"pods at held places are not counted again": {
 			func(s *scene) {
 				s.hold("w", gpus(3, 1), "a1:3").pod("p", "a1", 1, of("w", "main")).hold("v", gpus(1, 1), "a1:1")
 			}, "b1:1 b2:1", "b1:1 b2:1"},
-		"what is promised is taken from everyone": {
+		"promised places are used": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
-		"what is left is taken until the pods have gone": {
+		"places of an evicted workload are used until its pods are gone": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).pod("p", "a1", 4, of("w", "main")) }, "b1:1 b2:1", "a1:1 a2:1"},
-		"what is left and promised to another is taken": {
+		"places of an evicted workload that are promised to another are used": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
-		"a place on no node takes nothing": {
+		"a place on an unknown node uses nothing": {
 			func(s *scene) { s.hold("w", whole, "nobody:2") }, "a1:1 a2:1", "a1:1 a2:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,42 +185,42 @@ func TestDiagnose(t *testing.T) {
 		best       string
 		relaxation string
 	}{
-		"a wider level would do": {
+		"a wider level helps": {
 			nil, gpus(9, 1, required("rack")), "rack x a: 8, gpu", `pod set "main" within one block rather than one rack`},
-		"a level that is only preferred would do": {
+		"a preferred level helps": {
 			nil, gpus(17, 1, required("block")), "block x: 16, gpu", `pod set "main" within one block preferred, not required`},
-		"a taint is in the way": {
+		"a toleration helps": {
 			func(s *scene) {
 				for _, name := range []string{"a1", "a2", "b1", "b2"} {
 					s.node(name, tainted(corev1.TaintEffectNoSchedule))
 				}
 			}, gpus(9, 1), " : 8, gpu", `pod set "main" tolerating taint "k=v:NoSchedule"`},
-		"slices are in the way": {
+		"no slices help": {
 			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
-		"a domain of one's own, of a label that no node has, is in the way": {
+		"exclusive placement by a label that no node has": {
 			nil, gpus(2, 1, exclusive("no"), sliced("no", 1)), "", `pod set "main" without exclusive placement by no`},
-		"what chooses the nodes is in the way": {
+		"a node selector": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
-		"nodes that people label for it are too few": {
+		"too few nodes are labeled for the job": {
 			nil, gpus(5, 1, labeledFor(Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for it`},
-		"what it says besides the nodes that people label for it is in the way": {
+		"a node affinity besides the label for the job": {
 			nil, gpus(3, 1, choosing("zone", "z"), labeledFor(Hostname, "a1")), "", `pod set "main" without node affinity`},
-		"the name of a node is in the way": {
+		"a nodeName": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeName = "a1" }), " : 4, gpu", `pod set "main" without nodeName`},
-		"a required field of a node is in the way, which is no nodeName": {
+		"a required node field": {
 			nil, gpus(5, 1, func(a *Ask) {
 				a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a1"}}}}}}}
 			}), " : 4, gpu", `pod set "main" without node affinity`},
-		"domains to be alone in are short, and no resource": {
+		"too few exclusive domains, but enough resources": {
 			nil, gpus(3, 1, required("block"), exclusive("rack"), sliced("rack", 1)), "block x: 2, ", `pod set "main" within one block preferred, not required`},
-		"host ports are short, and no resource": {
+		"too few host ports, but enough resources": {
 			nil, gpus(3, 1, required("rack"), func(a *Ask) { a.HostPorts = []HostPort{{Port: 80}} }), "rack x a: 2, ", `pod set "main" within one block rather than one rack`},
-		"a resource is counted out": {
+		"a smaller request helps": {
 			func(s *scene) { s.node("a1", has("gpu", 3000)).node("a2", cordoned) }, gpus(1, 4000), "", `pod set "main" with 3000 gpu for each pod rather than 4000`},
-		"fewer pods would fit": {
+		"fewer pods fit": {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
-		"smaller pods would fit": {
+		"smaller pods fit": {
 			nil, gpus(1, 6), "", `pod set "main" with 4 gpu for each pod rather than 6`},
 		"nothing helps": {
 			func(s *scene) {
@@ -252,16 +252,16 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestNodesThatNobodyLabelledForItAreCountedAsSuch: its author wrote no affinity.
-func TestNodesThatNobodyLabelledForItAreCountedAsSuch(t *testing.T) {
+// TestNodesNotLabeledForTheJobAreCountedByLabel: the author of the job wrote no affinity.
+func TestNodesNotLabeledForTheJobAreCountedByLabel(t *testing.T) {
 	const want = `topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: label "for": 6`
 	if got := newScene(t).find(Now, gpus(1, 1, labeledFor("for", "js-0", "js-1"))); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// TestWhatWouldLetAGroupFitIsSaidOfAllItsPodSets: they have one domain, so that one of them alone cannot be told to have another.
-func TestWhatWouldLetAGroupFitIsSaidOfAllItsPodSets(t *testing.T) {
+// TestARelaxationNamesAllPodSetsOfAGroup: they share a domain, so the level of one alone cannot change.
+func TestARelaxationNamesAllPodSetsOfAGroup(t *testing.T) {
 	s := newScene(t)
 	d := s.Diagnose([]Ask{gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(2, 4, required("rack"), grouped("workers", "g"))})
 	if want := `pod sets "leader", "workers" within one block rather than one rack`; d.Relaxation != want {
@@ -283,7 +283,7 @@ func TestEverFits(t *testing.T) {
 
 // TestWhatIsKeptIsBounded: a thousand asks that have nothing in common leave no more
 // behind than some.
-func TestWhatIsKeptIsBounded(t *testing.T) {
+func TestCachesAreBounded(t *testing.T) {
 	s := newScene(t)
 	for i := range 1000 {
 		label := fmt.Sprint("label-", i)

@@ -10,7 +10,7 @@ import (
 
 // TestMending: a gang of six pods of a GPU each is on a1 and a2, and each pod of it has
 // started but for those that did not.
-func TestMending(t *testing.T) {
+func TestRepair(t *testing.T) {
 	started := func(s *scene, on string, count int) {
 		for i := range count {
 			s.pod(on+string(rune('0'+i)), on, 1, of("gang", "main"))
@@ -21,86 +21,86 @@ func TestMending(t *testing.T) {
 		ask   Ask
 		scene func(s *scene)
 		// ailing and repair are empty where nobody is.
-		ailing, repair string
+		invalid, repair string
 	}{
-		"a gang on good nodes is well": {
+		"all places are valid": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2) }, "", ""},
-		"a failed node's pods move within the rack": {
+		"the pods of a failed node move within the block": {
 			gpus(6, 1, required("block")), func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:4 a2:2, 4 moved"},
-		"unless the rack has no room": {
+		"the rack has no free node": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "none"},
-		"a node that is gone has lost its pods": {
+		"the pods of a deleted node move": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a2"); s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
-		"a cordon moves those who have not come yet": {
+		"a cordon moves pods that are not there yet": {
 			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", cordoned) }, "gang", "a1:3 a2:3, 1 moved"},
-		"and nobody who is there": {
+		"a cordon does not move pods that are there": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", cordoned) }, "", ""},
-		"so does a taint": {
+		"a taint moves pods that are not there yet": {
 			inRack, func(s *scene) {
 				started(s, "a1", 3)
 				started(s, "a2", 2)
 				s.node("a1", tainted(corev1.TaintEffectNoSchedule))
 			}, "gang", "a1:3 a2:3, 1 moved"},
-		"a label that is no longer what it was": {
+		"a node no longer matches the selector": {
 			gpus(6, 1, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"block": "x"} }),
 			func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", labeled("block", "z")) }, "gang", "none"},
-		"a node that is in another rack by now moves nobody who is there": {
+		"a node that changed its rack does not move pods that are there": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", labeled("rack", "c")) }, "", ""},
-		"a gang of which nobody is there yet goes where it is together": {
+		"a gang without pods moves as a whole if a node changed its rack": {
 			inRack, func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
-		"where there is no such place at least who must leave his node goes": {
+		"if the gang cannot move as a whole, the invalid place is replaced": {
 			inRack, func(s *scene) {
 				s.node("a2", labeled("rack", "z")).node("a1", has("gpu", 3)).node("a3", has("gpu", 1)).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
 			}, "gang", "a1:3 a3:1 a2:2, 1 moved"},
-		"and stays where there is no such place": {
+		"if nothing is free, valid places are kept": {
 			inRack, func(s *scene) {
 				s.node("a1", labeled("rack", "c")).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
 			}, "gang", ", 0 moved"},
-		"one that would rather be together stays": {
+		"a preferred rack moves nothing": {
 			gpus(6, 1, preferred("rack")), func(s *scene) { s.node("a1", labeled("rack", "c")) }, "", ""},
-		"a slice that is apart before anybody is there goes where it is together": {
+		"a slice without pods moves if a node changed its rack": {
 			gpus(6, 1, sliced("rack", 3)), func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
-		"nor does one that was made anew before its pods were gone": {
+		"a node was recreated while its pods are there": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a1"); s.node("a1") }, "", ""},
-		"one that was made anew once they were gone takes those who come for them": {
+		"a recreated node takes the replacement pods": {
 			inRack, func(s *scene) { started(s, "a2", 2); s.DeleteNode("a1"); s.node("a1") }, "", ""},
-		"made anew with less it takes as many as it can": {
+		"a smaller recreated node takes as many pods as fit": {
 			inRack, func(s *scene) {
 				started(s, "a1", 1)
 				started(s, "a2", 2)
 				s.DeleteNode("a1")
 				s.node("a1", has("gpu", 3))
 			}, "gang", "a1:3 a2:3, 1 moved"},
-		"who came in between takes the room of as many as must go": {
+		"another pod displaces as many as no longer fit": {
 			inRack, func(s *scene) { started(s, "a1", 2); started(s, "a2", 2); s.pod("foreign", "a1", 1) }, "gang", "a1:3 a2:3, 1 moved"},
-		"who came and leaves room for all moves nobody": {
+		"another pod that leaves enough capacity displaces none": {
 			inRack, func(s *scene) { started(s, "a1", 4); s.pod("foreign", "a2", 2) }, "", ""},
 		"a node that lost a device": {
 			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", has("gpu", 3)) }, "gang", "a1:3 a2:3, 1 moved"},
-		"a gang that has not started moves to another rack if it must": {
+		"a gang that has not started moves to another rack": {
 			inRack, func(s *scene) { s.node("a1", failed) }, "gang", "b1:4 b2:2, 6 moved"},
-		"a node that kube-scheduler refuses": {
+		"an avoided node": {
 			gpus(6, 1, required("rack"), func(a *Ask) { a.Avoid = []string{"a2"} }), func(s *scene) { s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
-		"a slice stays in its rack, another goes where it may": {
+		"a slice with pods stays in its rack, another moves": {
 			gpus(6, 1, sliced("rack", 4)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed).node("a3", has("gpu", 1)) }, "gang", "b1:4 a2:2, 4 moved"},
-		"of a slice that is there in part the rest stays near": {
+		"the missing pods of a slice stay in its rack": {
 			gpus(6, 1, sliced("rack", 3)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:3 a2:3, 4 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).hold("gang", tc.ask, "a1:4 a2:2")
 			s.TakeInvalid()
 			tc.scene(s)
-			if got := s.invalid(); got != tc.ailing && len(tc.ask.Avoid) == 0 {
-				t.Errorf("ailing: %q, want %q", got, tc.ailing)
+			if got := s.invalid(); got != tc.invalid && len(tc.ask.Avoid) == 0 {
+				t.Errorf("invalid places of %q, want %q", got, tc.invalid)
 			}
-			if tc.ailing == "" {
+			if tc.invalid == "" {
 				return
 			}
 			if got := s.repair("gang"); got != tc.repair {
 				t.Errorf("repair: %s, want %s", got, tc.repair)
 			}
 			if again := s.invalid(); again != "" {
-				t.Errorf("%q ails again though nothing changed", again)
+				t.Errorf("invalid places of %q again though nothing changed", again)
 			}
 		})
 	}
@@ -108,16 +108,16 @@ func TestMending(t *testing.T) {
 
 // TestWhoIsApartIsLookedAtOnceNobodyIsThere: its nodes came to be in several racks while it ran, and it was told to start anew for one
 // that is gone. The last pod that goes is where it has no place any more.
-func TestWhoIsApartIsLookedAtOnceNobodyIsThere(t *testing.T) {
+func TestScatteredPlacesAreInvalidOnceNoPodIsLeft(t *testing.T) {
 	s := newScene(t).pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "b1", 1, of("gang", "main"))
 	s.hold("gang", gpus(2, 1, required("rack")), "a1:1 b2:1")
 	s.DeletePod(key("gang-0"))
 	if got := s.invalid(); got != "" {
-		t.Errorf("%q ails, want nobody: a pod of it is there", got)
+		t.Errorf("invalid places of %q, want none: a pod of the gang is there", got)
 	}
 	s.DeletePod(key("gang-1"))
 	if got := s.invalid(); got != "gang" {
-		t.Fatalf("%q ails, want gang: no pod of it is there, and its places are in two racks", got)
+		t.Fatalf("invalid places of %q, want of gang: no pod of it is there, and its places are in two racks", got)
 	}
 	if got := s.repair("gang"); got != "a1:2, 1 moved" {
 		t.Errorf("repair: %s, want all in one rack", got)
@@ -126,7 +126,7 @@ func TestWhoIsApartIsLookedAtOnceNobodyIsThere(t *testing.T) {
 
 // TestALeaderWhoseNodeIsGoneMovesAlone: nobody has come yet of a leader on a1 and its four workers on a2, who must all be in a rack. A
 // node that is gone is in none, and says nothing about those who stay; the rack b would be the tighter one for all.
-func TestALeaderWhoseNodeIsGoneMovesAlone(t *testing.T) {
+func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 	for name, lost := range map[string]func(s *scene){
 		"deleted": func(s *scene) { s.DeleteNode("a1") },
 		"failed":  func(s *scene) { s.node("a1", failed) },
@@ -148,19 +148,19 @@ func TestALeaderWhoseNodeIsGoneMovesAlone(t *testing.T) {
 // TestNobodyGoesForAPodOfAnotherJob: two Jobs of three pods each are on a1 and a2, the first
 // with ranks 0 to 2 on a1, the other with rank 3 there; all have started but for one, which
 // can have no place on a1 any more.
-func TestNobodyGoesForAPodOfAnotherJob(t *testing.T) {
+func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// on a1 are pods of these Jobs.
 		there []int32
 		after func(s *scene)
 		want  string
 	}{
-		"the first lacks one":                             {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
-		"the second does":                                 {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
-		"both do":                                         {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
-		"somebody took the room of one":                   {[]int32{0, 1}, func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
-		"a node that fails takes all along":               {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) }, "a3:4 a2:2, 4 moved"},
-		"a pod too many of one Job stands for no other's": {[]int32{1, 1, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the first Job lacks one":                                {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the second Job lacks one":                               {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
+		"both Jobs lack one":                                     {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
+		"another pod displaces one":                              {[]int32{0, 1}, func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"a failed node loses all":                                {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) }, "a3:4 a2:2, 4 moved"},
+		"an extra pod of one Job does not replace another Job's": {[]int32{1, 1, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).node("a3").hold("gang", gpus(6, 1, required("rack")), "a1:4 a2:2")
@@ -189,45 +189,45 @@ func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 	}
 }
 
-func TestWhoAilsToo(t *testing.T) {
+func TestTakeInvalidByState(t *testing.T) {
 	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1", promised).hold("unknown", gpus(1, 1), "nobody:1")
 	s.hold("done", gpus(2, 1), "a1:1 a2:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
 	if got := s.invalid(); got != "unknown" {
-		t.Errorf("%q ail, want unknown", got)
+		t.Errorf("invalid places of %q, want of unknown", got)
 	}
 	s.node("a1", failed)
 	if got := s.invalid(); got != "promised" {
-		t.Errorf("%q ail, want promised: who leaves need not, and whose pod has ended neither", got)
+		t.Errorf("invalid places of %q, want of promised: leaving workloads and ended pods need none", got)
 	}
 }
 
 // TestNobodyComesForAPodThatHasEndedWell, though its workload does not say so yet; for one that is gone somebody does.
-func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
+func TestASucceededPodNeedsNoPlace(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
 	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
 	s.node("a1", cordoned)
-	crew := PodSetKey{key("gang"), "main"}
+	set := PodSetKey{key("gang"), "main"}
 	for _, pod := range []string{"gang-0", "gang-1"} {
-		if !s.EndPod(key(pod), crew) || s.EndPod(key(pod), crew) {
-			t.Errorf("the end of %s is not news, or is twice", pod)
+		if !s.EndPod(key(pod), set) || s.EndPod(key(pod), set) {
+			t.Errorf("the end of %s is not reported as new, or twice", pod)
 		}
 		if got := s.invalid(); got != "" {
-			t.Errorf("%q ail after the end of %s", got, pod)
+			t.Errorf("invalid places of %q after the end of %s", got, pod)
 		}
 	}
 	s.DeletePod(key("gang-1"))
 	if got := s.invalid(); got != "gang" {
-		t.Errorf("%q ail, want gang: whoever comes for the pod that is gone must go elsewhere", got)
+		t.Errorf("invalid places of %q, want of gang: the replacement of the deleted pod needs another node", got)
 	}
 	s.pod("gang-0", "a2", 1, of("gang", "main"))
 	if got := s.InvalidNodes(key("gang")); len(got) != 1 || got[0] != "a1" {
-		t.Errorf("places on %q are no good, want those on a1: the pod of that name runs again", got)
+		t.Errorf("invalid places on %q, want on a1: the pod of that name runs again", got)
 	}
 }
 
 // TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive: anybody may name another one, and layouts that are made anew number
 // their domains in another order.
-func TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive(t *testing.T) {
+func TestARepairStaysInItsDomainIfLayoutsAreDropped(t *testing.T) {
 	s := newScene(t)
 	s.find(Now, gpus(1, 1, required("rack")))
 	for _, name := range []string{"a1", "c1"} {
@@ -242,21 +242,21 @@ func TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive(t *testing.T) {
 	s.find(Now, asks...)
 	s.node("a1", failed)
 	if got := s.repair("gang"); got != "a3:1 a2:1, 1 moved" {
-		t.Errorf("it is on %s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
 // TestAPodIsNotInItsOwnWay: one may take a port of all addresses, and that of one of them besides.
-func TestAPodIsNotInItsOwnWay(t *testing.T) {
+func TestPortsOfAPodDoNotConflictWithEachOther(t *testing.T) {
 	ask := gpus(1, 1)
 	ask.HostPorts = []HostPort{{Port: 80}, {IP: "10.0.0.1", Port: 80}}
 	s := newScene(t).hold("gang", ask, "a1:1")
 	if got := s.invalid(); got != "" {
-		t.Errorf("%q ail, though nobody else has a port", got)
+		t.Errorf("invalid places of %q, though no other pod uses a port", got)
 	}
 	s.pod("other", "a1", 0, func(p *Pod) { p.HostPorts = []HostPort{{IP: "10.0.0.2", Port: 80}} })
 	if got := s.invalid(); got != "gang" {
-		t.Errorf("%q ail, want gang: another pod has the port of one address", got)
+		t.Errorf("invalid places of %q, want of gang: another pod uses the port on one address", got)
 	}
 }
 
@@ -272,16 +272,16 @@ func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 			}
 		}
 		if strings.TrimSpace(got) != want {
-			t.Errorf("%s: there is room on %q, want %q", when, got, want)
+			t.Errorf("%s: free places on %q, want %q", when, got, want)
 		}
 	}
-	room("nobody says which have ended", "")
+	room("all places are empty", "")
 	s.pod("gang-0", "a1", 4, of("gang", "main"))
-	room("it may be either of two", "")
+	room("either of two may be the ended one", "")
 	s.pod("gang-1", "a2", 4, of("gang", "main"))
 	room("all others run", "b1")
 	s.DeletePod(key("gang-1"))
-	room("one of these is to come back", "")
+	room("one of these will be replaced", "")
 }
 
 // TestTakeReduced: what could hold less now if nothing ran is listed, and nothing else.
@@ -290,20 +290,20 @@ func TestTakeReduced(t *testing.T) {
 		change func(s *scene)
 		want   string
 	}{
-		"nothing happened":       {func(*scene) {}, ""},
-		"a pod came":             {func(s *scene) { s.pod("new", "a2", 1) }, ""},
-		"one that belongs to it": {func(s *scene) { s.pod("new", "a2", 1, func(p *Pod) { p.Resident = true }) }, "f flat"},
-		"with a port": {func(s *scene) {
+		"nothing happened":    {func(*scene) {}, ""},
+		"a pod came":          {func(s *scene) { s.pod("new", "a2", 1) }, ""},
+		"a resident pod came": {func(s *scene) { s.pod("new", "a2", 1, func(p *Pod) { p.Resident = true }) }, "f flat"},
+		"a resident pod with a host port came": {func(s *scene) {
 			s.pod("new", "a2", 0, func(p *Pod) { p.Resident, p.HostPorts = true, []HostPort{{Port: 80}} })
 		}, "f flat"},
-		"one that belonged to it went": {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
-		"a gang came":                  {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
-		"a node is new":                {func(s *scene) { s.node("d1") }, ""},
-		"a node went":                  {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
-		"a node is smaller":            {func(s *scene) { s.node("b1", func(n *Node) { n.Allocatable = map[string]int64{Pods: 1} }) }, "f flat"},
-		"a node failed":                {func(s *scene) { s.node("b1", func(n *Node) { n.Failed = true }) }, "f flat"},
-		"a node is in another rack":    {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
-		"another claims its name":      {func(s *scene) { s.node("c2", labeled(Hostname, "a1")) }, "f flat"},
+		"a resident pod went":       {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
+		"a gang came":               {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a node is new":             {func(s *scene) { s.node("d1") }, ""},
+		"a node went":               {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
+		"a node is smaller":         {func(s *scene) { s.node("b1", func(n *Node) { n.Allocatable = map[string]int64{Pods: 1} }) }, "f flat"},
+		"a node failed":             {func(s *scene) { s.node("b1", func(n *Node) { n.Failed = true }) }, "f flat"},
+		"a node is in another rack": {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
+		"another claims its name":   {func(s *scene) { s.node("c2", labeled(Hostname, "a1")) }, "f flat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).pod("there", "a1", 1).pod("daemon", "a1", 1, func(p *Pod) { p.Resident = true })
@@ -326,23 +326,23 @@ func TestTakeFreed(t *testing.T) {
 		"a pod went":                           {func(s *scene) { s.DeletePod(key("there")) }, "f flat"},
 		"a pod of a gang that keeps its place": {func(s *scene) { s.DeletePod(key("mine")) }, ""},
 		"a gang went":                          {func(s *scene) { s.Hold(key("gang"), nil) }, "f flat"},
-		"a gang was told to go":                {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
+		"a gang is being evicted":              {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
 		"a gang holds the same again":          {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
-		"a gang tried to go":                   {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
-		"a node is less overfull": {func(s *scene) {
+		"a gang was removed on trial":          {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
+		"a node is less overcommitted": {func(s *scene) {
 			s.node("b2", labeled("rack", "b"))
 			s.pod("x", "b2", 1000).TakeFreed()
 			s.pod("x", "b2", 999)
 		}, "f flat"},
 		"a node is new":                    {func(s *scene) { s.node("d1") }, "f flat"},
 		"another node gave up its name":    {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
-		"a node is said again":             {func(s *scene) { s.node("c1") }, ""},
+		"a node is set to the same":        {func(s *scene) { s.node("c1") }, ""},
 		"a node is no longer cordoned":     {func(s *scene) { s.node("c2") }, "f flat"},
 		"an exclusive pod left its domain": {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
-		"a flavor changed what it is": {func(s *scene) {
+		"a flavor changed": {func(s *scene) {
 			s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"rack": "a"}})
 		}, "f flat"},
-		"a flavor without topology is of no node": {func(s *scene) { s.SetFlavor(Flavor{Name: "quota"}); s.TakeFreed(); s.node("d1") }, "f flat"},
+		"a flavor without a topology": {func(s *scene) { s.SetFlavor(Flavor{Name: "quota"}); s.TakeFreed(); s.node("d1") }, "f flat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).node("c2", cordoned).pod("there", "a1", 1).hold("gang", gpus(2, 1), "b1:2").pod("mine", "b1", 1, of("gang", "main"))
@@ -356,17 +356,17 @@ func TestTakeFreed(t *testing.T) {
 	}
 }
 
-// TestPlacesAreFilledByPods: not where there is none but those that pods are to leave.
-func TestPlacesAreFilledByPods(t *testing.T) {
+// TestFilled: excess pods do not fill places.
+func TestFilled(t *testing.T) {
 	leaves := func(h *Holding) { h.PodSets[0].Excess = []NodeCount{{"a1", 1}} }
 	for name, tc := range map[string]struct {
 		scene func(*scene)
 		want  bool
 	}{
-		"its pod is there":       {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
-		"its pod is to come":     {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
-		"no place, and one left": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
-		"nobody's":               {func(*scene) {}, false},
+		"its pod is there":            {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
+		"its pod is absent":           {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
+		"only an excess pod is there": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
+		"no workload":                 {func(*scene) {}, false},
 	} {
 		s := newScene(t)
 		tc.scene(s)
