@@ -14,7 +14,7 @@ const (
 	gpusEach   = 8
 )
 
-// benchNode is one of 8 GPUs in racks of 16 and blocks of 16 racks.
+// benchNode returns a node of 8 GPUs, in racks of 16 nodes and blocks of 16 racks.
 func benchNode(i int) Node {
 	name := fmt.Sprintf("node-%05d", i)
 	return Node{Name: name, Labels: map[string]string{
@@ -32,7 +32,7 @@ func benchMap(levels ...string) *Map {
 	return m
 }
 
-// fill has as many GPUs of each node be taken as the index says.
+// fill charges GPUs on each node, as many as taken returns for its index.
 func fill(m *Map, taken func(i int) int64) {
 	for i := range benchNodes {
 		if gpus := taken(i); gpus > 0 {
@@ -46,9 +46,8 @@ func benchGang(pods int32, gpus int64, cpu int64) Ask {
 		Level: "block", Mandatory: true}
 }
 
-// BenchmarkGang places 1,000 pods in one block, in as few racks as hold them, on a
-// cluster that is filled unevenly. Of a shape that was asked for before, nodes have
-// changed since; of a new one everything is counted.
+// BenchmarkGang places 1,000 pods in one block on an unevenly filled cluster. For a known shape the tally
+// is updated with the nodes that have changed since; for a new one all nodes are counted.
 func BenchmarkGang(b *testing.B) {
 	m := benchMap("block", "rack", Hostname)
 	fill(m, func(i int) int64 { return int64(i/perBlock+i%7) % 5 })
@@ -104,8 +103,8 @@ func findOne(b *testing.B, m *Map, a Ask, fits bool) []Assignment {
 	return placed
 }
 
-// BenchmarkSingle places one pod of one GPU after the other, as workloads of their own,
-// and lets one go for each once the cluster is half full.
+// BenchmarkSingle places single pods of one GPU as workloads of their own, and removes one for each once
+// the cluster is half full.
 func BenchmarkSingle(b *testing.B) {
 	for name, levels := range map[string][]string{"by block and rack": {"block", "rack", Hostname}, "by node alone": {Hostname}} {
 		b.Run(name, func(b *testing.B) {
@@ -129,8 +128,7 @@ func hold(m *Map, name string, a Ask, placed []Assignment) {
 	m.Hold(key(name), &Holding{PodSets: []HeldPodSet{{Ask: a, Nodes: placed[0].Nodes}}})
 }
 
-// BenchmarkNodeUpdate says that a node changed, and has what is known of a shape
-// brought up to date.
+// BenchmarkNodeUpdate changes a node and updates a tally.
 func BenchmarkNodeUpdate(b *testing.B) {
 	m := benchMap("block", "rack", Hostname)
 	ask := benchGang(1000, 1, 1000)
@@ -150,7 +148,7 @@ func BenchmarkNodeUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkPod says that a pod came and went.
+// BenchmarkPod adds and removes a pod.
 func BenchmarkPod(b *testing.B) {
 	m := benchMap("block", "rack", Hostname)
 	b.ReportAllocs()
@@ -163,7 +161,7 @@ func BenchmarkPod(b *testing.B) {
 	}
 }
 
-// BenchmarkRefused places a pod, and two pod sets, where kube-scheduler has refused some nodes of the one zone that there is.
+// BenchmarkRefused places a pod, and two pod sets, while some nodes of the only zone are avoided.
 func BenchmarkRefused(b *testing.B) {
 	m := New()
 	m.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack", Hostname}})
@@ -192,9 +190,9 @@ func BenchmarkRefused(b *testing.B) {
 	}
 }
 
-// BenchmarkLoose has a gang whose pods are there, each on a node of its own and half of them where they have no place, get its places
-// anew: a gang of eight times the pods takes eight times as long.
-func BenchmarkLoose(b *testing.B) {
+// BenchmarkUnpinned sets the places of a gang whose pods each have a node of their own, half of them
+// without a place there. The time must be linear in the number of pods.
+func BenchmarkUnpinned(b *testing.B) {
 	for _, pods := range []int32{500, 4000} {
 		b.Run(fmt.Sprintf("of %d pods", pods), func(b *testing.B) {
 			m, set := benchMap("block", "rack", Hostname), HeldPodSet{Ask: benchGang(pods, 1, 1000)}

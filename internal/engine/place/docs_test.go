@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestThePageSaysWhatTakesNodesAway: every filter that a message may name is on the page of reasons.
-func TestThePageSaysWhatTakesNodesAway(t *testing.T) {
+// TestReasonsPageListsAllFilters: docs/reasons.md describes every filter that a message may name.
+func TestReasonsPageListsAllFilters(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reasons.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// drawPod is a pod of a workload or of nobody, perhaps on a node that does not exist.
+// drawPod draws a pod, with or without a workload, on a node that may not exist.
 func drawPod(t *rapid.T, name string) Pod {
 	p := Pod{Key: key(name), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
 		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
@@ -36,8 +36,8 @@ func drawName(t *rapid.T, what string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, what)
 }
 
-// drawHolding is places anywhere, as the API server may have them: also too many, and
-// on nodes that do not exist.
+// drawHolding draws places anywhere, as the API server may have them: also too many, and on nodes that do
+// not exist.
 func drawHolding(t *rapid.T, w *world) *Holding {
 	h := &Holding{}
 	for _, a := range drawAsks(t, w, 6) {
@@ -61,7 +61,7 @@ func drawHolding(t *rapid.T, w *world) *Holding {
 	return h
 }
 
-// step tells both the map and the world something.
+// step draws a change and applies it to the map and to the world.
 func step(t *rapid.T, m *Map, w *world) {
 	switch rapid.IntRange(0, 9).Draw(t, "what happens") {
 	case 0, 1:
@@ -106,7 +106,7 @@ func step(t *rapid.T, m *Map, w *world) {
 	}
 }
 
-// answers is all that a map says that does not depend on what it was asked before.
+// answers returns everything a map reports that does not depend on earlier queries.
 func answers(m *Map, asks []Ask) map[string]any {
 	out := map[string]any{}
 	for on, name := range map[Ledger]string{Now: "now", Planned: "planned", empty: "empty"} {
@@ -118,7 +118,7 @@ func answers(m *Map, asks []Ask) map[string]any {
 	}
 	for name, n := range m.nodes {
 		if n.exists {
-			out["room of "+name] = roomOf(m, n)
+			out["room of "+name] = freeOf(m, n)
 		}
 	}
 	var ailing []order.Key
@@ -136,8 +136,8 @@ func answers(m *Map, asks []Ask) map[string]any {
 	return out
 }
 
-// roomOf is what is free on a node, by the names of resources.
-func roomOf(m *Map, n *node) map[string]int64 {
+// freeOf returns the free amounts on a node by resource name.
+func freeOf(m *Map, n *node) map[string]int64 {
 	out := map[string]int64{}
 	for i, name := range m.resources.names {
 		for b, free := range map[string]int64{"held ": m.free.of(held, int32(i), n.slot), "planned ": m.free.of(planned, int32(i), n.slot)} {
@@ -149,7 +149,7 @@ func roomOf(m *Map, n *node) map[string]int64 {
 	return out
 }
 
-func TestAMapThatLearnedItStepByStepAnswersAsOneThatIsTold(t *testing.T) {
+func TestIncrementalUpdatesGiveTheSameMapAsAFreshOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, m := drawWorld(t, 4), New()
 		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -162,7 +162,7 @@ func TestAMapThatLearnedItStepByStepAnswersAsOneThatIsTold(t *testing.T) {
 			step(t, m, w)
 			if rapid.Bool().Draw(t, "ask") {
 				if diff := cmp.Diff(answers(w.fresh(), asks), answers(m, asks)); diff != "" {
-					t.Fatalf("(-told at once +step by step):\n%s\n%s%s", diff, w, say(asks))
+					t.Fatalf("(-fresh +incremental):\n%s\n%s%s", diff, w, say(asks))
 				}
 			}
 		}
@@ -198,7 +198,7 @@ func TestTryUndoesEverything(t *testing.T) {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
 		if freed, ailing := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(ailing) > 0 {
-			t.Fatalf("somebody heard of it: freed %v, ailing %v", freed, ailing)
+			t.Fatalf("the trial was reported: freed %v, invalid %v", freed, ailing)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func drawHoldingOrNone(t *rapid.T, w *world) *Holding {
 	return drawHolding(t, w)
 }
 
-func TestBesideOthersWhatIsFoundIsLawfulAndWhatIsNotDoesNotExist(t *testing.T) {
+func TestFindOnAUsedClusterIsValidAndComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 4)
 		m := w.fresh()
@@ -224,16 +224,16 @@ func TestBesideOthersWhatIsFoundIsLawfulAndWhatIsNotDoesNotExist(t *testing.T) {
 		case mistakes(short):
 			t.Skip()
 		case short == nil:
-			if wrong := w.unlawful(asks, placed, on); wrong != "" {
+			if wrong := w.invalid(asks, placed, on); wrong != "" {
 				t.Fatalf("%s: %v\n%s%s", wrong, placed, w, say(asks))
 			}
-		case w.somehow(asks, on):
+		case w.anyAssignment(asks, on):
 			t.Fatalf("there are places, but: %s\n%s%s", short.Message(), w, say(asks))
 		}
 	})
 }
 
-func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
+func TestFitsAtAgreesWithFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 4)
 		m := w.fresh()
@@ -243,7 +243,7 @@ func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
 			t.Skip()
 		}
 		if !m.FitsAt(asks, placed, Now) || !m.FitsAt(asks, placed, Planned) {
-			t.Fatalf("no room for what was found: %v\n%s%s", placed, w, say(asks))
+			t.Fatalf("FitsAt is false for places that were found: %v\n%s%s", placed, w, say(asks))
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			step(t, m, w)
@@ -251,10 +251,10 @@ func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
 		before := answers(m, asks)
 		for _, on := range []Ledger{Now, Planned} {
 			has := m.FitsAt(asks, placed, on)
-			if wrong := w.unlawful(asks, placed, on); has && wrong != "" && w.apart(asks, placed) == "" {
-				t.Fatalf("there is room, but %s: %v\n%s%s", wrong, placed, w, say(asks))
+			if wrong := w.invalid(asks, placed, on); has && wrong != "" && w.apart(asks, placed) == "" {
+				t.Fatalf("FitsAt is true, but %s: %v\n%s%s", wrong, placed, w, say(asks))
 			} else if !has && wrong == "" {
-				t.Fatalf("there is no room: %v\n%s%s", placed, w, say(asks))
+				t.Fatalf("FitsAt is false: %v\n%s%s", placed, w, say(asks))
 			}
 		}
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {

@@ -16,7 +16,7 @@ import (
 
 var drawnTopologies = [][]string{{Hostname}, {"block", "rack", Hostname}, {"rack", Hostname}, {"block", "rack"}, {"rack"}}
 
-// drawWorld is a few nodes with or without something on them.
+// drawWorld draws a few nodes, some of them with pods.
 func drawWorld(t *rapid.T, nodes int) *world {
 	w := newWorld()
 	w.topologies["t"] = Topology{"t", rapid.SampledFrom(drawnTopologies).Draw(t, "levels")}
@@ -60,7 +60,7 @@ func drawNode(t *rapid.T, name string) Node {
 	return n
 }
 
-// drawAsks are few asks of few pods each, with all that can be asked.
+// drawAsks draws a few small asks that use every feature.
 func drawAsks(t *rapid.T, w *world, most int) []Ask {
 	levels := append([]string{}, w.topologies["t"].Levels...)
 	var out []Ask
@@ -107,7 +107,7 @@ func drawAsks(t *rapid.T, w *world, most int) []Ask {
 	return out
 }
 
-// drawAvoid are nodes that all asks avoid, as those of one workload do.
+// drawAvoid draws nodes that all asks avoid, as those of one workload do.
 func drawAvoid(t *rapid.T) []string {
 	var out []string
 	for i := range 4 {
@@ -121,7 +121,7 @@ func drawAvoid(t *rapid.T) []string {
 // mistakes reports whether an ask is wrong whatever the nodes.
 func mistakes(short *Shortfall) bool { return short != nil && short.Mistake != "" }
 
-func TestWhatIsFoundIsLawfulAndWhatIsNotFoundDoesNotExist(t *testing.T) {
+func TestFindIsValidAndComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 5)
 		asks := drawAsks(t, w, 6)
@@ -135,18 +135,18 @@ func TestWhatIsFoundIsLawfulAndWhatIsNotFoundDoesNotExist(t *testing.T) {
 			t.Skip()
 		}
 		if short == nil {
-			if wrong := w.unlawful(asks, placed, on); wrong != "" {
+			if wrong := w.invalid(asks, placed, on); wrong != "" {
 				t.Fatalf("%s: %v\n%s%s", wrong, placed, w, say(asks))
 			}
 			return
 		}
-		if w.somehow(asks, on) {
+		if w.anyAssignment(asks, on) {
 			t.Fatalf("there are places, but: %s\n%s%s", short.Message(), w, say(asks))
 		}
 	})
 }
 
-func TestTheSameIsFoundAgainAndNothingIsChanged(t *testing.T) {
+func TestFindIsRepeatableAndChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 6)
 		m := w.fresh()
@@ -166,7 +166,7 @@ func TestTheSameIsFoundAgainAndNothingIsChanged(t *testing.T) {
 
 func key(name string) order.Key { return order.Key{Namespace: "ns", Name: name} }
 
-// String is all that the world has.
+// String lists everything in the world.
 func (w *world) String() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {

@@ -281,8 +281,7 @@ func TestEverFits(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsBounded: a thousand asks that have nothing in common leave no more
-// behind than some.
+// TestCachesAreBounded: a thousand asks with nothing in common leave only a bounded number of entries.
 func TestCachesAreBounded(t *testing.T) {
 	s := newScene(t)
 	for i := range 1000 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzExtremes: amounts of any size, below zero too, neither overflow nor break
-// anything; what was charged is gone once it is released; what is found has room.
+// FuzzExtremes checks that amounts of any size, also negative ones, neither overflow nor break anything,
+// that charges are taken back completely, and that places that are found fit.
 func FuzzExtremes(f *testing.F) {
 	f.Add(int64(4), int64(1), int64(3), int32(5), int32(2), int64(110))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int32(math.MaxInt32), int32(math.MaxInt32), int64(math.MaxInt64))

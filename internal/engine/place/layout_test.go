@@ -2,8 +2,9 @@ package place
 
 import "testing"
 
-// TestNoTopologyIsGivenTheLayoutOfAnother, whatever label a tenant says he is exclusive by.
-func TestNoTopologyIsGivenTheLayoutOfAnother(t *testing.T) {
+// TestLayoutKeysDoNotCollide: no topology gets the layout of another, whatever label a tenant names for
+// exclusive placement.
+func TestLayoutKeysDoNotCollide(t *testing.T) {
 	m := New()
 	m.SetTopology(Topology{Name: "racks", Levels: []string{"rack"}})
 	m.SetTopology(Topology{Name: "hosts", Levels: []string{"rack", Hostname}})

@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// world is what a map was told, kept by the test in its own way: it says what is
-// lawful without the map's help.
+// world is a model of the state of a map. It checks assignments without the map's code.
 type world struct {
 	nodes      map[string]Node
 	topologies map[string]Topology
@@ -24,7 +23,7 @@ func newWorld() *world {
 	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
 }
 
-// fresh is a map that was told everything once.
+// fresh returns a new map with the state of the world.
 func (w *world) fresh() *Map {
 	m := New()
 	for _, h := range sorted(w.holdings) {
@@ -62,7 +61,7 @@ func sorted[V any](of map[order.Key]V) []pair[V] {
 	return out
 }
 
-// byHost is the node that a place means, nil if none or several do.
+// byHost returns the node that a place means, nil if none or several have the name.
 func (w *world) byHost(name string) *Node {
 	var found *Node
 	for _, n := range w.nodes {
@@ -85,7 +84,7 @@ type onNode struct {
 	part      string
 }
 
-// there lists what counts on a ledger's book.
+// there lists the pods and absent pods that a ledger counts.
 func (w *world) there(inPlan bool) []onNode {
 	var out []onNode
 	present := map[string]int32{}
@@ -134,7 +133,7 @@ func (w *world) there(inPlan bool) []onNode {
 	return out
 }
 
-// elsewhere is how many pods of a pod set that is loose are on nodes that have not failed, and do not go, beyond their places there.
+// elsewhere returns how many live pods of an unpinned pod set are beyond its places on their nodes.
 func (w *world) elsewhere(workload order.Key, set *HeldPodSet) int32 {
 	beyond := map[string]int32{}
 	for _, p := range w.pods {
@@ -152,8 +151,8 @@ func (w *world) elsewhere(workload order.Key, set *HeldPodSet) int32 {
 	return out
 }
 
-// unlawful says what is wrong with assignments, "" if nothing is.
-func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
+// invalid returns what is wrong with assignments, "" if nothing is.
+func (w *world) invalid(asks []Ask, placed []Assignment, on Ledger) string {
 	if len(placed) != len(asks) {
 		return fmt.Sprintf("%d assignments for %d asks", len(placed), len(asks))
 	}
@@ -164,7 +163,7 @@ func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
 			return wrong
 		}
 		for rank, n := range ranks {
-			if wrong := w.noGood(&a, n); wrong != "" {
+			if wrong := w.refused(&a, n); wrong != "" {
 				return wrong
 			}
 			mine = append(mine, onNode{n.Name, a.PerPod, a.HostPorts, a.ExclusiveKey, partOf(&a, rank)})
@@ -178,14 +177,14 @@ func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
 		books = append(books, w.there(false))
 	}
 	for _, there := range books {
-		if wrong := w.overfull(there, mine); wrong != "" {
+		if wrong := w.overcommitted(there, mine); wrong != "" {
 			return wrong
 		}
 	}
 	return ""
 }
 
-// apart says which pods are not together that must be, "" if none.
+// apart returns which pods are not in one domain though they must be, "" if none.
 func (w *world) apart(asks []Ask, placed []Assignment) string {
 	groups := map[string]string{}
 	for i, a := range asks {
@@ -234,7 +233,7 @@ func partOf(a *Ask, rank int) string {
 	return a.PodSet
 }
 
-// ranks is the node of each pod.
+// ranks returns the node of each pod.
 func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 	var out []Node
 	for _, at := range placed.Nodes {
@@ -255,8 +254,8 @@ func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 	return out, ""
 }
 
-// noGood says why no pod of the ask may come to a node, whatever room it has.
-func (w *world) noGood(a *Ask, n Node) string {
+// refused returns why no pod of the ask can use a node, whatever its free capacity.
+func (w *world) refused(a *Ask, n Node) string {
 	f := w.flavors[a.Flavor]
 	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
 		return "a place on a node that is no good"
@@ -274,7 +273,7 @@ func (w *world) noGood(a *Ask, n Node) string {
 	return ""
 }
 
-// oneDomain is the domain of a level that all nodes are in, "" if they are in several.
+// oneDomain returns the domain of a level that contains all nodes, "" if there are several.
 func (w *world) oneDomain(a *Ask, nodes []Node, level string) string {
 	path := func(n Node) string {
 		if level == Hostname {
@@ -297,9 +296,8 @@ func (w *world) oneDomain(a *Ask, nodes []Node, level string) string {
 	return path(nodes[0])
 }
 
-// overfull says where more is on a node than it has, of what is mine: what is there
-// already may be too much.
-func (w *world) overfull(there, mine []onNode) string {
+// overcommitted returns where a node lacks capacity for mine. Pods that are there may already use too much.
+func (w *world) overcommitted(there, mine []onNode) string {
 	all := slices.Concat(there, mine)
 	for _, m := range mine {
 		n := w.nodes[m.node]
@@ -346,8 +344,8 @@ func (w *world) overfull(there, mine []onNode) string {
 
 func (w *world) known(node string) bool { _, ok := w.nodes[node]; return ok }
 
-// somehow looks for any lawful assignment by trying every node for every rank.
-func (w *world) somehow(asks []Ask, on Ledger) bool {
+// anyAssignment searches for any valid assignment by trying every node for every rank.
+func (w *world) anyAssignment(asks []Ask, on Ledger) bool {
 	var hosts []string
 	for _, n := range w.nodes {
 		hosts = append(hosts, hostname(&n))
@@ -361,12 +359,12 @@ func (w *world) somehow(asks []Ask, on Ledger) bool {
 	var try func(ask, rank, from int) bool
 	try = func(ask, rank, from int) bool {
 		if ask == len(asks) {
-			return w.unlawful(asks, placed, on) == ""
+			return w.invalid(asks, placed, on) == ""
 		}
 		a := &asks[ask]
 		if rank == int(a.Count) {
-			// What is wrong already is not mended by more.
-			return w.unlawful(asks[:ask+1], placed[:ask+1], on) == "" && try(ask+1, 0, 0)
+			// More pods do not make an invalid assignment valid.
+			return w.invalid(asks[:ask+1], placed[:ask+1], on) == "" && try(ask+1, 0, 0)
 		}
 		if len(a.Slices) == 0 && a.ExclusiveKey == "" {
 			from = max(from, 0) // ranks are alike: nodes in order

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// gangOf places asks and has some of their pods be there; nil if there are no places.
+// gangOf places asks and creates some of their pods; it returns nil if there are no places.
 func gangOf(t *rapid.T, m *Map, w *world, asks []Ask) *Holding {
 	placed, short := m.Find(asks, Now)
 	if short != nil {
@@ -37,7 +37,7 @@ func gangOf(t *rapid.T, m *Map, w *world, asks []Ask) *Holding {
 	return h
 }
 
-// divisors are the numbers of equal parts that so many pods can be.
+// divisors returns the numbers of equal parts into which the pods can be divided.
 func divisors(count int32) []int32 {
 	out := []int32{1}
 	for of := int32(2); of <= count; of++ {
@@ -58,7 +58,7 @@ func expand(nodes []NodeCount) []string {
 	return out
 }
 
-// harm has something happen to nodes that keeps their labels.
+// harm draws a change to nodes that keeps their labels.
 func harm(t *rapid.T, m *Map, w *world) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "harmed")
 	n := w.nodes[name]
@@ -85,7 +85,7 @@ func harm(t *rapid.T, m *Map, w *world) {
 	m.SetNode(n)
 }
 
-func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
+func TestRepairIsValidAndComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 5)
 		m := w.fresh()
@@ -103,7 +103,7 @@ func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
 		anybody, open := r.hasLivePod(), r.ranks
 		mended, ok := m.Repair(key("gang"))
 		if again, okAgain := m.Repair(key("gang")); ok != okAgain || fmt.Sprint(again) != fmt.Sprint(mended) {
-			t.Fatal("another repair is another")
+			t.Fatal("repair is not repeatable")
 		}
 		if ok {
 			if wrong := w.badRepair(asks, open, mended, anybody); wrong != "" {
@@ -111,15 +111,15 @@ func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
 			}
 			return
 		}
-		if w.mendable(asks, open) {
+		if w.repairable(asks, open) {
 			t.Fatalf("there are places for %v\n%s%s", open, w, say(asks))
 		}
 	})
 }
 
-// TestARepairTakesNobodysPlaceForAPodOfAnotherPart: whoever is on a node that works, at a
-// place of his part, still has one there.
-func TestARepairTakesNobodysPlaceForAPodOfAnotherPart(t *testing.T) {
+// TestRepairKeepsPlacesOfPodsOfOtherParts: a pod on a working node, at a place of its part, still has one
+// there after a repair.
+func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.topologies["t"], w.flavors["f"] = Topology{"t", []string{"rack", Hostname}}, Flavor{Name: "f", Topology: "t"}
@@ -163,14 +163,14 @@ func TestARepairTakesNobodysPlaceForAPodOfAnotherPart(t *testing.T) {
 			}
 			for at, left := range there {
 				if left > 0 {
-					t.Fatalf("%d pods of part %d on %s have no place there any more: %v\n%s%s", left, at.part, at.node, mended, w, say(asks))
+					t.Fatalf("%d pods of part %d on %s lost their places: %v\n%s%s", left, at.part, at.node, mended, w, say(asks))
 				}
 			}
 		}
 	})
 }
 
-// badRepair says what is wrong with a repair.
+// badRepair returns what is wrong with a repair.
 func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keeps bool) string {
 	if wrong := w.apart(asks, mended.Assignments); wrong != "" {
 		return wrong
@@ -184,7 +184,7 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keep
 				return "a pod is moved whose place is good"
 			default:
 				moved[name] = true
-				if wrong := w.noGood(&asks[i], *w.byHost(name)); wrong != "" {
+				if wrong := w.refused(&asks[i], *w.byHost(name)); wrong != "" {
 					return wrong
 				}
 			}
@@ -223,7 +223,7 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keep
 	return ""
 }
 
-// takenByMoved reports whether pods that moved to a node take any of a resource.
+// takenByMoved reports whether pods that moved to a node use any of a resource.
 func (w *world) takenByMoved(asks []Ask, open [][]string, mended RepairResult, name, resource string) bool {
 	for i, a := range asks {
 		for rank, to := range expand(mended.Assignments[i].Nodes) {
@@ -235,8 +235,8 @@ func (w *world) takenByMoved(asks []Ask, open [][]string, mended RepairResult, n
 	return false
 }
 
-// mendable tries every node for every open rank.
-func (w *world) mendable(asks []Ask, open [][]string) bool {
+// repairable tries every node for every open rank.
+func (w *world) repairable(asks []Ask, open [][]string) bool {
 	hosts := slices.Sorted(maps.Keys(w.nodes))
 	for i, name := range hosts {
 		n := w.nodes[name]
@@ -278,7 +278,7 @@ func (w *world) mendable(asks []Ask, open [][]string) bool {
 	return try(0, 0)
 }
 
-// exclusiveStill reports whether no part shares what another has for itself.
+// exclusiveStill reports whether no part shares an exclusive domain of another.
 func (w *world) exclusiveStill(asks []Ask, ranks [][]string) bool {
 	var all []onNode
 	for i, a := range asks {
@@ -308,9 +308,9 @@ func (w *world) exclusiveStill(asks []Ask, ranks [][]string) bool {
 	return true
 }
 
-// TestAGangOfWhichNobodyIsThereIsTogetherWhateverItsNodesAreCalled: where labels change before its pods are there, it is mended if there
-// are other places, and what it gets is as it asks.
-func TestAGangOfWhichNobodyIsThereIsTogetherWhateverItsNodesAreCalled(t *testing.T) {
+// TestRepairReunitesAGangWithoutPods: if labels change before any pod of a gang is there, the gang is
+// repaired if there are other places, and the new ones satisfy its asks.
+func TestRepairReunitesAGangWithoutPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 5)
 		m := w.fresh()
@@ -345,7 +345,7 @@ func TestAGangOfWhichNobodyIsThereIsTogetherWhateverItsNodesAreCalled(t *testing
 			}
 			m.Hold(key("gang"), nil)
 			if found, short := m.Find(asks, Now); short == nil {
-				t.Fatalf("%s, and %v would do\n%s%s", wrong, found, w, say(asks))
+				t.Fatalf("%s, but %v is valid\n%s%s", wrong, found, w, say(asks))
 			}
 		}
 	})

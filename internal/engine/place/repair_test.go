@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestMending: a gang of six pods of a GPU each is on a1 and a2, and each pod of it has
-// started but for those that did not.
+// TestRepair: a gang of six pods of one GPU each has places on a1 and a2. Each case says which pods have
+// started.
 func TestRepair(t *testing.T) {
 	started := func(s *scene, on string, count int) {
 		for i := range count {
@@ -20,7 +20,7 @@ func TestRepair(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ask   Ask
 		scene func(s *scene)
-		// ailing and repair are empty where nobody is.
+		// invalid and repair are empty if there is nothing to repair.
 		invalid, repair string
 	}{
 		"all places are valid": {
@@ -106,8 +106,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestWhoIsApartIsLookedAtOnceNobodyIsThere: its nodes came to be in several racks while it ran, and it was told to start anew for one
-// that is gone. The last pod that goes is where it has no place any more.
+// TestScatteredPlacesAreInvalidOnceNoPodIsLeft: the gang's nodes changed to several racks while it ran,
+// and its pods were replaced because of a lost one. The last pod that ends is not at one of its places.
 func TestScatteredPlacesAreInvalidOnceNoPodIsLeft(t *testing.T) {
 	s := newScene(t).pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "b1", 1, of("gang", "main"))
 	s.hold("gang", gpus(2, 1, required("rack")), "a1:1 b2:1")
@@ -124,8 +124,9 @@ func TestScatteredPlacesAreInvalidOnceNoPodIsLeft(t *testing.T) {
 	}
 }
 
-// TestALeaderWhoseNodeIsGoneMovesAlone: nobody has come yet of a leader on a1 and its four workers on a2, who must all be in a rack. A
-// node that is gone is in none, and says nothing about those who stay; the rack b would be the tighter one for all.
+// TestALeaderWhoseNodeIsLostMovesAlone: a leader on a1 and its four workers on a2 must be in one rack, and
+// no pod is there yet. A deleted node is in no rack, so the workers are not scattered and stay, although
+// rack b would be tighter for all.
 func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 	for name, lost := range map[string]func(s *scene){
 		"deleted": func(s *scene) { s.DeleteNode("a1") },
@@ -145,9 +146,8 @@ func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 	}
 }
 
-// TestNobodyGoesForAPodOfAnotherJob: two Jobs of three pods each are on a1 and a2, the first
-// with ranks 0 to 2 on a1, the other with rank 3 there; all have started but for one, which
-// can have no place on a1 any more.
+// TestARepairKeepsPlacesOfPodsOfAnotherJob: two Jobs of three pods each are on a1 and a2, the first with
+// ranks 0 to 2 on a1, the other with rank 3 there. Pods that have not started can no longer use a1.
 func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// on a1 are pods of these Jobs.
@@ -176,7 +176,7 @@ func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 	}
 }
 
-// TestRanksThatDoNotFollowFromAnIndex are told by pods: the Job before theirs has ended.
+// TestRanksThatDoNotFollowFromAnIndex: the pods state their ranks, since the Job before theirs has ended.
 func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 	s := newScene(t).node("a3").hold("gang", gpus(6, 1, required("rack")), "a1:4 a2:2")
 	for i, part := range [][2]int32{{0, 2}, {2, 6}, {2, 6}} { // the second pod of the first Job is missing
@@ -201,7 +201,7 @@ func TestTakeInvalidByState(t *testing.T) {
 	}
 }
 
-// TestNobodyComesForAPodThatHasEndedWell, though its workload does not say so yet; for one that is gone somebody does.
+// TestASucceededPodNeedsNoPlace, even before its Workload reports it. A deleted pod is replaced and does.
 func TestASucceededPodNeedsNoPlace(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
 	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
@@ -225,8 +225,8 @@ func TestASucceededPodNeedsNoPlace(t *testing.T) {
 	}
 }
 
-// TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive: anybody may name another one, and layouts that are made anew number
-// their domains in another order.
+// TestARepairStaysInItsDomainIfLayoutsAreDropped: tenants may name any number of labels for exclusive
+// placement, and layouts that are built again number their domains differently.
 func TestARepairStaysInItsDomainIfLayoutsAreDropped(t *testing.T) {
 	s := newScene(t)
 	s.find(Now, gpus(1, 1, required("rack")))
@@ -246,7 +246,7 @@ func TestARepairStaysInItsDomainIfLayoutsAreDropped(t *testing.T) {
 	}
 }
 
-// TestAPodIsNotInItsOwnWay: one may take a port of all addresses, and that of one of them besides.
+// TestPortsOfAPodDoNotConflictWithEachOther: a pod may use a port of all addresses and of one of them.
 func TestPortsOfAPodDoNotConflictWithEachOther(t *testing.T) {
 	ask := gpus(1, 1)
 	ask.HostPorts = []HostPort{{Port: 80}, {IP: "10.0.0.1", Port: 80}}
@@ -260,7 +260,7 @@ func TestPortsOfAPodDoNotConflictWithEachOther(t *testing.T) {
 	}
 }
 
-// TestPlacesOfPodsThatHaveEnded are free once it is clear which they are.
+// TestPlacesOfPodsThatHaveEnded: they are free once it is known which they are.
 func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 4), "a1:1 a2:1 b1:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
 	room := func(when, want string) {
@@ -284,7 +284,7 @@ func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	room("one of these will be replaced", "")
 }
 
-// TestTakeReduced: what could hold less now if nothing ran is listed, and nothing else.
+// TestTakeReduced: only flavors are listed whose nodes could hold less if nothing ran.
 func TestTakeReduced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s *scene)

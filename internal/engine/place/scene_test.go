@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// scene is a map of racks a and b in block x and c in block y, of two nodes of 4 GPUs
-// each: a1, a2, b1 and so on.
+// scene is a map with racks a and b in block x and rack c in block y, each of two nodes with 4 GPUs: a1,
+// a2, b1 and so on.
 type scene struct {
 	*Map
 	t *testing.T
@@ -29,7 +29,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// node sets a node with changes to what it is at first.
+// node sets a node, with changes to its default.
 func (s *scene) node(name string, changes ...func(*Node)) *scene {
 	block := map[byte]string{'a': "x", 'b': "x"}[name[0]]
 	if block == "" {
@@ -68,7 +68,7 @@ func has(resource string, amount int64) func(*Node) {
 func cordoned(n *Node) { n.Cordoned = true }
 func failed(n *Node)   { n.Failed = true }
 
-// pod is somebody's pod on a node, of some GPUs.
+// pod sets a pod of another owner on a node, with a number of GPUs.
 func (s *scene) pod(name, node string, gpus int64, changes ...func(*Pod)) *scene {
 	p := Pod{Key: key(name), Node: node, Requests: map[string]int64{"gpu": gpus}}
 	for _, change := range changes {
@@ -82,15 +82,15 @@ func of(workload, podSet string) func(*Pod) {
 	return func(p *Pod) { p.Workload, p.PodSet = key(workload), podSet }
 }
 
-// job is one of two equal Jobs of a pod set.
+// job makes a pod one of two equal Jobs of a pod set.
 func job(index int32) func(*Pod) { return func(p *Pod) { p.Part = Part{Index: index, Of: 2} } }
 
-// ranked is of ranks that do not follow from an index.
+// ranked gives a pod ranks that do not follow from its index.
 func ranked(from, to int32) func(*Pod) {
 	return func(p *Pod) { p.Part = Part{From: from, To: to, Index: 7, Of: 9} }
 }
 
-// gpus asks for so many pods of one or more GPUs.
+// gpus asks for a number of pods with some GPUs each.
 func gpus(pods int32, each int64, changes ...func(*Ask)) Ask {
 	a := Ask{PodSet: "main", Flavor: "f", Count: pods, PerPod: map[string]int64{"gpu": each}}
 	for _, change := range changes {
@@ -109,7 +109,7 @@ func grouped(podSet, group string) func(*Ask) {
 	return func(a *Ask) { a.PodSet, a.Group = podSet, group }
 }
 
-// hold has a workload hold places written as "a1:2 b1:1".
+// hold sets the places of a workload, written as "a1:2 b1:1".
 func (s *scene) hold(workload string, a Ask, places string, changes ...func(*Holding)) *scene {
 	set := HeldPodSet{Ask: a}
 	for _, at := range strings.Fields(places) {
@@ -133,7 +133,7 @@ func promised(h *Holding) { h.Promised = true }
 
 func unpinned(a *Ask) { a.Unpinned = true }
 
-// choosing has pods choose nodes by a label of theirs, besides what they choose them by already.
+// choosing adds a node affinity for a label.
 func choosing(label string, values ...string) func(*Ask) {
 	return func(a *Ask) {
 		only := corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: values}
@@ -145,7 +145,7 @@ func choosing(label string, values ...string) func(*Ask) {
 	}
 }
 
-// labelledFor has them be loose on nodes that people label for them.
+// labeledFor makes pods unpinned, on nodes that users label for their job.
 func labeledFor(label string, values ...string) func(*Ask) {
 	return func(a *Ask) {
 		unpinned(a)
@@ -154,7 +154,7 @@ func labeledFor(label string, values ...string) func(*Ask) {
 }
 func terminating(p *Pod) { p.Terminating = true }
 
-// find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
+// find returns the places of the asks as "a1:2 b1:1 | c1:1", or the message of the shortfall.
 func (s *scene) find(on Ledger, asks ...Ask) string {
 	placed, short := s.Find(asks, on)
 	if short != nil {
