@@ -38,27 +38,27 @@ func (ev PodUnschedulable) apply(e *Engine) {
 	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), ev.Node)))
 	w.avoid.why = ev.Why
 	w.placed.shape = nil
-	e.settlePlaces(w)
+	e.updatePlaces(w)
 }
 
-// lasts returns how long the nodes are avoided by a workload that waits.
-func (a *avoidance) lasts() time.Duration {
+// duration returns how long the nodes are avoided by a workload that waits.
+func (a *avoidance) duration() time.Duration {
 	return min(time.Duration(len(a.nodes))*retryAfter(a.times+1), longestAvoidance)
 }
 
-// beginToForget limits how long a workload without places avoids nodes, counted from the end of the next Decide.
-func (e *Engine) beginToForget(w *workload) {
+// limitAvoidance limits how long a workload without places avoids nodes, counted from the end of the next Decide.
+func (e *Engine) limitAvoidance(w *workload) {
 	if w.held == nil && len(w.avoid.nodes) > 0 && !w.avoid.timed {
 		e.avoiding.Insert(w.Key)
 	}
 }
 
-// timeAvoidance schedules the expiry for workloads that have lost their places.
-func (e *Engine) timeAvoidance(now time.Time) {
+// scheduleForgetting schedules the expiry for workloads that have lost their places.
+func (e *Engine) scheduleForgetting(now time.Time) {
 	for key := range e.avoiding {
 		a := &e.workloads[key].avoid
 		a.timed = true
-		e.forgetting.Push(order.Rank{Since: now.Add(a.lasts()), Key: key})
+		e.forgetting.Push(order.Rank{Since: now.Add(a.duration()), Key: key})
 	}
 	clear(e.avoiding)
 }
@@ -82,9 +82,9 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 			e.route(w)
 			continue
 		}
-		w.promise.askedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
+		w.promise.checkedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
 		w.placed.shape = nil
-		e.settlePlaces(w)
+		e.updatePlaces(w)
 		w.queue.family.enqueue()
 	}
 }

@@ -44,7 +44,7 @@ func TestAvoidingCostsNoMoreThanItSaves(t *testing.T) {
 		"all there are, for the last": {100_000, 1 << 30, longestAvoidance},
 	} {
 		a := avoidance{nodes: make([]string, tc.nodes), times: tc.times}
-		if got := a.lasts(); got != tc.want {
+		if got := a.duration(); got != tc.want {
 			t.Errorf("%s: avoided for %v, want %v", name, got, tc.want)
 		}
 	}

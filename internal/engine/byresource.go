@@ -28,18 +28,18 @@ func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota
 
 // holdBackFor makes the class, which was just blocked, a head behind which later classes wait for what it lacks.
 func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorResource) {
-	c.lackedAt = e.newsOf(q.family)
+	c.lackedAt = e.stateVersionOf(q.family)
 	if len(lacks) > 0 {
 		c.lacks, c.behind = lacks, map[*class]bool{}
 		q.heads = append(q.heads, c)
-		e.subdue(q, c)
+		e.demoteLaterHeads(q, c)
 	}
 }
 
-// subdue unblocks the heads that come after the given head and request what it lacks: they stop being heads while
+// demoteLaterHeads unblocks the heads that come after the given head and request what it lacks: they stop being heads while
 // they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there are
 // any.
-func (e *Engine) subdue(q *clusterQueue, head *class) (some bool) {
+func (e *Engine) demoteLaterHeads(q *clusterQueue, head *class) (some bool) {
 	for _, other := range slices.Clone(q.heads) {
 		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.formOf(other).Asks) {
 			q.unblock(other)
@@ -49,13 +49,15 @@ func (e *Engine) subdue(q *clusterQueue, head *class) (some bool) {
 	return some
 }
 
-// news identifies the state of quota and of nodes that a finding is based on.
-type news struct {
+// stateVersion identifies the state of quota and of nodes that a finding is based on.
+type stateVersion struct {
 	places  uint64
 	charges int
 }
 
-func (e *Engine) newsOf(f *family) news { return news{e.places.Changes(), f.charges} }
+func (e *Engine) stateVersionOf(f *family) stateVersion {
+	return stateVersion{e.places.Changes(), f.charges}
+}
 
 // review reevaluates at the end of a pass what the heads of the family lack: that depends on the usage of others, and
 // on whether quota or nodes are short first. A head is evaluated once per state, so that this ends. It reports
@@ -63,7 +65,7 @@ func (e *Engine) newsOf(f *family) news { return news{e.places.Changes(), f.char
 func (p *pass) review(f *family) (left bool) {
 	for _, q := range f.queues {
 		for _, head := range slices.SortedFunc(slices.Values(q.heads), func(a, b *class) int { return order.Compare(a.head(), b.head()) }) {
-			now := p.newsOf(f)
+			now := p.stateVersionOf(f)
 			if head.lackedAt == now || len(head.behind) == 0 {
 				continue
 			}
@@ -72,28 +74,28 @@ func (p *pass) review(f *family) (left bool) {
 			}
 			p.budget--
 			head.lackedAt = now
-			if found := p.lookAt(head); found.verdict != hopeless {
+			if found := p.reevaluate(head); found.verdict != hopeless {
 				q.unblock(head)
 				left = true
 			} else if !slices.Equal(found.lacks, head.lacks) {
-				left = p.relent(q, head, found.lacks) || left
+				left = p.updateLacks(q, head, found.lacks) || left
 			}
 		}
 	}
 	return left
 }
 
-// lookAt evaluates a class as at the beginning of a pass.
-func (e *Engine) lookAt(c *class) (found outcome) {
+// reevaluate evaluates a class as at the beginning of a pass.
+func (e *Engine) reevaluate(c *class) (found outcome) {
 	e.keepAll(c.queue.family)
-	defer e.letAllGo(c.queue.family)
-	return e.seeingThrough(c)
+	defer e.releaseAllKept(c.queue.family)
+	return e.evaluateIgnoringKept(c)
 }
 
-// relent updates what a head lacks, and which classes wait behind it. It reports whether a class may pass.
-func (e *Engine) relent(q *clusterQueue, head *class, lacks []quota.FlavorResource) (passes bool) {
+// updateLacks updates what a head lacks, and which classes wait behind it. It reports whether a class may pass.
+func (e *Engine) updateLacks(q *clusterQueue, head *class, lacks []quota.FlavorResource) (passes bool) {
 	head.lacks = lacks
-	for _, other := range inRank(head.behind) {
+	for _, other := range byHeadRank(head.behind) {
 		switch next := e.headBefore(other); next {
 		case head:
 		case nil:
@@ -104,7 +106,7 @@ func (e *Engine) relent(q *clusterQueue, head *class, lacks []quota.FlavorResour
 			other.heldBy, next.behind[other] = next, true
 		}
 	}
-	return e.subdue(q, head) || passes
+	return e.demoteLaterHeads(q, head) || passes
 }
 
 // headBefore returns the first head that the class must wait behind, or nil.
@@ -124,9 +126,9 @@ func (p *pass) putBehind(c, head *class) {
 	c.heldBy, head.behind[c] = head, true
 }
 
-// letPass removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The caller
+// releaseBehind removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The caller
 // queues the class for evaluation.
-func (q *clusterQueue) letPass(c *class) {
+func (q *clusterQueue) releaseBehind(c *class) {
 	if c.heldBy != nil {
 		delete(c.heldBy.behind, c)
 		c.heldBy = nil
@@ -137,7 +139,7 @@ func (q *clusterQueue) letPass(c *class) {
 	held := c.behind
 	c.lacks, c.behind = nil, nil
 	q.heads = slices.DeleteFunc(q.heads, func(head *class) bool { return head == c })
-	for _, other := range inRank(held) {
+	for _, other := range byHeadRank(held) {
 		q.unblock(other)
 	}
 }
@@ -172,7 +174,7 @@ func (x *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := x.seeingThrough(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := x.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}
@@ -187,8 +189,8 @@ func (x *explainer) findHead() {
 	}
 }
 
-// inRank returns the classes in the order of their heads, so that no result depends on map iteration order.
-func inRank(classes map[*class]bool) []*class {
+// byHeadRank returns the classes in the order of their heads, so that no result depends on map iteration order.
+func byHeadRank(classes map[*class]bool) []*class {
 	out := make([]*class, 0, len(classes))
 	for c := range classes {
 		out = append(out, c)

@@ -18,14 +18,14 @@ type charges struct {
 	count         counted
 }
 
-// settle updates ledgers and tallies to what the workload holds or was promised.
-func (e *Engine) settle(w *workload) {
+// updateCharges updates ledgers and tallies to what the workload holds or was promised.
+func (e *Engine) updateCharges(w *workload) {
 	was := w.charged
 	now := charges{queue: w.queue, local: w.local, count: w.counts()}
 	if w.held != nil {
 		now.held = e.vectorOf(w.held)
 		switch {
-		case w.lost():
+		case w.lostItsNodes():
 			now.planned = now.held
 		case !w.leaving():
 			now.planned = e.plannedOf(w)
@@ -36,10 +36,10 @@ func (e *Engine) settle(w *workload) {
 		now.held = e.firstFlavors(w)
 		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(aYield) && (w.held != nil || w.promise != nil) {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(reductionChange) && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
-		e.spare(w, now.holder)
+		e.setSpare(w, now.holder)
 	}
 	e.charge(was, now)
 	if was.holder != nil {
@@ -54,9 +54,9 @@ func (e *Engine) settle(w *workload) {
 	}
 	e.recount(was, now)
 	w.charged = now
-	e.enlist(w)
+	e.listElastic(w)
 	e.noteUnwanted(w)
-	e.settlePlaces(w)
+	e.updatePlaces(w)
 }
 
 // firstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
@@ -86,8 +86,8 @@ func (e *Engine) charge(was, now charges) {
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
 		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
-		was.queue.free(lost(was, now, was.held, now.held))
-		was.queue.free(lost(was, now, was.planned, now.planned))
+		was.queue.free(decreased(was, now, was.held, now.held))
+		was.queue.free(decreased(was, now, was.planned, now.planned))
 	}
 	if now.queue != nil {
 		e.tree.Charge(now.queue.Name, quota.Held, now.held)
@@ -95,8 +95,8 @@ func (e *Engine) charge(was, now charges) {
 	}
 }
 
-// lost returns the indices of which less is charged after than before, of the same queue.
-func lost(was, now charges, before, after quota.Vector) []quota.Index {
+// decreased returns the indices of which less is charged after than before, of the same queue.
+func decreased(was, now charges, before, after quota.Vector) []quota.Index {
 	var out []quota.Index
 	for _, a := range before {
 		if was.queue != now.queue || after.Of(a.Index) < a.Value {

@@ -93,15 +93,15 @@ type class struct {
 	// at is the position in clusterQueue.ready. blocked is set if the head did not fit; why is the reason, and short
 	// the quota of which there has to be more.
 	at order.Place
-	// outgrown is set if it waits for other workloads of the queue to grow.
-	blocked  bool
-	outgrown bool
-	why      reason.Reason
-	short    []quota.Index
+	// waitsForGrowth is set if it waits for other workloads of the queue to grow.
+	blocked        bool
+	waitsForGrowth bool
+	why            reason.Reason
+	short          []quota.Index
 	// unreported are the workloads to which why was not reported yet.
 	unreported []Key
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
-	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.owners.
+	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.claimants.
 	form     *flavor.Form
 	formedOf int
 	own      quota.Vector
@@ -109,7 +109,7 @@ type class struct {
 	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
 	// behind it, and heldBy is the head that this class waits behind.
 	lacks    []quota.FlavorResource
-	lackedAt news
+	lackedAt stateVersion
 	behind   map[*class]bool
 	heldBy   *class
 }
@@ -139,7 +139,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	before := c.head()
 	c.waiting.Push(w.rank())
 	if c.head() != before || c.formedOf != q.revision {
-		e.claims(c)
+		e.addClaimant(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c
@@ -174,11 +174,11 @@ func (e *Engine) leaveClass(w *workload) {
 			q.family.enqueue() // others may take what was kept for it
 		}
 		if c.waiting.Len() > 0 {
-			q.owners.Put(c)
+			q.claimants.Put(c)
 		}
 	}
 	if c.waiting.Len() == 0 {
-		q.waive(c)
+		q.removeClaimant(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
 	} else if head && c.at.In() {
@@ -196,11 +196,11 @@ func (q *clusterQueue) unblock(c *class) {
 			delete(q.family.short[i], c)
 		}
 	}
-	if c.outgrown {
-		q.outgrown--
+	if c.waitsForGrowth {
+		q.growthWaiters--
 	}
-	c.blocked, c.outgrown = false, false
-	q.letPass(c)
+	c.blocked, c.waitsForGrowth = false, false
+	q.releaseBehind(c)
 	if q.head == c {
 		q.head = nil
 		if q.family != nil {

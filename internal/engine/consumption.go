@@ -119,8 +119,8 @@ func (q *clusterQueue) reorder() {
 	for _, head := range slices.Clone(q.heads) {
 		q.unblock(head) // others may come before it now
 	}
-	if q.owners.Rearrange(); q.owners.Len() > 0 && q.family != nil {
-		q.family.enqueue() // another class may own the claim
+	if q.claimants.Rearrange(); q.claimants.Len() > 0 && q.family != nil {
+		q.family.enqueue() // another class may have the claim
 	}
 	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {
 		q.unblock(q.head)

@@ -30,27 +30,27 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	}
 	e.now = now
 	e.sample(now)
-	e.tryRefused(now)
+	e.retryRefused(now)
 	e.forgetAvoidance(now)
-	e.tryGrowth(now)
+	e.wakeGrowth(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
-	p.settleWithin()
+	p.countWithin()
 	p.evictWithdrawn()
 	p.repair()
-	p.dropUnwanted()
+	p.shrinkUnwanted()
 	e.wakePlaces()
 	if e.changed.Len() == 0 && e.relocated.Len() == 0 {
 		p.processAgenda()
 	}
 	p.reportReasons()
-	e.timeAvoidance(now)
+	e.scheduleForgetting(now)
 	return p.decisions
 }
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.ailing.Len() > 0 || e.unwanted.Len() > 0
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.toRepair.Len() > 0 || e.unwanted.Len() > 0
 }
 
 // pass is one call of Decide.
@@ -111,7 +111,7 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 		}
 		l.markRouted(w)
 		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
-			p.settle(w)
+			p.updateCharges(w)
 			w.queue.family.enqueue()
 		}
 	}
@@ -155,7 +155,7 @@ func (p *pass) sortByHead(families []*family) {
 				goes(f, r)
 			}
 		}
-		f.followClaims()
+		f.updateClaims()
 		f.wakeFreed()
 		p.keepAll(f)
 		for _, q := range f.queues {
@@ -163,7 +163,7 @@ func (p *pass) sortByHead(families []*family) {
 				goes(f, c.rank)
 			}
 		}
-		p.letAllGo(f)
+		p.releaseAllKept(f)
 	}
 	slices.SortStableFunc(families, func(a, b *family) int {
 		first, ok := firsts[a]
@@ -184,9 +184,9 @@ func (p *pass) sortByHead(families []*family) {
 // decide processes the queues of one family, each time the first in order of all their heads, until no head is left
 // or the budget is spent. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
-	p.breakUncovered(f)
+	p.breakOvercommitted(f)
 	p.keepPromises(f)
-	f.followClaims()
+	f.updateClaims()
 	f.wakeFreed()
 	p.keepAll(f)
 	heads := p.newContest()
@@ -198,7 +198,7 @@ func (p *pass) decide(f *family) (left bool) {
 	for c := heads.first(); c != nil && p.budget > 0; c = heads.first() {
 		serve := !c.stale()
 		if serve {
-			p.letGo(c.queue)
+			p.releaseKept(c.queue)
 			p.serve(c)
 			p.keepAfter(c)
 		}
@@ -212,8 +212,8 @@ func (p *pass) decide(f *family) (left bool) {
 			}
 		}
 	}
-	p.letAllGo(f)
-	f.followClaims()
+	p.releaseAllKept(f)
+	f.updateClaims()
 	f.wakeFreed()
 	p.wakePlaces()
 	if p.hasWork(f) || p.review(f) {
@@ -255,16 +255,16 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			p.putBehind(c, head)
 			continue
 		}
-		found := p.seeingThrough(c)
+		found := p.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
 		}
 		p.budget--
 		q.ready.Pop()
 		p.block(c, found.choice.Why, found.choice.Short)
-		if found.outgrown {
-			c.outgrown = true
-			q.outgrown++
+		if found.waitsForGrowth {
+			c.waitsForGrowth = true
+			q.growthWaiters++
 		}
 		p.wantPlaces(c, found.wants)
 		switch q.Strategy {
@@ -291,14 +291,14 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 // reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
 // heap depends on its history.
 func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
-	var mute []*class
+	var unreported []*class
 	for _, c := range q.ready.All() {
 		if len(c.unreported) > 0 {
-			mute = append(mute, c)
+			unreported = append(unreported, c)
 		}
 	}
-	slices.SortFunc(mute, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
-	for _, c := range mute {
+	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
+	for _, c := range unreported {
 		e.reportReason(c, why)
 	}
 }

@@ -63,9 +63,9 @@ type Engine struct {
 	precedence preempt.Precedence
 	// unwanted are the workloads that hold more pods than their jobs want.
 	unwanted sets.Set[Key]
-	// lateWritten are withdrawn workloads whose admission was written all the same: the next pass decides whether to
+	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides whether to
 	// evict them.
-	lateWritten sets.Set[Key]
+	writtenWithdrawals sets.Set[Key]
 	// places is the capacity of nodes; topologies has the levels of each topology.
 	places     *place.Map
 	topologies map[string][]string
@@ -115,23 +115,23 @@ type Engine struct {
 // New returns an engine without any objects.
 func New(options Options) *Engine {
 	return &Engine{
-		options:     options,
-		queues:      map[string]*clusterQueue{},
-		localQueues: map[Key]*localQueue{},
-		flavors:     map[string]flavor.Flavor{},
-		namespaces:  map[string]labels.Set{},
-		workloads:   map[Key]*workload{},
-		shapes:      map[string]*shape{},
-		families:    map[string]*family{},
-		places:      place.New(),
-		placing:     newPlacing(),
-		growths:     map[string]time.Time{},
-		avoiding:    sets.New[Key](),
-		lateWritten: sets.New[Key](),
-		unwanted:    sets.New[Key](),
-		speeds:      elastic.Speeds{},
-		topologies:  map[string][]string{},
-		overtaken:   map[Key]int64{},
+		options:            options,
+		queues:             map[string]*clusterQueue{},
+		localQueues:        map[Key]*localQueue{},
+		flavors:            map[string]flavor.Flavor{},
+		namespaces:         map[string]labels.Set{},
+		workloads:          map[Key]*workload{},
+		shapes:             map[string]*shape{},
+		families:           map[string]*family{},
+		places:             place.New(),
+		placing:            newPlacing(),
+		growths:            map[string]time.Time{},
+		avoiding:           sets.New[Key](),
+		writtenWithdrawals: sets.New[Key](),
+		unwanted:           sets.New[Key](),
+		speeds:             elastic.Speeds{},
+		topologies:         map[string][]string{},
+		overtaken:          map[Key]int64{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
@@ -186,13 +186,13 @@ func (ev CohortDeleted) apply(e *Engine) {
 
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
-	e.mapFlavor(ev.Name)
+	e.updateFlavor(ev.Name)
 	e.flavorChanged(ev.Name)
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
-	e.mapFlavor(ev.Name)
+	e.updateFlavor(ev.Name)
 	e.flavorChanged(ev.Name)
 }
 
@@ -252,8 +252,8 @@ func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
 	e.touchedLocal.Insert(l.Key)
 }
 
-// inOrder returns the workloads sorted by key, so that no result depends on map iteration order.
-func inOrder(workloads map[Key]*workload) []*workload {
+// sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.
+func sortedByKey(workloads map[Key]*workload) []*workload {
 	out := make([]*workload, 0, len(workloads))
 	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {
 		out = append(out, workloads[key])

@@ -32,17 +32,17 @@ type outcome struct {
 	victims []preempt.Victim
 	// yields are the workloads that shrink for it.
 	yields []yield
-	// ofEquals is set if some victims have its queue and priority: those shrink for its minimum only.
-	ofEquals bool
+	// shrinksEquals is set if some victims have its queue and priority: those shrink for its minimum only.
+	shrinksEquals bool
 	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
 	lacks []quota.FlavorResource
 	// displaces is set if it takes quota that is kept for workloads after it.
 	displaces bool
 	// wants are the flavors whose nodes lack capacity.
 	wants []string
-	// outgrown is set if running workloads of higher priority in the queue are to grow into the capacity that it
+	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
 	// would take.
-	outgrown bool
+	waitsForGrowth bool
 }
 
 // offer returns the flavors that the queue offers.
@@ -62,13 +62,13 @@ func (e *Engine) evaluate(c *class) outcome {
 			return found
 		}
 	}
-	if reducible == 0 || full.verdict != hopeless && !full.ofEquals {
+	if reducible == 0 || full.verdict != hopeless && !full.shrinksEquals {
 		return full
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {
 		found := e.consider(w, c, form.ReducedBy(int64(fewer)+1))
-		if found.verdict == hopeless || found.ofEquals {
+		if found.verdict == hopeless || found.shrinksEquals {
 			return false
 		}
 		best = found
@@ -83,15 +83,15 @@ func (e *Engine) evaluate(c *class) outcome {
 
 // consider determines what can be done for these counts of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
-	found := e.couldHave(w, c, counts)
-	if (found.verdict == admissible || found.verdict == promisable) && e.outgrown(w, c.queue, found.choice) {
-		return e.awaitsGrowth(found.choice)
+	found := e.considerCapacity(w, c, counts)
+	if (found.verdict == admissible || found.verdict == promisable) && e.blocksGrowth(w, c.queue, found.choice) {
+		return e.growthOutcome(found.choice)
 	}
 	return found
 }
 
-// couldHave is consider without regard to workloads that are to grow.
-func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
+// considerCapacity is consider without regard to workloads that are to grow.
+func (e *Engine) considerCapacity(w *workload, c *class, counts []int32) outcome {
 	if e.formOf(c).OnNodes() {
 		return e.considerPlaces(w, c, counts)
 	}
@@ -159,7 +159,7 @@ func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []pre
 			out.victims = append(out.victims, v)
 			continue
 		}
-		out.ofEquals = out.ofEquals || v.Equal
+		out.shrinksEquals = out.shrinksEquals || v.Equal
 		w := e.workloads[v.Key]
 		at := w.elasticSet()
 		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
@@ -263,7 +263,7 @@ func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
 	p.leaveClass(w)
-	c.queue.pay(c.class, c.choice.Usage)
+	c.queue.markPaid(c.class, c.choice.Usage)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
 	given.Checks = c.queue.checksFor(given)
@@ -291,7 +291,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	p.prepay(w)
 	w.queueEntry.remove()
 	p.unreported.drop(w.Key)
-	p.settle(w)
+	p.updateCharges(w)
 	p.addDecision(w, w.Priority, Decision{Admit: given})
 }
 

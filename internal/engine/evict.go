@@ -22,16 +22,16 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue)}
 	if w.assumed == admits {
 		w.withdrawn = eviction
-		p.settle(w)
+		p.updateCharges(w)
 		p.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
 		return
 	}
-	p.tellToGo(w, eviction, preemptor.Priority)
+	p.decideEviction(w, eviction, preemptor.Priority)
 }
 
-func (p *pass) tellToGo(w *workload, eviction *Eviction, urgency int32) {
+func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
-	p.settle(w)
+	p.updateCharges(w)
 	p.addDecision(w, urgency, Decision{Evict: eviction})
 }
 
@@ -39,29 +39,29 @@ func (p *pass) tellToGo(w *workload, eviction *Eviction, urgency int32) {
 // for their capacity. They count as leaving until then: otherwise the waiting workload would lose its promise, others
 // evicted for it would be admitted again, and it would evict them again, without end.
 func (p *pass) evictWithdrawn() {
-	keys := p.lateWritten.UnsortedList()
+	keys := p.writtenWithdrawals.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
-	p.lateWritten.Clear()
+	p.writtenWithdrawals.Clear()
 	for _, key := range keys {
 		w := p.workloads[key]
 		eviction := w.withdrawn
 		w.withdrawn = nil
 		by := p.waiterFor(w, eviction)
 		if w.Evicted || by == nil {
-			p.settle(w)
+			p.updateCharges(w)
 			continue
 		}
 		p.precedence.Note(by.Key, w.Key)
-		p.tellToGo(w, p.evictionFor(w, by, eviction), by.Priority)
+		p.decideEviction(w, p.evictionFor(w, by, eviction), by.Priority)
 	}
 }
 
-// followWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
-func (e *Engine) followWithdrawn(w *workload) {
+// trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
+func (e *Engine) trackWithdrawn(w *workload) {
 	if w.withdrawn != nil && w.assumed == nothing {
-		e.lateWritten.Insert(w.Key)
+		e.writtenWithdrawals.Insert(w.Key)
 	} else {
-		e.lateWritten.Delete(w.Key)
+		e.writtenWithdrawals.Delete(w.Key)
 	}
 }
 

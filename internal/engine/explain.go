@@ -30,10 +30,10 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 		return reason.Explanation{}, false
 	}
 	x := &explainer{Engine: e, w: w, out: reason.Explanation{
-		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: asks(w.shape.podSets),
+		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.shape.podSets),
 	}}
 	if w.queue != nil {
-		x.placeInLine()
+		x.setPosition()
 	}
 	x.out.AwaitsNodes = e.awaitsNodes(w)
 	if w.held == nil {
@@ -52,9 +52,9 @@ type explainer struct {
 	nearest []*flavor.Look
 	needs   quota.Vector
 	short   []quota.Index
-	// atFault is set if the workload or its queue must be fixed first: until then no eviction and no workload's end
+	// mustBeFixed is set if the workload or its queue must be fixed first: until then no eviction and no workload's end
 	// would help.
-	atFault bool
+	mustBeFixed bool
 }
 
 func stateOf(w *workload) reason.State {
@@ -74,8 +74,8 @@ func stateOf(w *workload) reason.State {
 	}
 }
 
-// asks returns the pod sets, without flavors.
-func asks(podSets []PodSet) []reason.PodSet {
+// requests returns the pod sets, without flavors.
+func requests(podSets []PodSet) []reason.PodSet {
 	out := make([]reason.PodSet, len(podSets))
 	for i, ps := range podSets {
 		out[i] = reason.PodSet{Name: ps.Name, Pods: ps.Needed(), PerPod: corev1.ResourceList{}}
@@ -89,8 +89,8 @@ func asks(podSets []PodSet) []reason.PodSet {
 	return out
 }
 
-// placeInLine sets the workload's position among those that wait in its queue.
-func (x *explainer) placeInLine() {
+// setPosition sets the workload's position among those that wait in its queue.
+func (x *explainer) setPosition() {
 	q := x.w.queue
 	x.out.ClusterQueue, x.out.ByUsage = q.Name, q.byUsage
 	if q.node != nil {
@@ -169,19 +169,19 @@ func (x *explainer) explainWait() {
 			x.places.Hold(w.Key, nil)
 		} else {
 			x.keepAll(q.family) // as in a pass
-			defer x.letAllGo(q.family)
+			defer x.releaseAllKept(q.family)
 			x.findHead()
 		}
 		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local}
 		probe.waiting.Push(w.rank())
 		form := x.formOf(probe)
-		found := x.seeingThrough(probe)
+		found := x.evaluateIgnoringKept(probe)
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // no others are evicted for it
 		}
 		counts := x.countsOf(form, found)
-		if x.atFault = why.Code == reason.Inadmissible; x.atFault {
-			x.letGo(q)
+		if x.mustBeFixed = why.Code == reason.Inadmissible; x.mustBeFixed {
+			x.releaseKept(q)
 			x.surveyFlavors(form, counts)
 			return
 		}
@@ -191,7 +191,7 @@ func (x *explainer) explainWait() {
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
-		x.letGo(q)
+		x.releaseKept(q)
 		x.surveyFlavors(form, counts)
 		x.findHolders(found)
 		if why.Code == reason.None {
@@ -252,7 +252,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 
 // findUnready lists the workloads whose pods must be ready first.
 func (x *explainer) findUnready() {
-	for _, w := range inOrder(x.workloads) {
+	for _, w := range sortedByKey(x.workloads) {
 		if w.charged.count.unready && (x.options.BlockUntilReady == BlockAll || w.charged.queue == x.w.queue) {
 			x.out.Unready = append(x.out.Unready, reason.NameOf(w.Key))
 		}
@@ -326,7 +326,7 @@ func (x *explainer) verdictOf(l *flavor.Look) reason.FlavorVerdict {
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short
-		if l.Mode == flavor.Blocked || x.atFault {
+		if l.Mode == flavor.Blocked || x.mustBeFixed {
 			break
 		}
 		wanted := quota.VectorOf(usage...)

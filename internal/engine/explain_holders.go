@@ -105,7 +105,7 @@ func (x *explainer) end(w *workload) {
 	x.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
 }
 
-func (x *explainer) stay(w *workload) {
+func (x *explainer) restore(w *workload) {
 	x.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
 	x.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
 }
@@ -129,7 +129,7 @@ func (x *explainer) findEnds(holders []holder) {
 			return
 		}
 		for n := len(ends) - 2; n >= 0; n-- { // it did not fit without the last one
-			x.stay(ends[n].workload)
+			x.restore(ends[n].workload)
 			if fits() {
 				ends = slices.Delete(ends, n, n+1)
 			} else {
@@ -159,7 +159,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[r
 	switch h := w.charged.holder; {
 	case w.leaving():
 		out.NotPreemptable = "was told to go already"
-	case w.isRefused(aYield):
+	case w.isRefused(reductionChange):
 		out.NotPreemptable = "the API server refused what was decided about it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// tryGrowth puts the families on the agenda in which a workload may grow by now.
-func (e *Engine) tryGrowth(now time.Time) {
+// wakeGrowth puts the families on the agenda in which a workload may grow by now.
+func (e *Engine) wakeGrowth(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(e.growths)) {
 		if e.growths[name].After(now) {
 			continue
@@ -42,7 +42,7 @@ func (p *pass) grow(f *family) (left bool) {
 		}
 		p.keepAll(f)
 		changes := p.growthsOf(q)
-		p.letAllGo(f)
+		p.releaseAllKept(f)
 		for _, change := range changes {
 			if p.budget <= 0 {
 				return true
@@ -58,14 +58,14 @@ func (p *pass) grow(f *family) (left bool) {
 // not be admitted in its present state may not: if it is deactivated, if its LocalQueue is stopped, deleted or points
 // to another ClusterQueue, or if the API server has just rejected a decision about it.
 func (w *workload) mayGrow() bool {
-	return !w.Inactive && !w.refusal.stands(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
+	return !w.Inactive && !w.refusal.inForce(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
 }
 
 // dropPlans releases what was planned for workloads that may not grow any more.
 func (p *pass) dropPlans(q *clusterQueue) {
 	for _, w := range p.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
-			p.plan(w, nil)
+			p.planGrowth(w, nil)
 		}
 	}
 }
@@ -84,9 +84,9 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 		}
 		planned := w.growing
 		more := planned[0].Value / max(1, t.each[i].Of(planned[0].Index))
-		w.gaveUp = true
-		p.plan(w, nil)
-		if free := roomFor(q.node, t.each[i]); free > 0 {
+		w.growthFailed = true
+		p.planGrowth(w, nil)
+		if free := replicasFree(q.node, t.each[i]); free > 0 {
 			to := t.jobs[i].Size + int32(min(more, free))
 			if to = min(to, t.jobs[i].Max); to > t.jobs[i].Size { // it may want no more by now
 				p.enlarge(growth{w, t.at[i], to})
@@ -109,17 +109,17 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
 	t := p.resizableOf(q)
 	var may []int
-	over := p.letGoOutgrown(q)
+	over := p.releaseForGrowth(q)
 	for i, w := range t.members {
 		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < over || !w.mayGrow() {
 			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
-		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+roomFor(q.node, t.each[i]))
+		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+replicasFree(q.node, t.each[i]))
 		if to <= int64(t.jobs[i].Size) {
 			continue
 		}
 		if at := p.options.Elastic.GrowsAt(&t.jobs[i], int32(to)); at.After(p.now) {
-			p.growsLater(q, at)
+			p.scheduleGrowth(q, at)
 			continue
 		}
 		may = append(may, i)
@@ -133,7 +133,7 @@ func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	for n, i := range may {
 		jobs[n] = t.jobs[i]
 	}
-	free := purse{}
+	free := freeAmounts{}
 	p.options.Elastic.Grow(jobs, func(n int) bool {
 		return free.take(t.each[may[n]], func(i quota.Index) int64 {
 			return min(q.node.Available(quota.Held, i), q.node.Available(quota.Planned, i))
@@ -149,12 +149,12 @@ func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	return out
 }
 
-// purse has what is left of each amount of which something was taken.
-type purse map[quota.Index]int64
+// freeAmounts has what is left of each amount of which something was taken.
+type freeAmounts map[quota.Index]int64
 
 // take takes the amounts if they are available. at returns what was available at first, and is called once per
 // amount.
-func (p purse) take(v quota.Vector, at func(quota.Index) int64) bool {
+func (p freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
 	for _, a := range v {
 		if _, known := p[a.Index]; !known {
 			p[a.Index] = at(a.Index)
@@ -169,16 +169,16 @@ func (p purse) take(v quota.Vector, at func(quota.Index) int64) bool {
 	return true
 }
 
-// growsLater notes that a workload of the queue may grow from the given time on.
-func (p *pass) growsLater(q *clusterQueue, at time.Time) {
+// scheduleGrowth notes that a workload of the queue may grow from the given time on.
+func (p *pass) scheduleGrowth(q *clusterQueue, at time.Time) {
 	if due, known := p.growths[q.Name]; !known || at.Before(due) {
 		p.growths[q.Name] = at
 	}
 }
 
-// roomFor returns how many times the amounts fit, now and in the planned ledger.
-func roomFor(n *quota.Node, v quota.Vector) int64 {
-	most := plannedRoom(n, v)
+// replicasFree returns how many times the amounts fit, now and in the planned ledger.
+func replicasFree(n *quota.Node, v quota.Vector) int64 {
+	most := replicasPlanned(n, v)
 	for _, a := range v {
 		if a.Value > 0 {
 			most = min(most, n.Available(quota.Held, a.Index)/a.Value)
@@ -211,10 +211,10 @@ func (p *pass) enlarge(g growth) {
 	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
 }
 
-// plan plans additional quota for the workload, to be used once other workloads have released it.
-func (p *pass) plan(w *workload, more quota.Vector) {
+// planGrowth plans additional quota for the workload, to be used once other workloads have released it.
+func (p *pass) planGrowth(w *workload, more quota.Vector) {
 	w.growing = more
-	p.settle(w)
+	p.updateCharges(w)
 }
 
 // displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
@@ -222,10 +222,10 @@ func (p *pass) plan(w *workload, more quota.Vector) {
 // one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue) {
 	t := p.resizableOf(q)
-	now := standing{listings: q.listings, charges: q.family.charges, news: p.placesNews, until: q.displaced.until}
-	if now == q.displaced && (now.until.IsZero() || p.now.Before(now.until)) {
+	now := growthState{listings: q.listings, charges: q.family.charges, places: p.placesVersion, until: q.displacementChecked.until}
+	if now == q.displacementChecked && (now.until.IsZero() || p.now.Before(now.until)) {
 		if !now.until.IsZero() {
-			p.growsLater(q, now.until)
+			p.scheduleGrowth(q, now.until)
 		}
 		return
 	}
@@ -237,7 +237,7 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
 		later, any := p.displaceFor(q, t, priority, levels[priority])
 		if any {
-			q.displaced = standing{}
+			q.displacementChecked = growthState{}
 			return
 		}
 		if !later.IsZero() && (now.until.IsZero() || later.Before(now.until)) {
@@ -245,15 +245,15 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 		}
 	}
 	if !now.until.IsZero() {
-		p.growsLater(q, now.until)
+		p.scheduleGrowth(q, now.until)
 	}
-	q.displaced = now
+	q.displacementChecked = now
 }
 
-// standing is the state, valid until a time, on which the result of displaceForGrowth depends.
-type standing struct {
-	listings, charges, news int
-	until                   time.Time
+// growthState is the state, valid until a time, on which the result of displaceForGrowth depends.
+type growthState struct {
+	listings, charges, places int
+	until                     time.Time
 }
 
 // displaceFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
@@ -273,13 +273,13 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 		return sum
 	}
 	most := gains(y.Below())
-	p.budget -= 1 + len(indices)/costly
+	p.budget -= 1 + len(indices)/elasticPerBudget
 	if most == 0 || most <= gains(0) {
 		return later, false
 	}
-	n := fewest(y.Below(), func(n int) bool { return gains(n) >= most })
+	n := smallest(y.Below(), func(n int) bool { return gains(n) >= most })
 	gains(n)
-	victims, yields := t.told(q, y.Sizes(n))
+	victims, yields := t.changes(q, y.Sizes(n))
 	by := slices.IndexFunc(grown, func(more int32) bool { return more > 0 })
 	if by < 0 {
 		return later, false
@@ -299,14 +299,14 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
-			p.plan(t.members[i], p.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
+			p.planGrowth(t.members[i], p.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
 		}
 	}
 	return later, true
 }
 
-// costly is how many elastic workloads cost as much to evaluate as one waiting workload.
-const costly = 50
+// elasticPerBudget is how many elastic workloads cost as much to evaluate as one waiting workload.
+const elasticPerBudget = 50
 
 // grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
@@ -316,11 +316,11 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 	var able []int // the positions in indices of the workloads with any free quota
 	var jobs []elastic.Job
 	for n, i := range indices {
-		if plannedRoom(q.node, t.each[i]) > 0 {
+		if replicasPlanned(q.node, t.each[i]) > 0 {
 			able, jobs = append(able, n), append(jobs, t.jobs[i])
 		}
 	}
-	free := purse{}
+	free := freeAmounts{}
 	e.options.Elastic.Grow(jobs, func(n int) bool {
 		return free.take(t.each[indices[able[n]]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 	})
@@ -333,7 +333,7 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 		if more[n] == 0 {
 			continue
 		}
-		if soon := e.worthAt(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(e.now) {
+		if soon := e.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(e.now) {
 			more[n] = 0
 			if later.IsZero() || soon.Before(later) {
 				later = soon
@@ -344,8 +344,8 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 	return more, sum, later
 }
 
-// worthAt returns when to begin keeping capacity for the job to grow to this size.
-func (e *Engine) worthAt(job *elastic.Job, to int32) time.Time {
+// reserveFrom returns when to begin keeping capacity for the job to grow to this size.
+func (e *Engine) reserveFrom(job *elastic.Job, to int32) time.Time {
 	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
 }
 
@@ -361,8 +361,8 @@ func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
 	return int32(sort.Search(int(most-1), func(n int) bool { return !fits(int32(n) + 1) }))
 }
 
-// plannedRoom returns how many times the amounts fit in the planned ledger.
-func plannedRoom(n *quota.Node, v quota.Vector) int64 {
+// replicasPlanned returns how many times the amounts fit in the planned ledger.
+func replicasPlanned(n *quota.Node, v quota.Vector) int64 {
 	most := int64(1) << 31
 	for _, a := range v {
 		if a.Value > 0 {

@@ -183,7 +183,7 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 				switch {
 				case job.held != nil:
 					held = append(held, w.engine.vectorOf(job.held)...)
-					if !job.leaving() || job.lost() {
+					if !job.leaving() || job.lostItsNodes() {
 						planned = append(planned, w.engine.plannedOf(job)...)
 					}
 				case job.promise != nil:
@@ -228,7 +228,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 				if q.Strategy == Strict && c != q.head || c.heldBy != nil || w.engine.mustWait(q).Code != reason.None {
 					continue
 				}
-				found := w.engine.lookAt(c)
+				found := w.engine.reevaluate(c)
 				if w.entangled() && found.verdict == preempting {
 					continue // whom it may evict is found out for the best flavor of each pod set only
 				}

@@ -37,10 +37,10 @@ func (c claim) equal(other claim) bool {
 // claimOf returns the claim of the queue, without a class if there is none. A queue that may reclaim from any
 // workload, or that shares with no other queue, needs none.
 func (q *clusterQueue) claimOf() claim {
-	if q.owners.Len() == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
+	if q.claimants.Len() == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
 		return claim{}
 	}
-	first := q.owners.First()
+	first := q.claimants.First()
 	if q.Strategy == Strict && first != q.front() {
 		return claim{}
 	}
@@ -70,30 +70,30 @@ func (e *Engine) formOf(c *class) *flavor.Form {
 	return c.form
 }
 
-// claims adds the class to the owners of its queue if it fits within the queue's own quota.
-func (e *Engine) claims(c *class) {
+// addClaimant adds the class to the claimants of its queue if it fits within the queue's own quota.
+func (e *Engine) addClaimant(c *class) {
 	q := c.queue
 	e.formOf(c)
 	if len(c.own) == 0 || c.waiting.Len() == 0 {
-		q.waive(c)
+		q.removeClaimant(c)
 		return
 	}
-	q.owners.Put(c)
+	q.claimants.Put(c)
 }
 
-// waive reverses claims.
-func (q *clusterQueue) waive(c *class) {
-	q.owners.Remove(c)
+// removeClaimant reverses addClaimant.
+func (q *clusterQueue) removeClaimant(c *class) {
+	q.claimants.Remove(c)
 }
 
-// followClaims unblocks the classes for which there is more because a claim has become smaller or later.
-func (f *family) followClaims() {
+// updateClaims unblocks the classes for which there is more because a claim has become smaller or later.
+func (f *family) updateClaims() {
 	for _, q := range f.queues {
-		q.followClaim()
+		q.updateClaim()
 	}
 }
 
-func (q *clusterQueue) followClaim() {
+func (q *clusterQueue) updateClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
 	if !was.equal(q.claimed) {
@@ -126,8 +126,8 @@ func (q *clusterQueue) wakeBehind(was claim) {
 	}
 }
 
-// pay notes that the class that owns the claim was given at least as much.
-func (q *clusterQueue) pay(c *class, given quota.Vector) {
+// markPaid notes that the class that owns the claim was given at least as much.
+func (q *clusterQueue) markPaid(c *class, given quota.Vector) {
 	q.claimed.paid = q.claimed.class == c && covers(given, q.claimed.needs)
 }
 
@@ -136,7 +136,7 @@ func covers(a, b quota.Vector) bool {
 	return !slices.ContainsFunc(b, func(x quota.Amount) bool { return a.Of(x.Index) < x.Value })
 }
 
-// keepAll charges the claims of the family at the beginning of a pass; letAllGo releases them at its end.
+// keepAll charges the claims of the family at the beginning of a pass; releaseAllKept releases them at its end.
 func (e *Engine) keepAll(f *family) {
 	var keepers []*clusterQueue
 	for _, q := range f.queues {
@@ -145,23 +145,23 @@ func (e *Engine) keepAll(f *family) {
 		}
 	}
 	slices.SortFunc(keepers, func(a, b *clusterQueue) int {
-		return cmp.Or(order.Compare(a.owners.First().head(), b.owners.First().head()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(order.Compare(a.claimants.First().head(), b.claimants.First().head()), cmp.Compare(a.Name, b.Name))
 	})
 	for _, q := range keepers {
 		e.keep(q)
 	}
 }
 
-func (e *Engine) letAllGo(f *family) {
+func (e *Engine) releaseAllKept(f *family) {
 	for _, q := range f.queues {
-		e.letGo(q)
+		e.releaseKept(q)
 	}
 }
 
 // keep charges the free part of the queue's claim, in place of what it kept before. It reports whether other queues
 // left it less than its own quota.
 func (e *Engine) keep(q *clusterQueue) (cut bool) {
-	e.letGo(q)
+	e.releaseKept(q)
 	mine := q.claimOf()
 	if mine.class == nil {
 		return false
@@ -183,26 +183,26 @@ func (e *Engine) keep(q *clusterQueue) (cut bool) {
 // keepAfter updates what is kept after a contestant was served.
 func (e *Engine) keepAfter(c *contestant) {
 	q := c.queue
-	q.followClaim()
+	q.updateClaim()
 	cut := e.keep(q)
 	if c.displaces || cut && slices.ContainsFunc(q.family.queues, func(other *clusterQueue) bool {
 		return len(other.kept) > 0 && order.Compare(q.keptFor, other.keptFor) < 0
 	}) {
 		// What it took, or what its queue claims now, had been kept for later workloads.
-		e.letAllGo(q.family)
+		e.releaseAllKept(q.family)
 		e.keepAll(q.family)
 	}
 }
 
-// letGo releases what the queue keeps.
-func (e *Engine) letGo(q *clusterQueue) {
+// releaseKept releases what the queue keeps.
+func (e *Engine) releaseKept(q *clusterQueue) {
 	e.tree.Release(q.Name, quota.Planned, q.kept)
 	q.kept = nil
 }
 
-// seeingThrough evaluates the class without what its own queue keeps and, within its queue's own quota, without what
+// evaluateIgnoringKept evaluates the class without what its own queue keeps and, within its queue's own quota, without what
 // is kept for workloads after it.
-func (e *Engine) seeingThrough(c *class) outcome {
+func (e *Engine) evaluateIgnoringKept(c *class) outcome {
 	found := e.evaluateWithout(c, c.queue)
 	if found.verdict != hopeless || len(c.own) == 0 {
 		return found
@@ -216,7 +216,7 @@ func (e *Engine) seeingThrough(c *class) outcome {
 	if len(later) == 1 {
 		return found
 	}
-	if seen := e.evaluateWithout(c, later...); seen.verdict != hopeless && c.queue.holds(seen.choice.Usage) {
+	if seen := e.evaluateWithout(c, later...); seen.verdict != hopeless && c.queue.fitsOwnQuota(seen.choice.Usage) {
 		seen.displaces = true
 		return seen
 	}
@@ -236,8 +236,8 @@ func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 	return e.evaluate(c)
 }
 
-// holds reports whether the amounts fit within the queue's own quota, beside its planned usage without what is kept.
-func (q *clusterQueue) holds(v quota.Vector) bool {
+// fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is kept.
+func (q *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
 		return q.node.Over(quota.Planned, a.Index, quota.Sub(a.Value, q.kept.Of(a.Index))) > 0
 	})

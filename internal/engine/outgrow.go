@@ -12,9 +12,9 @@ import (
 // A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
 // of lower priority is admitted into the capacity that it will use: it would only be stopped again.
 
-// outgrown reports whether workloads of higher priority in the queue could grow less if the workload were given the
+// blocksGrowth reports whether workloads of higher priority in the queue could grow less if the workload were given the
 // choice.
-func (e *Engine) outgrown(w *workload, q *clusterQueue, choice flavor.Choice) bool {
+func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) bool {
 	if len(q.elastic) == 0 {
 		return false
 	}
@@ -23,28 +23,28 @@ func (e *Engine) outgrown(w *workload, q *clusterQueue, choice flavor.Choice) bo
 	switch {
 	case len(above.indices) == 0:
 		return false
-	case e.shareOfQuota(q, choice.Usage, above.all):
+	case e.competes(q, choice.Usage, above.all):
 		return e.anyGrows(q, t, above.indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
-	return given.onNodes() && e.outgrownOnNodes(w, q, t, above.indices, given)
+	return given.onNodes() && e.blocksGrowthOnNodes(w, q, t, above.indices, given)
 }
 
-// shareOfQuota reports whether there is any amount that both usage and all contain, of which less would be left in
+// competes reports whether there is any amount that both usage and all contain, of which less would be left in
 // the planned ledger beside usage than all needs.
-func (e *Engine) shareOfQuota(q *clusterQueue, usage, all quota.Vector) bool {
+func (e *Engine) competes(q *clusterQueue, usage, all quota.Vector) bool {
 	return slices.ContainsFunc(usage, func(a quota.Amount) bool {
 		wanted := all.Of(a.Index)
 		return wanted > 0 && quota.Sub(q.node.Available(quota.Planned, a.Index), a.Value) < wanted
 	})
 }
 
-// asked bounds how many growing workloads are checked for capacity on nodes.
-const asked = 8
+// maxGrowthChecks bounds how many growing workloads are checked for capacity on nodes.
+const maxGrowthChecks = 8
 
 // anyGrows reports whether any of them has capacity to grow soon.
 func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
-	left := asked
+	left := maxGrowthChecks
 	for _, i := range indices {
 		if most := e.growsSoon(q, t, i); most > 0 {
 			if e.podsOnNodes(t, i, most) > 0 {
@@ -61,18 +61,18 @@ func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
 // growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone.
 func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	job := &t.jobs[i]
-	most := int32(min(int64(job.Max-job.Size), plannedRoom(q.node, t.each[i])))
-	if most > 0 && e.worthAt(job, job.Size+most).After(e.now) {
+	most := int32(min(int64(job.Max-job.Size), replicasPlanned(q.node, t.each[i])))
+	if most > 0 && e.reserveFrom(job, job.Size+most).After(e.now) {
 		return 0
 	}
 	return most
 }
 
-// outgrownOnNodes reports whether one of them would have less capacity on nodes.
-func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
+// blocksGrowthOnNodes reports whether one of them would have less capacity on nodes.
+func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
 	before := map[int]int32{}
 	for _, i := range indices {
-		if most := e.growsSoon(q, t, i); most > 0 && len(before) < asked {
+		if most := e.growsSoon(q, t, i); most > 0 && len(before) < maxGrowthChecks {
 			before[i] = e.podsOnNodes(t, i, most)
 		}
 	}
@@ -85,9 +85,9 @@ func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *resizable, ind
 	return is
 }
 
-// awaitsGrowth returns the outcome of a choice that is kept for other workloads of the queue.
-func (e *Engine) awaitsGrowth(choice flavor.Choice) outcome {
-	out := outcome{choice: choice, outgrown: true}
+// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue.
+func (e *Engine) growthOutcome(choice flavor.Choice) outcome {
+	out := outcome{choice: choice, waitsForGrowth: true}
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota,
@@ -100,25 +100,25 @@ func (e *Engine) awaitsGrowth(choice flavor.Choice) outcome {
 	return out
 }
 
-// wakeOutgrown unblocks the classes that wait for workloads of the queue to grow, after one of these has changed.
-func (q *clusterQueue) wakeOutgrown() {
-	if q.outgrown == 0 {
+// wakeGrowthWaiters unblocks the classes that wait for workloads of the queue to grow, after one of these has changed.
+func (q *clusterQueue) wakeGrowthWaiters() {
+	if q.growthWaiters == 0 {
 		return
 	}
 	for _, c := range q.classes {
-		if c.outgrown {
+		if c.waitsForGrowth {
 			q.unblock(c)
 		}
 	}
 }
 
-// letGoOutgrown makes the queue keep nothing for a workload that waits for others of the queue to grow, and returns
+// releaseForGrowth makes the queue keep nothing for a workload that waits for others of the queue to grow, and returns
 // the lowest priority of those.
-func (e *Engine) letGoOutgrown(q *clusterQueue) (from int32) {
+func (e *Engine) releaseForGrowth(q *clusterQueue) (from int32) {
 	mine := q.claimOf()
-	if mine.class == nil || !mine.class.outgrown || mine.class.priority == math.MaxInt32 {
+	if mine.class == nil || !mine.class.waitsForGrowth || mine.class.priority == math.MaxInt32 {
 		return math.MinInt32
 	}
-	e.letGo(q)
+	e.releaseKept(q)
 	return mine.class.priority + 1
 }

@@ -16,17 +16,17 @@ type placing struct {
 	// places.
 	wanting  map[string]map[*class]bool
 	awaiting map[Key]*workload
-	// placesNews counts the changes that may affect where there is capacity.
-	placesNews int
-	// lookedAt is the change count of places for which heads by resource were last woken.
-	lookedAt uint64
+	// placesVersion counts the changes that may affect where there is capacity.
+	placesVersion int
+	// headsWokenAt is the change count of places for which heads by resource were last woken.
+	headsWokenAt uint64
 	// departing counts the workloads that are expected to release places or node capacity: those being evicted, those
 	// that shrink, and those with a promise and pods left from an earlier admission.
 	departing int
-	// ailing are the workloads with places that must be repaired, in the order of admission; unmended those whose
+	// toRepair are the workloads with places that must be repaired, in the order of admission; deferredRepairs those whose
 	// repair has to wait until the last decision about them is written.
-	ailing   order.Queue
-	unmended sets.Set[Key]
+	toRepair        order.Queue
+	deferredRepairs sets.Set[Key]
 	// workloadOfPod has the workload of each existing pod that has one, podCounts the number of pods of each
 	// workload; lingering are deleted or finished workloads whose pods still exist.
 	workloadOfPod map[Key]Key
@@ -37,18 +37,18 @@ type placing struct {
 }
 
 func newPlacing() placing {
-	return placing{wanting: map[string]map[*class]bool{}, awaiting: map[Key]*workload{}, unmended: sets.New[Key](),
+	return placing{wanting: map[string]map[*class]bool{}, awaiting: map[Key]*workload{}, deferredRepairs: sets.New[Key](),
 		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
 }
 
 func (ev NodeSet) apply(e *Engine) {
 	e.places.SetNode(ev.Node)
-	e.placesNews++
+	e.placesVersion++
 }
 
 func (ev NodeDeleted) apply(e *Engine) {
 	e.places.DeleteNode(ev.Name)
-	e.placesNews++
+	e.placesVersion++
 }
 
 func (ev TopologySet) apply(e *Engine) {
@@ -71,27 +71,27 @@ func (e *Engine) topologyChanged(name string) {
 	for _, f := range slices.Sorted(maps.Keys(e.flavors)) {
 		if e.flavors[f].Topology == name {
 			e.flavorChanged(f)
-			e.holdAgain(f)
+			e.refreshPlaces(f)
 		}
 	}
 }
 
-// mapFlavor updates the flavor in place.Map.
-func (e *Engine) mapFlavor(name string) {
+// updateFlavor updates the flavor in place.Map.
+func (e *Engine) updateFlavor(name string) {
 	if f, ok := e.flavors[name]; ok {
 		e.places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
 	} else {
 		e.places.DeleteFlavor(name)
 	}
-	e.holdAgain(name)
+	e.refreshPlaces(name)
 }
 
-// holdAgain updates place.Map for the workloads with places in the flavor, which may have been observed before it.
-func (e *Engine) holdAgain(name string) {
-	for _, w := range inOrder(e.workloads) {
+// refreshPlaces updates place.Map for the workloads with places in the flavor, which may have been observed before it.
+func (e *Engine) refreshPlaces(name string) {
+	for _, w := range sortedByKey(e.workloads) {
 		if by := w.placed.by; by != nil && slices.ContainsFunc(by.PodSets, func(a Assignment) bool { return hasFlavor(a, name) }) {
 			w.placed.shape = nil
-			e.settlePlaces(w)
+			e.updatePlaces(w)
 		}
 	}
 }
@@ -113,8 +113,8 @@ type placed struct {
 	promised, leaving, clears bool
 }
 
-// settlePlaces updates place.Map to what the workload holds or was promised.
-func (e *Engine) settlePlaces(w *workload) {
+// updatePlaces updates place.Map to what the workload holds or was promised.
+func (e *Engine) updatePlaces(w *workload) {
 	was, now := w.placed, e.placedNow(w)
 	if now == was {
 		return
@@ -130,11 +130,11 @@ func (e *Engine) settlePlaces(w *workload) {
 		return
 	}
 	if now.by != was.by {
-		e.followWithin(w)
+		e.scheduleWithin(w)
 	}
 	w.placed = now
 	e.places.Hold(w.Key, e.holding(w, now))
-	e.placesNews++
+	e.placesVersion++
 	if was.clears {
 		e.departing--
 	}
@@ -151,11 +151,11 @@ func (e *Engine) settlePlaces(w *workload) {
 func (e *Engine) placedNow(w *workload) (now placed) {
 	switch {
 	case w.held != nil:
-		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lost()}
+		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lostItsNodes()}
 	case w.promise != nil:
 		now = placed{by: w.promise.given, shape: w.shape, promised: true}
 	default:
-		now = e.leftBy(w)
+		now = e.leftoverPods(w)
 	}
 	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
 	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
@@ -164,9 +164,9 @@ func (e *Engine) placedNow(w *workload) (now placed) {
 	return now
 }
 
-// leftBy returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
+// leftoverPods returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
 // terminated yet.
-func (e *Engine) leftBy(w *workload) placed {
+func (e *Engine) leftoverPods(w *workload) placed {
 	if e.podCounts[w.Key] == 0 {
 		return placed{}
 	}
@@ -201,7 +201,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 		ask, _ := e.askOf(&w.PodSets[n], a)
 		ask.Count, ask.Avoid = count, w.avoid.nodes
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
-		set.Excess = e.leaves(w, a)
+		set.Excess = e.podsBeyondPlaces(w, a)
 		out.PodSets = append(out.PodSets, set)
 	}
 	return out
@@ -218,7 +218,7 @@ func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask.Flavor = e.placedBy(a)
 	for _, name := range a.Flavors {
 		if name != ask.Flavor {
-			e.alsoBy(&ask, a)
+			e.addOtherFlavors(&ask, a)
 			break
 		}
 	}
@@ -237,8 +237,8 @@ func (e *Engine) placedBy(a *Assignment) (first string) {
 	return first
 }
 
-// alsoBy adds the node requirements of the other flavors of the assignment.
-func (e *Engine) alsoBy(ask *place.Ask, a *Assignment) {
+// addOtherFlavors adds the node requirements of the other flavors of the assignment.
+func (e *Engine) addOtherFlavors(ask *place.Ask, a *Assignment) {
 	ask.NodeSelector, ask.Tolerations = maps.Clone(ask.NodeSelector), slices.Clone(ask.Tolerations)
 	if ask.NodeSelector == nil {
 		ask.NodeSelector = map[string]string{}
@@ -285,8 +285,8 @@ func (e *Engine) wantPlaces(c *class, flavors []string) {
 // wakePlaces unblocks the classes that were short of places where there may be capacity now, and queues the families
 // of workloads with promised places.
 func (e *Engine) wakePlaces() {
-	if now := e.places.Changes(); now != e.lookedAt {
-		e.lookedAt = now
+	if now := e.places.Changes(); now != e.headsWokenAt {
+		e.headsWokenAt = now
 		for _, f := range e.families {
 			if f.hasHeads() {
 				f.enqueue()
@@ -295,8 +295,8 @@ func (e *Engine) wakePlaces() {
 	}
 	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
 	for _, name := range reduced {
-		for _, c := range inRank(e.wanting[name]) {
-			if c.blocked && c.waiting.Len() > 0 && c.queue.asksWhatNodesEverHold() {
+		for _, c := range byHeadRank(e.wanting[name]) {
+			if c.blocked && c.waiting.Len() > 0 && c.queue.affectedByFewerNodes() {
 				delete(e.wanting[name], c)
 				c.queue.unblock(c)
 			}
@@ -314,7 +314,7 @@ func (e *Engine) wakePlaces() {
 	for _, name := range freed {
 		woken := e.wanting[name]
 		delete(e.wanting, name)
-		for _, c := range inRank(woken) {
+		for _, c := range byHeadRank(woken) {
 			if c.blocked && c.waiting.Len() > 0 {
 				c.queue.unblock(c)
 			}
@@ -327,9 +327,9 @@ func (e *Engine) wakePlaces() {
 	}
 }
 
-// asksWhatNodesEverHold reports whether less capacity on nodes may unblock workloads of the queue: one that no node
+// affectedByFewerNodes reports whether less capacity on nodes may unblock workloads of the queue: one that no node
 // could ever hold waits for new nodes, and does not block others.
-func (q *clusterQueue) asksWhatNodesEverHold() bool { return q.OnDemand || q.Strategy == ByResource }
+func (q *clusterQueue) affectedByFewerNodes() bool { return q.OnDemand || q.Strategy == ByResource }
 
 // withPlaces returns the assignments with the places that were found.
 func withPlaces(given []Assignment, found []place.Assignment) []Assignment {

@@ -25,8 +25,8 @@ type search struct {
 	short    []quota.Index
 	wants    []string
 	lacks    []quota.FlavorResource
-	// rest are choices for which others might be preempted if no flavor fits without preemption.
-	rest []flavor.Choice
+	// postponed are choices for which others might be preempted if no flavor fits without preemption.
+	postponed []flavor.Choice
 }
 
 // considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
@@ -36,14 +36,14 @@ func (e *Engine) considerPlaces(w *workload, c *class, counts []int32) outcome {
 		choice := s.choose()
 		s.note(choice.Short)
 		if choice.Mode <= flavor.Blocked {
-			return s.otherwise(choice)
+			return s.lastResort(choice)
 		}
 		found, fault := s.fit(choice)
 		if fault == nil {
 			return found
 		}
 		if !s.exclude(choice, fault) {
-			return s.otherwise(choice)
+			return s.lastResort(choice)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (s *search) question() flavor.Question {
 
 // fit looks for places for a choice. The Shortfall says why there are none.
 func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
-	if fault := s.divided(choice); fault != nil {
+	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
 	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
@@ -106,12 +106,12 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	case !s.class.queue.Fungibility.NextBeforePreempting:
 		return s.byPreemption(choice, asks, fault)
 	}
-	s.rest = append(s.rest, choice)
+	s.postponed = append(s.postponed, choice)
 	return outcome{}, fault
 }
 
-// divided returns a Shortfall if the choice gives pod sets of one group different flavors.
-func (s *search) divided(choice flavor.Choice) *place.Shortfall {
+// splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors.
+func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 	for i, ps := range s.class.shape.podSets {
 		for j := range i {
 			other := s.class.shape.podSets[j]
@@ -165,9 +165,9 @@ func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	})
 }
 
-// otherwise returns the outcome if no flavor has both quota and places: others may have to be evicted.
-func (s *search) otherwise(last flavor.Choice) outcome {
-	for _, choice := range s.rest {
+// lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
+func (s *search) lastResort(last flavor.Choice) outcome {
+	for _, choice := range s.postponed {
 		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
 		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
 			return found
@@ -184,8 +184,8 @@ func (s *search) otherwise(last flavor.Choice) outcome {
 	return out
 }
 
-// mostWays bounds how many combinations of flavors couldRun tries.
-const mostWays = 16
+// maxCombinations bounds how many combinations of flavors couldRun tries.
+const maxCombinations = 16
 
 // couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
 // so that the result changes only with the nodes. Flavors without such capacity are added to wants.
@@ -193,7 +193,7 @@ func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
 		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid.nodes)
-		if ways++; len(asks) == 0 || ways > mostWays || s.places.EverFits(asks) {
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.places.EverFits(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -248,7 +248,7 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 			return found
 		}
 	}
-	return s.otherwise(choice)
+	return s.lastResort(choice)
 }
 
 // search returns the victims of a preemptor.
@@ -282,9 +282,9 @@ type roomOnNodes struct {
 	searches int
 }
 
-// mostSearches bounds the time of one search for victims. After that, victims are spared only if the places found
+// maxSearches bounds the time of one search for victims. After that, victims are spared only if the places found
 // last remain available.
-const mostSearches = 64
+const maxSearches = 64
 
 // Try implements preempt.Room.
 func (r *roomOnNodes) Try(f func()) { r.places.Try(f) }
@@ -303,7 +303,7 @@ func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
-		has = r.leftBy(w)
+		has = r.leftoverPods(w)
 	default:
 		has.leaving = true
 	}
@@ -315,7 +315,7 @@ func (r *roomOnNodes) Fits() bool {
 	if r.found != nil && r.places.FitsAt(r.asks, r.found, place.Planned) {
 		return true
 	}
-	if r.searches == mostSearches {
+	if r.searches == maxSearches {
 		return false
 	}
 	r.searches++

@@ -2,13 +2,13 @@ package engine
 
 func (ev PodBound) apply(e *Engine) {
 	e.places.SetPod(ev.Pod)
-	e.placesNews++
+	e.placesVersion++
 	if of := e.workloadOfPod[ev.Key]; of != ev.Workload {
 		e.uncountPod(ev.Key)
 		e.countPod(ev.Key, ev.Workload)
 	}
 	e.recountWithin(ev.Workload)
-	e.followShrinking(ev.Workload)
+	e.updateShrinking(ev.Workload)
 }
 
 func (ev PodGone) apply(e *Engine) {
@@ -25,11 +25,11 @@ func (ev PodEnded) apply(e *Engine) {
 
 // podLeft updates the state after a pod stopped using capacity.
 func (e *Engine) podLeft(pod Key) {
-	e.placesNews++
+	e.placesVersion++
 	of := e.workloadOfPod[pod]
 	e.uncountPod(pod)
 	e.recountWithin(of)
-	e.followShrinking(of)
+	e.updateShrinking(of)
 }
 
 // recountWithin schedules a recount of the nodes used by a workload whose admission names domains only.
@@ -46,7 +46,7 @@ func (e *Engine) countPod(pod, of Key) {
 	}
 	e.workloadOfPod[pod] = of
 	if e.podCounts[of]++; e.podCounts[of] == 1 {
-		e.followCount(of)
+		e.podCountChanged(of)
 	}
 }
 
@@ -58,14 +58,14 @@ func (e *Engine) uncountPod(pod Key) {
 	delete(e.workloadOfPod, pod)
 	if e.podCounts[of]--; e.podCounts[of] == 0 {
 		delete(e.podCounts, of)
-		e.followCount(of)
+		e.podCountChanged(of)
 	}
 }
 
-// followCount updates places when the first pod of a workload appears, or the last one is gone.
-func (e *Engine) followCount(of Key) {
+// podCountChanged updates places when the first pod of a workload appears, or the last one is gone.
+func (e *Engine) podCountChanged(of Key) {
 	if w := e.workloads[of]; w != nil {
-		e.settlePlaces(w)
+		e.updatePlaces(w)
 	} else if e.lingering.Has(of) && e.podCounts[of] == 0 {
 		e.lingering.Delete(of)
 		e.departing--

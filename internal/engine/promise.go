@@ -17,14 +17,14 @@ type promise struct {
 	usage quota.Vector
 	// why is the reason to wait, if it is for evicted workloads.
 	why reason.Reason
-	// askedAt is the placesNews for which there was no capacity on nodes yet.
-	askedAt int
+	// checkedAt is the placesVersion for which there was no capacity on nodes yet.
+	checkedAt int
 }
 
 // promiseTo makes the workload wait for capacity that will be released.
 func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
-	w.promise = &promise{given: given, usage: usage, why: why, askedAt: -1}
-	e.settle(w)
+	w.promise = &promise{given: given, usage: usage, why: why, checkedAt: -1}
+	e.updateCharges(w)
 	e.setReason(w, why)
 	q := w.queue
 	q.family.promised.Push(w.rank())
@@ -78,9 +78,9 @@ func (p *pass) keepPromises(f *family) {
 	}
 }
 
-// breakUncovered takes back promises that exceed the quota because a workload was not evicted after all: first those
+// breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first those
 // without evictions of their own, and of these the last in order.
-func (p *pass) breakUncovered(f *family) {
+func (p *pass) breakOvercommitted(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	cost := func(r order.Rank) int { return min(1, p.workloads[r.Key].promise.why.Preempted) }
 	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
@@ -108,7 +108,7 @@ func (e *Engine) canKeepPromise(f *family) bool {
 		case !w.promise.given.onNodes():
 			return !left || there
 		}
-		return !left && e.departing == 0 || w.promise.askedAt != e.placesNews && there
+		return !left && e.departing == 0 || w.promise.checkedAt != e.placesVersion && there
 	})
 }
 
@@ -119,14 +119,14 @@ func (p *pass) placesFor(w *workload) verdict {
 	if !promised.given.onNodes() {
 		return admissible
 	}
-	if promised.askedAt == p.placesNews {
+	if promised.checkedAt == p.placesVersion {
 		return promisable
 	}
 	asks := p.asksOf(w.shape.podSets, promised.given.PodSets, w.avoid.nodes)
 	found := placesOf(asks, promised.given.PodSets)
 	out := hopeless
 	p.places.Try(func() {
-		p.places.Hold(w.Key, p.holding(w, p.leftBy(w)))
+		p.places.Hold(w.Key, p.holding(w, p.leftoverPods(w)))
 		out, found = p.placesOn(asks, found)
 	})
 	if out == hopeless {
@@ -135,16 +135,16 @@ func (p *pass) placesFor(w *workload) verdict {
 	given := *promised.given
 	given.PodSets = withPlaces(given.PodSets, found)
 	promised.given = &given
-	p.settle(w)
+	p.updateCharges(w)
 	if out == promisable {
-		promised.askedAt = p.placesNews
+		promised.checkedAt = p.placesVersion
 	}
 	return out
 }
 
 // placesOn determines whether places are available now or will be, preferably those given.
 func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
-	near := e.stillNear(asks, at)
+	near := e.stillClose(asks, at)
 	if near && e.places.FitsAt(asks, at, place.Now) {
 		return admissible, at
 	}
@@ -160,9 +160,9 @@ func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []p
 	return hopeless, nil
 }
 
-// stillNear reports whether the places are certain to be as close to each other as the asks require: node labels may
+// stillClose reports whether the places are certain to be as close to each other as the asks require: node labels may
 // have changed. For groups, slices and exclusive domains only a new search can tell.
-func (e *Engine) stillNear(asks []place.Ask, at []place.Assignment) bool {
+func (e *Engine) stillClose(asks []place.Ask, at []place.Assignment) bool {
 	for i := range min(len(asks), len(at)) {
 		ask := &asks[i]
 		switch {

@@ -34,13 +34,13 @@ type clusterQueue struct {
 	// heads, in a queue by resource, are the classes that lack resources. Classes that request those wait behind
 	// them.
 	heads []*class
-	// owners are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
+	// claimants are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
 	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
 	// workload that it is kept for.
-	owners  order.Heap[*class]
-	claimed claim
-	kept    quota.Vector
-	keptFor order.Rank
+	claimants order.Heap[*class]
+	claimed   claim
+	kept      quota.Vector
+	keptFor   order.Rank
 	// waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
 	// because the queue has changed. revision counts these changes.
 	waiting, unrouted *orderedList
@@ -52,17 +52,17 @@ type clusterQueue struct {
 	holders []*preempt.Holder
 	// elastic are the workloads with quota and an elastic pod set, ordered by key.
 	elastic []*workload
-	// resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and toList has the
+	// resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and stale has the
 	// workloads whose entry is stale. listings counts its updates. cramped is set if a workload would be larger with
 	// more capacity on nodes.
 	resizable *resizable
-	toList    []*workload
+	stale     []*workload
 	listings  int
 	cramped   bool
-	// displaced is the state in which no workload could grow at the expense of others.
-	displaced standing
-	// outgrown counts the classes that wait for workloads of the queue to grow.
-	outgrown int
+	// displacementChecked is the state in which no workload could grow at the expense of others.
+	displacementChecked growthState
+	// growthWaiters counts the classes that wait for workloads of the queue to grow.
+	growthWaiters int
 
 	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
 	// are not ready.
@@ -92,8 +92,8 @@ func (e *Engine) queue(name string) *clusterQueue {
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
 			waiting: &orderedList{}, unrouted: &orderedList{},
-			ready:  order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
-			owners: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
+			ready:     order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
+			claimants: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q

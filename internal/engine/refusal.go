@@ -23,66 +23,66 @@ const (
 type refusal struct {
 	message    string
 	generation int64
-	of         refused
+	kind       changeKind
 	// times counts the rejections. waiting is set until the next try.
 	times   int
 	waiting bool
 }
 
-// refused is the kind of change that was rejected.
-type refused int
+// changeKind is the kind of change that was rejected.
+type changeKind int
 
 const (
-	// anAdmission gives quota to a workload without any.
-	anAdmission refused = iota
-	// aYield takes all or part of a workload's quota.
-	aYield
-	// aGrowth makes a workload larger.
-	aGrowth
-	// places gives a workload other places.
-	places
+	// admissionChange gives quota to a workload without any.
+	admissionChange changeKind = iota
+	// reductionChange takes all or part of a workload's quota.
+	reductionChange
+	// growthChange makes a workload larger.
+	growthChange
+	// placesChange gives a workload other places.
+	placesChange
 )
 
-// refusing returns the kind of change that the workload's assumption is.
-func (w *workload) refusing() refused {
+// assumedChange returns the kind of change that the workload's assumption is.
+func (w *workload) assumedChange() changeKind {
 	switch {
 	case w.assumed == admits:
-		return anAdmission
+		return admissionChange
 	case w.assumed == replaces:
-		return places
+		return placesChange
 	case w.assumed == resizes && w.before != nil && w.held.pods() > w.before.pods():
-		return aGrowth
+		return growthChange
 	}
-	return aYield
+	return reductionChange
 }
 
-// stands reports whether the rejected kind of change must not be decided for that generation now.
-func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
+// inForce reports whether the rejected kind of change must not be decided for that generation now.
+func (r *refusal) inForce(generation int64) bool { return r.waiting && r.generation == generation }
 
 // isRefused reports whether no change of the kind may be decided for the workload now.
-func (w *workload) isRefused(of refused) bool {
-	return w.refusal.of == of && w.refusal.stands(w.Generation)
+func (w *workload) isRefused(of changeKind) bool {
+	return w.refusal.kind == of && w.refusal.inForce(w.Generation)
 }
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// holdOff backs off from the rejected change.
-func (e *Engine) holdOff(w *workload, ev Refused) {
+// backOff backs off from the rejected change.
+func (e *Engine) backOff(w *workload, ev Refused) {
 	if ev.Generation != w.Generation {
 		return // its spec has changed since
 	}
-	of, times := w.refusing(), 1
-	if w.refusal.generation == ev.Generation && w.refusal.of == of {
+	of, times := w.assumedChange(), 1
+	if w.refusal.generation == ev.Generation && w.refusal.kind == of {
 		times = w.refusal.times + 1
 	}
-	w.refusal = refusal{message: ev.Message, generation: ev.Generation, of: of, times: times, waiting: true}
+	w.refusal = refusal{message: ev.Message, generation: ev.Generation, kind: of, times: times, waiting: true}
 	w.growing = nil
 	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
 }
 
-// asksOthers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
+// replanGrowers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
 // later.
-func (e *Engine) asksOthers(w *workload) {
+func (e *Engine) replanGrowers(w *workload) {
 	if w.queue == nil || w.queue.family == nil {
 		return
 	}
@@ -91,14 +91,14 @@ func (e *Engine) asksOthers(w *workload) {
 			if uid, asked := grower.displaced[w.Key]; asked && uid == w.UID {
 				delete(grower.displaced, w.Key)
 				grower.growing = nil
-				e.settle(grower)
+				e.updateCharges(grower)
 			}
 		}
 	}
 }
 
-// forgive clears the refusal of the workload.
-func (e *Engine) forgive(w *workload) {
+// clearRefusal clears the refusal of the workload.
+func (e *Engine) clearRefusal(w *workload) {
 	w.refusal = refusal{}
 	e.refused.Remove(w.Key)
 }
@@ -114,9 +114,9 @@ func retryAfter(times int) time.Duration {
 	return wait
 }
 
-// tryRefused routes the workloads again whose delay is over. A delay longer than the maximum was set before the clock
+// retryRefused routes the workloads again whose delay is over. A delay longer than the maximum was set before the clock
 // was set back, and counts as over.
-func (e *Engine) tryRefused(now time.Time) {
+func (e *Engine) retryRefused(now time.Time) {
 	for {
 		next, ok := e.refused.Peek()
 		if !ok || next.Since.After(now) && !next.Since.After(now.Add(longestRetry)) {
@@ -129,8 +129,8 @@ func (e *Engine) tryRefused(now time.Time) {
 			e.route(w)
 			continue
 		}
-		e.settle(w) // it may be evicted again
-		e.mendLater(w)
+		e.updateCharges(w) // it may be evicted again
+		e.queueRepair(w)
 		if w.queue != nil && w.queue.family != nil {
 			w.queue.family.enqueue() // and it may grow
 		}

@@ -17,12 +17,12 @@ import (
 func (p *pass) repair() {
 	for _, key := range p.places.TakeInvalid() {
 		if w := p.workloads[key]; w != nil {
-			p.ailing.Push(w.rank())
+			p.toRepair.Push(w.rank())
 		}
 	}
-	for p.ailing.Len() > 0 && p.budget > 0 {
-		if w := p.workloads[p.ailing.Pop().Key]; w != nil {
-			p.mend(w)
+	for p.toRepair.Len() > 0 && p.budget > 0 {
+		if w := p.workloads[p.toRepair.Pop().Key]; w != nil {
+			p.repairWorkload(w)
 		}
 	}
 }
@@ -30,8 +30,8 @@ func (p *pass) repair() {
 // repairUrgency makes the repair of a gang be written before all new work.
 const repairUrgency = math.MaxInt32
 
-// mend repairs the places of one workload.
-func (p *pass) mend(w *workload) {
+// repairWorkload repairs the places of one workload.
+func (p *pass) repairWorkload(w *workload) {
 	switch {
 	case w.leaving():
 		return
@@ -42,30 +42,30 @@ func (p *pass) mend(w *workload) {
 		return
 	case w.held.isWithin():
 		p.within.Insert(w.Key)
-		p.settleWithin()
+		p.countWithin()
 		return
-	case w.assumed != nothing, w.isRefused(aYield), w.isRefused(places):
-		p.unmended.Insert(w.Key)
+	case w.assumed != nothing, w.isRefused(reductionChange), w.isRefused(placesChange):
+		p.deferredRepairs.Insert(w.Key)
 		return
 	}
 	p.budget--
 	mended, ok := p.places.Repair(w.Key)
 	switch {
-	case !ok && p.shrinkToRest(w):
+	case !ok && p.shrinkToValid(w):
 	case !ok:
-		p.evictLost(w)
+		p.evictForNodes(w)
 	case mended.Moved > 0:
 		p.replace(w, mended.Assignments)
 	}
 }
 
-// mendLater queues a workload whose repair had to wait.
-func (e *Engine) mendLater(w *workload) {
-	if w.assumed != nothing || !e.unmended.Has(w.Key) {
+// queueRepair queues a workload whose repair had to wait.
+func (e *Engine) queueRepair(w *workload) {
+	if w.assumed != nothing || !e.deferredRepairs.Has(w.Key) {
 		return
 	}
-	e.unmended.Delete(w.Key)
-	e.ailing.Push(w.rank())
+	e.deferredRepairs.Delete(w.Key)
+	e.toRepair.Push(w.rank())
 }
 
 // replace gives the workload other places.
@@ -73,7 +73,7 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 	given := w.held.at(found)
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
-	p.settle(w)
+	p.updateCharges(w)
 	p.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
@@ -91,9 +91,9 @@ func (a *Admission) at(found []place.Assignment) *Admission {
 	return &given
 }
 
-// shrinkToRest makes an elastic workload continue without those of its pods whose places are invalid and cannot be
+// shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
 // replaced. It reports whether enough pods are left for that.
-func (p *pass) shrinkToRest(w *workload) bool {
+func (p *pass) shrinkToValid(w *workload) bool {
 	at := w.elasticSet()
 	if at < 0 || !w.Admitted {
 		return false
@@ -110,19 +110,19 @@ func (p *pass) shrinkToRest(w *workload) bool {
 		most += at.Count
 	}
 	most = min(most, set.Count-w.podSet(set.PodSet).Least())
-	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.mendedWithout(w, at, lost, int32(n)+1) != nil })) + 1
+	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false
 	}
-	given, why := p.mendedWithout(w, at, lost, fewer), p.lostWords(w)
+	given, why := p.repairedWithout(w, at, lost, fewer), p.lostNodesMessage(w)
 	p.resize(w, at, given, Key{})
 	p.decisions[len(p.decisions)-1].Resize.Detail = why
 	return true
 }
 
-// mendedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
+// repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
-func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
+func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var mended place.RepairResult
@@ -137,26 +137,26 @@ func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer 
 	return given.at(mended.Assignments)
 }
 
-// evictLost evicts a workload because its nodes failed.
-func (p *pass) evictLost(w *workload) {
-	detail := p.lostWords(w) // describes its present places
+// evictForNodes evicts a workload because its nodes failed.
+func (p *pass) evictForNodes(w *workload) {
+	detail := p.lostNodesMessage(w) // describes its present places
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
-	p.settle(w)
+	p.updateCharges(w)
 	p.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 
-// nodesNamed is how many nodes a message names.
-const nodesNamed = 3
+// maxNodesNamed is how many nodes a message names.
+const maxNodesNamed = 3
 
-// lostWords says which nodes the gang can no longer use.
-func (p *pass) lostWords(w *workload) string {
-	rest := p.restWords(w)
+// lostNodesMessage says which nodes the gang can no longer use.
+func (p *pass) lostNodesMessage(w *workload) string {
+	rest := p.noPlacesMessage(w)
 	lost := p.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no good any more, " + rest
 	}
-	where := nodesWords(lost)
+	where := describeNodes(lost)
 	refused := func(node string) bool { return slices.Contains(w.avoid.nodes, node) }
 	if w.avoid.why != "" && slices.ContainsFunc(lost, refused) {
 		return fmt.Sprintf("kube-scheduler does not put its pods on %s (%s), %s", where, w.avoid.why, rest)
@@ -164,8 +164,8 @@ func (p *pass) lostWords(w *workload) string {
 	return fmt.Sprintf("its places on %s are no good any more, %s", where, rest)
 }
 
-// restWords says why there are no other places.
-func (p *pass) restWords(w *workload) string {
+// noPlacesMessage says why there are no other places.
+func (p *pass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
 		if by := p.placedBy(a); len(a.Places) > 0 && !p.places.Places(by) {
@@ -175,11 +175,11 @@ func (p *pass) restWords(w *workload) string {
 	return "and there is no other room near enough for its pods"
 }
 
-// nodesWords names the nodes, or the first of them if there are many.
-func nodesWords(nodes []string) string {
+// describeNodes names the nodes, or the first of them if there are many.
+func describeNodes(nodes []string) string {
 	switch n := len(nodes); {
-	case n > nodesNamed:
-		return fmt.Sprintf("nodes %s and %d more", strings.Join(nodes[:nodesNamed], ", "), n-nodesNamed)
+	case n > maxNodesNamed:
+		return fmt.Sprintf("nodes %s and %d more", strings.Join(nodes[:maxNodesNamed], ", "), n-maxNodesNamed)
 	case n > 1:
 		return "nodes " + strings.Join(nodes, ", ")
 	}

@@ -37,26 +37,26 @@ type wants struct {
 // updated.
 func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 	switch t := q.resizable; {
-	case t == nil || len(q.toList) > fewToList+len(q.elastic)/manyToList:
+	case t == nil || len(q.stale) > fewStale+len(q.elastic)/elasticPerStale:
 		q.resizable = e.listResizable(q)
-	case len(q.toList) == 0:
+	case len(q.stale) == 0:
 		return t
 	default:
-		for _, w := range q.toList {
-			e.listAgain(t, q, w)
+		for _, w := range q.stale {
+			e.refreshEntry(t, q, w)
 		}
 		clear(t.yieldings)
 		clear(t.wants)
 	}
-	clear(q.toList)
-	q.toList = q.toList[:0]
+	clear(q.stale)
+	q.stale = q.stale[:0]
 	q.listings++
 	return q.resizable
 }
 
-// With more stale entries than fewToList plus one in manyToList, it is less work to rebuild the list than to update
+// With more stale entries than fewStale plus one in elasticPerStale, it is less work to rebuild the list than to update
 // it.
-const fewToList, manyToList = 4, 32
+const fewStale, elasticPerStale = 4, 32
 
 // listResizable builds the list for the queue.
 func (e *Engine) listResizable(q *clusterQueue) *resizable {
@@ -66,15 +66,15 @@ func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	for _, w := range q.elastic {
 		if job, at, ok := w.elasticJob(); ok {
 			t.insert(len(t.members))
-			e.write(t, len(t.members)-1, w, job, at)
+			e.setEntry(t, len(t.members)-1, w, job, at)
 		}
 	}
 	return t
 }
 
-// listAgain updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
+// refreshEntry updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
 // longer resizable.
-func (e *Engine) listAgain(t *resizable, q *clusterQueue, w *workload) {
+func (e *Engine) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
 	n, known := t.find(w.Key)
 	job, at, ok := w.elasticJob()
 	switch ok = ok && w.listedIn == q; {
@@ -82,14 +82,14 @@ func (e *Engine) listAgain(t *resizable, q *clusterQueue, w *workload) {
 		if !known {
 			t.insert(n)
 		}
-		e.write(t, n, w, job, at)
+		e.setEntry(t, n, w, job, at)
 	case known && t.members[n] == w:
 		t.remove(n)
 	}
 }
 
-// write sets the entry at an index.
-func (e *Engine) write(t *resizable, n int, w *workload, job elastic.Job, at int) {
+// setEntry sets the entry at an index.
+func (e *Engine) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
 	job.Speeds = e.speeds.Of(job.Exponent, job.Max)
 	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job)
 }
@@ -107,7 +107,7 @@ func (t *resizable) remove(n int) {
 
 // couldGrow reports whether the workload may be larger if there is ever enough capacity.
 func (w *workload) couldGrow(job *elastic.Job) bool {
-	return job.Size < job.Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.gaveUp && w.mayGrow()
+	return job.Size < job.Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.growthFailed && w.mayGrow()
 }
 
 // has reports whether the entry of the workload is up to date.
@@ -183,8 +183,8 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
-// told returns the members that have to stop, and those that have to shrink, to get to the given sizes.
-func (t *resizable) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
+// changes returns the members that have to stop, and those that have to shrink, to get to the given sizes.
+func (t *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
 	for i, w := range t.members {
 		switch sizes[i] {
 		case t.jobs[i].Size:
@@ -197,9 +197,9 @@ func (t *resizable) told(q *clusterQueue, sizes []int32) (victims []preempt.Vict
 	return victims, yields
 }
 
-// fewest returns the smallest n from 1 to most for which enough is true. enough must be true for most, and for each
+// smallest returns the smallest n from 1 to most for which enough is true. enough must be true for most, and for each
 // number above one for which it is. The search starts from below, as the result is usually small.
-func fewest(most int, enough func(n int) bool) int {
+func smallest(most int, enough func(n int) bool) int {
 	low, high := 0, 1
 	for high < most && !enough(high) {
 		low, high = high, min(most, 2*min(high, math.MaxInt/2))

@@ -46,8 +46,8 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
-// spare sets how many pods the holder can do without, if its size may change.
-func (e *Engine) spare(w *workload, h *preempt.Holder) {
+// setSpare sets how many pods the holder can do without, if its size may change.
+func (e *Engine) setSpare(w *workload, h *preempt.Holder) {
 	if at := w.elasticSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
 		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).Least())
@@ -59,11 +59,11 @@ func (w *workload) podSet(name string) *PodSet {
 	return &w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name })]
 }
 
-// enlist lists the workload among the elastic ones of its queue, or removes it.
-func (e *Engine) enlist(w *workload) {
+// listElastic lists the workload among the elastic ones of its queue, or removes it.
+func (e *Engine) listElastic(w *workload) {
 	was, may := w.listedIn, w.queue != nil && w.elasticSet() >= 0
 	if was != nil && (!may || was != w.queue) {
-		was.strikeElastic(w)
+		was.removeElastic(w)
 		w.listedIn = nil
 	}
 	if may && w.listedIn == nil {
@@ -71,34 +71,34 @@ func (e *Engine) enlist(w *workload) {
 		w.listedIn = w.queue
 	}
 	for _, q := range []*clusterQueue{was, w.listedIn} {
-		if q != nil && (q.resizable == nil || len(q.toList) > 0 || !q.resizable.has(w)) {
-			q.listLater(w)
-			q.wakeOutgrown()
+		if q != nil && (q.resizable == nil || len(q.stale) > 0 || !q.resizable.has(w)) {
+			q.markStale(w)
+			q.wakeGrowthWaiters()
 		}
 	}
 }
 
-// addElastic adds the workload to the elastic ones of the queue, which are sorted by key; strikeElastic removes it.
+// addElastic adds the workload to the elastic ones of the queue, which are sorted by key; removeElastic removes it.
 func (q *clusterQueue) addElastic(w *workload) {
-	at, _ := q.placeOfElastic(w)
+	at, _ := q.indexOfElastic(w)
 	q.elastic = slices.Insert(q.elastic, at, w)
 }
 
-func (q *clusterQueue) strikeElastic(w *workload) {
-	if at, ok := q.placeOfElastic(w); ok {
+func (q *clusterQueue) removeElastic(w *workload) {
+	if at, ok := q.indexOfElastic(w); ok {
 		q.elastic = slices.Delete(q.elastic, at, at+1)
-		q.listLater(w)
+		q.markStale(w)
 	}
 }
 
-// listLater notes that the workload's entry in the queue's resizable is stale.
-func (q *clusterQueue) listLater(w *workload) {
+// markStale notes that the workload's entry in the queue's resizable is stale.
+func (q *clusterQueue) markStale(w *workload) {
 	if q.resizable != nil {
-		q.toList = append(q.toList, w)
+		q.stale = append(q.stale, w)
 	}
 }
 
-func (q *clusterQueue) placeOfElastic(w *workload) (int, bool) {
+func (q *clusterQueue) indexOfElastic(w *workload) (int, bool) {
 	return slices.BinarySearchFunc(q.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
 }
 
@@ -191,9 +191,9 @@ func first(places []place.NodeCount, pods int32) []place.NodeCount {
 	return out
 }
 
-// leaves returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if no
+// podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if no
 // surplus is recorded any more.
-func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
+func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
 	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
@@ -206,14 +206,14 @@ func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 
 // shrinksOnNodes reports whether any such pods exist.
 func (e *Engine) shrinksOnNodes(w *workload) bool {
-	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.leaves(w, &a)) > 0 })
+	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.podsBeyondPlaces(w, &a)) > 0 })
 }
 
-// followShrinking updates places after a pod of the workload was bound or is gone.
-func (e *Engine) followShrinking(of Key) {
+// updateShrinking updates places after a pod of the workload was bound or is gone.
+func (e *Engine) updateShrinking(of Key) {
 	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.shrinksOnNodes(w)) {
 		w.placed.shape = nil
-		e.settlePlaces(w)
+		e.updatePlaces(w)
 	}
 }
 
@@ -242,11 +242,11 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
-	w.resizedBefore, w.ResizedAt, w.gaveUp = w.ResizedAt, p.now.Truncate(time.Second), false
+	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.now.Truncate(time.Second), false
 	if to < from {
 		w.growing = nil // a workload that was asked for pods is not given others soon
 	}
-	p.settle(w)
+	p.updateCharges(w)
 	sake := w
 	if other := p.workloads[by]; other != nil {
 		sake = other

@@ -12,9 +12,9 @@ import (
 // nodes: existing pods where they are, the others where their domain has capacity. Nothing of this is written, and no
 // workload is evicted for it: the placement is up to that controller.
 
-// followWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
+// scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
 // none.
-func (e *Engine) followWithin(w *workload) {
+func (e *Engine) scheduleWithin(w *workload) {
 	if w.held.isWithin() {
 		e.within.Insert(w.Key)
 	} else {
@@ -27,8 +27,8 @@ func (a *Admission) isWithin() bool {
 	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Within) > 0 && len(a.Places) == 0 })
 }
 
-// settleWithin finds these nodes.
-func (e *Engine) settleWithin() {
+// countWithin finds these nodes.
+func (e *Engine) countWithin() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.within), order.CompareKeys) {
 		delete(e.within, key)
 		w := e.workloads[key]
@@ -39,7 +39,7 @@ func (e *Engine) settleWithin() {
 		w.within = e.nodesWithin(w)
 		if !maps.EqualFunc(before, w.within, slices.Equal) {
 			w.placed.shape = nil
-			e.settlePlaces(w)
+			e.updatePlaces(w)
 		}
 	}
 }

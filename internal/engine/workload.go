@@ -48,8 +48,8 @@ type workload struct {
 	promise *promise
 	// growing is what is planned for it beyond what it holds, once other workloads have released it.
 	growing quota.Vector
-	// gaveUp is set if other workloads shrank for its growth and it still could not grow.
-	gaveUp bool
+	// growthFailed is set if other workloads shrank for its growth and it still could not grow.
+	growthFailed bool
 	// displaced has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
 	displaced map[Key]string
 	// vacated are the places of pods that have to terminate and may still exist.
@@ -82,9 +82,11 @@ func (w *workload) leaving() bool {
 	return w.held != nil && (w.Evicted || w.assumed == evicts || w.withdrawn != nil)
 }
 
-// lost reports whether it is being evicted because its nodes failed. What it releases is promised to no other
+// lostItsNodes reports whether it is being evicted because its nodes failed. What it releases is promised to no other
 // workload before it has had its own turn to be admitted again.
-func (w *workload) lost() bool { return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes) }
+func (w *workload) lostItsNodes() bool {
+	return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes)
+}
 
 func (ev WorkloadSet) apply(e *Engine) {
 	w := e.workloads[ev.Key]
@@ -116,7 +118,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	if w.Generation != ev.Generation {
 		e.precedence.Forget(w.Key)
-		e.forgive(w)
+		e.clearRefusal(w)
 	}
 	w.Workload, w.shape = ev.Workload, shape
 	if w.local == nil {
@@ -126,8 +128,8 @@ func (ev WorkloadSet) apply(e *Engine) {
 	if w.why.Code == reason.None {
 		w.why, w.reported = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
 	}
-	e.holdAsTold(w, ev.Admission)
-	e.followWithdrawn(w)
+	e.observeAdmission(w, ev.Admission)
+	e.trackWithdrawn(w)
 	e.route(w)
 	e.refreshReason(w)
 	if w.listedIn != nil && w.queue.family != nil {
@@ -135,9 +137,9 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 }
 
-// holdAsTold sets what the workload holds to the observed admission, nil for none. An assumption is kept only while
+// observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only while
 // the observation may be from before its write.
-func (e *Engine) holdAsTold(w *workload, told *Admission) {
+func (e *Engine) observeAdmission(w *workload, told *Admission) {
 	was := w.assumed
 	switch {
 	case told != nil && w.before != nil && told.Equal(w.before):
@@ -150,7 +152,7 @@ func (e *Engine) holdAsTold(w *workload, told *Admission) {
 		}
 	case w.assumed != admits:
 		if w.held != nil {
-			e.forgive(w) // the rejected change was to what it held
+			e.clearRefusal(w) // the rejected change was to what it held
 		}
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
@@ -159,7 +161,7 @@ func (e *Engine) holdAsTold(w *workload, told *Admission) {
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
-		w.growing, w.gaveUp, w.displaced, w.withdrawn = nil, false, nil, nil
+		w.growing, w.growthFailed, w.displaced, w.withdrawn = nil, false, nil, nil
 	}
 }
 
@@ -187,8 +189,8 @@ func (ev WorkloadGone) apply(e *Engine) {
 	}
 }
 
-// stoodBy returns the workload if the result is that of its current unconfirmed decision, and nil otherwise.
-func (e *Engine) stoodBy(key Key, uid string, serial int64) *workload {
+// unconfirmed returns the workload if the result is that of its current unconfirmed decision, and nil otherwise.
+func (e *Engine) unconfirmed(key Key, uid string, serial int64) *workload {
 	w := e.workloads[key]
 	if w == nil || w.UID != uid || w.assumed == nothing || serial != 0 && serial != w.serial {
 		return nil
@@ -208,42 +210,42 @@ func (e *Engine) TakeOvertaken() map[Key]int64 {
 }
 
 func (ev Written) apply(e *Engine) {
-	w := e.stoodBy(ev.Key, ev.UID, ev.Serial)
+	w := e.unconfirmed(ev.Key, ev.UID, ev.Serial)
 	if w == nil || ev.Version <= w.decidedOn {
 		return // the last one: the result of an earlier decision
 	}
 	if w.Version > ev.Version {
 		// It was written, and has been changed again since.
-		e.disown(w)
+		e.rollBack(w)
 		return
 	}
 	w.Evicted = w.Evicted || w.assumed == evicts
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
 	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
-	e.followWithdrawn(w)
-	e.forgive(w)
-	e.settle(w)
-	e.mendLater(w)
+	e.trackWithdrawn(w)
+	e.clearRefusal(w)
+	e.updateCharges(w)
+	e.queueRepair(w)
 }
 
 func (ev Refused) apply(e *Engine) {
-	if w := e.stoodBy(ev.Key, ev.UID, ev.Serial); w != nil {
-		e.holdOff(w, ev)
-		e.disown(w)
+	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil {
+		e.backOff(w, ev)
+		e.rollBack(w)
 	}
 }
 
 func (ev Failed) apply(e *Engine) {
-	if w := e.stoodBy(ev.Key, ev.UID, ev.Serial); w != nil {
-		e.disown(w)
+	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil {
+		e.rollBack(w)
 	}
 }
 
-// disown rolls back what was assumed for the workload and routes it again.
-func (e *Engine) disown(w *workload) {
-	if w.refusing() == aYield {
-		e.asksOthers(w)
+// rollBack rolls back what was assumed for the workload and routes it again.
+func (e *Engine) rollBack(w *workload) {
+	if w.assumedChange() == reductionChange {
+		e.replanGrowers(w)
 	}
 	if w.assumed == admits {
 		w.held, w.withdrawn = nil, nil
@@ -256,11 +258,11 @@ func (e *Engine) disown(w *workload) {
 		w.ResizedAt = w.resizedBefore // the resize did not happen
 	}
 	if w.lostNodes {
-		e.unmended.Insert(w.Key) // its places are as invalid as before
+		e.deferredRepairs.Insert(w.Key) // its places are as invalid as before
 	}
 	w.assumed, w.lostNodes = nothing, false
 	e.route(w)
-	e.mendLater(w)
+	e.queueRepair(w)
 }
 
 // forget removes the workload from all state.
@@ -268,9 +270,9 @@ func (e *Engine) forget(w *workload) {
 	e.leave(w)
 	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
 	w.gone = true
-	e.lateWritten.Delete(w.Key)
-	e.unmended.Delete(w.Key)
-	e.settle(w)
+	e.writtenWithdrawals.Delete(w.Key)
+	e.deferredRepairs.Delete(w.Key)
+	e.updateCharges(w)
 	e.leaveLocal(w)
 	e.releaseShape(w.shape)
 	e.unreported.drop(w.Key)
@@ -310,12 +312,12 @@ func (e *Engine) route(w *workload) {
 	case w.local.exists:
 		w.queue = e.queue(w.local.ClusterQueue)
 	}
-	e.settle(w)
-	e.beginToForget(w)
+	e.updateCharges(w)
+	e.limitAvoidance(w)
 	if w.held != nil {
 		w.why = reason.Reason{}
 		e.unreported.drop(w.Key)
-		e.mendLater(w)
+		e.queueRepair(w)
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
@@ -345,7 +347,7 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
 	case w.Refused != "":
 		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.stands(w.Generation):
+	case w.refusal.inForce(w.Generation):
 		return w.refusal.why()
 	case w.local.Held:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)

@@ -38,12 +38,12 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	if y.Len() == 0 || !fits(y.Len()) {
 		return outcome{}, false
 	}
-	n := fewest(y.Len(), fits)
+	n := smallest(y.Len(), fits)
 	if !fits(n) {
 		return outcome{}, false // more free capacity need not mean more places
 	}
 	found.verdict = preempting
-	found.victims, found.yields = t.told(q, y.Sizes(n))
+	found.victims, found.yields = t.changes(q, y.Sizes(n))
 	return found, true
 }
 
