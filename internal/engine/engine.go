@@ -155,7 +155,7 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	}
 	q.reorder()
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
-	e.tree.WeighQueue(ev.Name, ev.Weight)
+	e.tree.SetQueueWeight(ev.Name, ev.Weight)
 	e.reshaped = true
 	e.queueChanged(q)
 	e.touchQueue(ev.Name)
@@ -173,7 +173,7 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 
 func (ev CohortSet) apply(e *Engine) {
 	e.tree.SetCohort(ev.Name, ev.Parent, ev.Quotas)
-	e.tree.WeighCohort(ev.Name, ev.Weight)
+	e.tree.SetCohortWeight(ev.Name, ev.Weight)
 	e.recohorted.Insert(ev.Name)
 	e.reshaped = true
 }

@@ -49,7 +49,7 @@ type explainer struct {
 	out reason.Explanation
 	// nearest are the flavors that come closest to fitting, needs what they are asked for together, and short what of
 	// that is not free.
-	nearest []*flavor.Look
+	nearest []*flavor.FlavorFit
 	needs   quota.Vector
 	short   []quota.Index
 	// mustBeFixed is set if the workload or its queue must be fixed first: until then no eviction and no workload's end
@@ -308,7 +308,7 @@ func (x *explainer) freeOf(i quota.Index) int64 {
 }
 
 // verdictOf converts the result for a flavor for users.
-func (x *explainer) verdictOf(l *flavor.Look) reason.FlavorVerdict {
+func (x *explainer) verdictOf(l *flavor.FlavorFit) reason.FlavorVerdict {
 	out := reason.FlavorVerdict{Flavor: l.Flavor, Nearest: l.Nearest, Borrows: l.Borrowing > 0, Message: l.Refusal}
 	var usage []quota.Amount
 	for n, v := range l.Amounts {

@@ -22,19 +22,19 @@ type holder struct {
 
 // findHolders lists the workloads that hold what is short, and those that would have to end.
 func (x *explainer) findHolders(found outcome) {
-	hopeless := func(l *flavor.Look) bool { return l.Mode == flavor.NoFit }
+	hopeless := func(l *flavor.FlavorFit) bool { return l.Mode == flavor.NoFit }
 	if len(x.short) == 0 || slices.ContainsFunc(x.nearest, hopeless) {
 		return // it would not help if any of them ended
 	}
 	q := x.w.queue
-	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
 	victims := sets.Set[reason.Name]{}
 	for _, v := range x.out.WouldPreempt {
 		victims.Insert(v.Name)
 	}
 	holders := x.holdersOfShort()
 	for _, h := range holders {
-		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars, victims))
+		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, explainer, victims))
 		if h.leaving() {
 			x.out.Awaits = append(x.out.Awaits, reason.NameOf(h.Key))
 		}
@@ -143,7 +143,7 @@ func (x *explainer) findEnds(holders []holder) {
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.
-func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[reason.Name]) reason.Holder {
+func (x *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
 		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
 		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.promise != nil,
@@ -168,7 +168,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[r
 	default:
 		// Elastic workloads shrink for a higher priority in their queue regardless of its policy.
 		yields := w.charged.queue == x.w.queue && h.Pod != nil && h.Priority < x.w.Priority
-		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" && !yields {
+		if out.NotPreemptable = explainer.Why(h, w.charged.queue.node); out.NotPreemptable == "" && !yields {
 			out.NotPreemptable = x.borrowingBar()
 		}
 		out.Preemptable = out.NotPreemptable == ""

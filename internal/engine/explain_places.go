@@ -7,7 +7,7 @@ import (
 
 // nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
 // nodes.
-func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
+func (x *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
 	ps := &x.w.shape.podSets[podSet]
 	if l.Refusal != "" || ps.Needed() == 0 || !x.places.Places(l.Flavor) {
 		return nil

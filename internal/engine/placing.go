@@ -259,8 +259,8 @@ func (e *Engine) search(p preempt.Preemptor) []preempt.Victim {
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
 func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &roomOnNodes{Engine: e, asks: asks}
-	p.Room = room
+	room := &nodeCapacity{Engine: e, asks: asks}
+	p.Nodes = room
 	e.places.Try(func() {
 		victims = e.search(p)
 		for i := range victims {
@@ -273,8 +273,8 @@ func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims [
 	return victims, room.found
 }
 
-// roomOnNodes checks places for a search for victims.
-type roomOnNodes struct {
+// nodeCapacity checks places for a search for victims.
+type nodeCapacity struct {
 	*Engine
 	asks []place.Ask
 	// found is where there was capacity last, and searches counts the searches for it.
@@ -286,11 +286,11 @@ type roomOnNodes struct {
 // last remain available.
 const maxSearches = 64
 
-// Try implements preempt.Room.
-func (r *roomOnNodes) Try(f func()) { r.places.Try(f) }
+// Try implements preempt.NodeCapacity.
+func (r *nodeCapacity) Try(f func()) { r.places.Try(f) }
 
-// Without implements preempt.Room.
-func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
+// Without implements preempt.NodeCapacity.
+func (r *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 	w := r.workloads[h.Key]
 	has := w.placed
 	switch at := w.elasticSet(); {
@@ -310,8 +310,8 @@ func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	r.places.Hold(h.Key, r.holding(w, has))
 }
 
-// Fits implements preempt.Room.
-func (r *roomOnNodes) Fits() bool {
+// Fits implements preempt.NodeCapacity.
+func (r *nodeCapacity) Fits() bool {
 	if r.found != nil && r.places.FitsAt(r.asks, r.found, place.Planned) {
 		return true
 	}

@@ -8,14 +8,14 @@ import (
 // clock runs scheduled functions in the order of their times, and of scheduling for the same time.
 type clock struct {
 	now   time.Duration
-	noted int
-	due   agenda
+	count int
+	due   schedule
 }
 
 // at schedules a function for a time, or for now if that is past.
 func (c *clock) at(when time.Duration, what func()) {
-	c.noted++
-	heap.Push(&c.due, happening{max(when, c.now), c.noted, what})
+	c.count++
+	heap.Push(&c.due, scheduled{max(when, c.now), c.count, what})
 }
 
 // next advances to the next scheduled time and runs all functions of that time; it reports whether there were any.
@@ -25,28 +25,28 @@ func (c *clock) next() bool {
 	}
 	c.now = c.due[0].when
 	for len(c.due) > 0 && c.due[0].when == c.now {
-		heap.Pop(&c.due).(happening).what()
+		heap.Pop(&c.due).(scheduled).what()
 	}
 	return true
 }
 
-// happening is a scheduled function.
-type happening struct {
+// scheduled is a scheduled function.
+type scheduled struct {
 	when  time.Duration
 	order int
 	what  func()
 }
 
-// agenda is a heap of scheduled functions.
-type agenda []happening
+// schedule is a heap of scheduled functions.
+type schedule []scheduled
 
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
+func (a schedule) Len() int { return len(a) }
+func (a schedule) Less(i, j int) bool {
 	return a[i].when < a[j].when || a[i].when == a[j].when && a[i].order < a[j].order
 }
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) }
-func (a *agenda) Pop() any {
+func (a schedule) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *schedule) Push(x any)   { *a = append(*a, x.(scheduled)) }
+func (a *schedule) Pop() any {
 	last := len(*a) - 1
 	out := (*a)[last]
 	*a = (*a)[:last]

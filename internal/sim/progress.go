@@ -13,13 +13,13 @@ type progress struct {
 	done     float64
 	since    time.Duration
 	replicas int32
-	// stands is the time until which it makes no progress after a resize.
-	stands time.Duration
+	// stalledUntil is the time until which it makes no progress after a resize.
+	stalledUntil time.Duration
 }
 
-// follow adds the work done until now.
-func (p *progress) follow(now time.Duration) {
-	if from := max(p.since, p.stands); p.replicas > 0 && now > from {
+// advance adds the work done until now.
+func (p *progress) advance(now time.Duration) {
+	if from := max(p.since, p.stalledUntil); p.replicas > 0 && now > from {
 		p.done += float64(now-from) * p.job.speed(p.replicas)
 	}
 	p.since = now
@@ -27,12 +27,12 @@ func (p *progress) follow(now time.Duration) {
 
 // resize changes the number of replicas, at a loss of some time in addition to what remains of earlier losses.
 func (p *progress) resize(now time.Duration, replicas int32, loses time.Duration) {
-	p.follow(now)
-	p.replicas, p.stands = replicas, max(p.stands, now)+loses
+	p.advance(now)
+	p.replicas, p.stalledUntil = replicas, max(p.stalledUntil, now)+loses
 }
 
 // ends returns the time of completion at the present size.
 func (p *progress) ends() time.Duration {
 	left := max(0, float64(p.job.Work)-p.done)
-	return max(p.since, p.stands) + time.Duration(math.Ceil(left/p.job.speed(p.replicas)))
+	return max(p.since, p.stalledUntil) + time.Duration(math.Ceil(left/p.job.speed(p.replicas)))
 }

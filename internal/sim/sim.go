@@ -72,8 +72,8 @@ type run struct {
 	engine *engine.Engine
 	byKey  map[engine.Key]*entry
 	result Result
-	// wakes is the next time at which to run the engine even without events.
-	wakes time.Duration
+	// nextWake is the next time at which to run the engine even without events.
+	nextWake time.Duration
 }
 
 // entry is a job that has arrived and has not ended.
@@ -86,8 +86,8 @@ type entry struct {
 	plans   int
 }
 
-// today returns the current time as the API server stores it, in whole seconds.
-func (r *run) today() time.Time { return epoch.Add(r.now.Truncate(time.Second)) }
+// apiTime returns the current time as the API server stores it, in whole seconds.
+func (r *run) apiTime() time.Time { return epoch.Add(r.now.Truncate(time.Second)) }
 
 func (r *run) arrive(index int, job *Job) {
 	key := engine.Key{Namespace: namespace, Name: job.Name}
@@ -96,14 +96,14 @@ func (r *run) arrive(index int, job *Job) {
 		set.MinCount, set.Elastic = job.Min, job.Exponent
 	}
 	e := &entry{index: index, progress: progress{job: job, since: r.now}, workload: engine.Workload{
-		Key: key, UID: job.Name, Queue: queue, Priority: job.Priority, QueuedAt: r.today(), PodSets: []engine.PodSet{set},
+		Key: key, UID: job.Name, Queue: queue, Priority: job.Priority, QueuedAt: r.apiTime(), PodSets: []engine.PodSet{set},
 	}}
 	r.byKey[key] = e
-	r.tell(e)
+	r.observe(e)
 }
 
-// tell sends the workload's present state to the engine.
-func (r *run) tell(e *entry) {
+// observe sends the workload's present state to the engine.
+func (r *run) observe(e *entry) {
 	e.workload.Version++
 	r.engine.Apply(engine.WorkloadSet{Workload: e.workload})
 }
@@ -120,8 +120,8 @@ func (r *run) decide() {
 		}
 	}
 	if due := r.engine.Due(); !due.IsZero() {
-		if when := due.Sub(epoch); when > r.now && when != r.wakes {
-			r.wakes = when
+		if when := due.Sub(epoch); when > r.now && when != r.nextWake {
+			r.nextWake = when
 			r.at(when, func() {})
 		}
 	}
@@ -143,7 +143,7 @@ func (r *run) carryOut(d engine.Decision) {
 	e := r.byKey[d.Key]
 	switch {
 	case d.Admit != nil:
-		e.workload.Admission, e.workload.Admitted, e.workload.ReservedAt = d.Admit, true, r.today()
+		e.workload.Admission, e.workload.Admitted, e.workload.ReservedAt = d.Admit, true, r.apiTime()
 		loses := time.Duration(0)
 		if e.started {
 			loses = r.ResizeLoses
@@ -151,7 +151,7 @@ func (r *run) carryOut(d engine.Decision) {
 		e.started = true
 		e.progress.resize(r.now, d.Admit.PodSets[0].Count, loses)
 	case d.Resize != nil:
-		e.workload.Admission, e.workload.ResizedAt = d.Resize.Admission, r.today()
+		e.workload.Admission, e.workload.ResizedAt = d.Resize.Admission, r.apiTime()
 		r.result.Resizes++
 		e.progress.resize(r.now, d.Resize.To, r.ResizeLoses)
 	case d.Evict != nil:
@@ -159,11 +159,11 @@ func (r *run) carryOut(d engine.Decision) {
 		e.progress.resize(r.now, 0, 0)
 	default:
 		e.workload.Told = d.Why.Code
-		r.tell(e)
+		r.observe(e)
 		return
 	}
 	r.engine.Apply(engine.Written{Key: d.Key, UID: d.UID, Version: e.workload.Version + 1})
-	r.tell(e)
+	r.observe(e)
 	r.note(e)
 	r.plan(e)
 	if e.workload.Evicted || e.workload.Admission.PodSets[0].Surplus != nil {
@@ -186,7 +186,7 @@ func (r *run) leave(e *entry) {
 		lean.PodSets[0].Surplus = nil
 		e.workload.Admission = &lean
 	}
-	r.tell(e)
+	r.observe(e)
 	r.note(e)
 }
 

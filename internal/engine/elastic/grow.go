@@ -13,7 +13,7 @@ func (p Policy) Grow(jobs []Job, more func(index int) bool) {
 	for i := range jobs {
 		indices[i] = i
 	}
-	l := newLine(jobs, sizesOf(jobs), indices, p.price(), false)
+	l := newStepQueue(jobs, sizesOf(jobs), indices, p.price(), false)
 	for len(l.waiting) > 0 {
 		first := l.waiting[0].index
 		if !more(first) {

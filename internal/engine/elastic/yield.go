@@ -29,7 +29,7 @@ type Yielding struct {
 	// line and stops the rest of the present one.
 	sizes  []int32
 	levels [][]int
-	line   *line
+	queue  *stepQueue
 	stops  []int
 	// length is the number of steps, below the number of those taken by lower priorities.
 	length, below int
@@ -116,12 +116,12 @@ func (y *Yielding) step() bool {
 	}
 	for {
 		switch {
-		case y.line != nil && len(y.line.waiting) > 0:
-			index := y.line.step()
+		case y.queue != nil && len(y.queue.waiting) > 0:
+			index := y.queue.step()
 			y.steps = append(y.steps, Step{index, y.sizes[index]})
 			return true
 		case len(y.stops) > 0:
-			y.line = nil
+			y.queue = nil
 			y.steps = append(y.steps, Step{y.stops[0], 0})
 			y.stops = y.stops[1:]
 			return true
@@ -130,7 +130,7 @@ func (y *Yielding) step() bool {
 		}
 		level := y.levels[0]
 		y.levels = y.levels[1:]
-		y.line = newLine(y.given, y.sizes, level, y.policy.price(), true)
+		y.queue = newStepQueue(y.given, y.sizes, level, y.policy.price(), true)
 		if y.given[level[0]].Priority < y.to {
 			y.stops = slices.SortedFunc(slices.Values(level), func(a, b int) int { return y.given[b].compare(&y.given[a]) })
 		}

@@ -50,7 +50,7 @@ func cohort(own map[string]int64, members ...member) *quota.Tree {
 		t.SetQueue(m.name, "lab", quotas(m.quotas))
 		if m.weight != "" {
 			w := quota.WeightOf(resource.MustParse(m.weight))
-			t.WeighQueue(m.name, &w)
+			t.SetQueueWeight(m.name, &w)
 		}
 		t.Charge(m.name, quota.Held, vector(t, m.used))
 	}

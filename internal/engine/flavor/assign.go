@@ -19,7 +19,7 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for g := range set.choices {
 			if !a.choose(set, &set.choices[g], counts[i], out) {
-				if never := f.never(counts, q); never.Code != reason.None {
+				if never := f.whyNever(counts, q); never.Code != reason.None {
 					a.choice.Mode, a.choice.Why = NoFit, never
 				}
 				a.choice.Assignments, a.choice.Usage = nil, quota.VectorOf(a.taken...)
@@ -32,10 +32,10 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	return a.choice
 }
 
-// never returns why a pod set could not have its count even if nothing were in use, with the verdicts of the first
+// whyNever returns why a pod set could not have its count even if nothing were in use, with the verdicts of the first
 // group of flavors of which none would do. It takes precedence over a lack of free quota, for which the workload
 // would wait in vain.
-func (f *Form) never(counts []int32, q Question) reason.Reason {
+func (f *Form) whyNever(counts []int32, q Question) reason.Reason {
 	found, none := f.misfit(counts, q.Queue)
 	if none {
 		return reason.Reason{}
@@ -44,7 +44,7 @@ func (f *Form) never(counts []int32, q Question) reason.Reason {
 	a := assigner{Question: q, taken: found.taken}
 	var verdicts []reason.Verdict
 	for at := range found.group.flavors {
-		verdicts = append(verdicts, a.look(found.set.name, found.group, &found.group.flavors[at], found.count).verdict)
+		verdicts = append(verdicts, a.evaluate(found.set.name, found.group, &found.group.flavors[at], found.count).verdict)
 	}
 	return reason.Reason{Code: nearest(verdicts), PodSet: found.set.name, Flavors: verdicts}
 }
@@ -70,7 +70,7 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 	var best candidate
 	var verdicts []reason.Verdict
 	for i := range g.flavors {
-		c := a.look(set.name, g, &g.flavors[i], count)
+		c := a.evaluate(set.name, g, &g.flavors[i], count)
 		if c.mode != Fits {
 			verdicts = append(verdicts, c.verdict)
 		}
@@ -97,8 +97,8 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 	return best.mode > Blocked
 }
 
-// look evaluates a flavor. It reports a resource that could never fit rather than one that does not fit now.
-func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32) candidate {
+// evaluate evaluates a flavor. It reports a resource that could never fit rather than one that does not fit now.
+func (a *assigner) evaluate(podSet string, g *formGroup, f *formFlavor, count int32) candidate {
 	c := candidate{flavor: f, mode: Fits}
 	if f.refusal != "" {
 		c.mode, c.verdict = NoFit, reason.Verdict{Flavor: f.name, Code: reason.NoMatchingFlavor, Detail: f.refusal}

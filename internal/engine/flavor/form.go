@@ -33,8 +33,8 @@ type Form struct {
 	sets []formSet
 	// fault is why the workload cannot be admitted regardless of free quota.
 	fault reason.Reason
-	// entangled is set if the flavor of one pod set may take what another one needs.
-	entangled bool
+	// compete is set if the flavor of one pod set may take what another one needs.
+	compete bool
 	// onNodes is set if pods may be placed on nodes.
 	onNodes bool
 }
@@ -81,7 +81,7 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		}
 		form.sets = append(form.sets, set)
 	}
-	form.entangled = len(form.sets) > 1 && form.fault.Code == reason.None && entangles(form.sets)
+	form.compete = len(form.sets) > 1 && form.fault.Code == reason.None && compete(form.sets)
 	return form
 }
 

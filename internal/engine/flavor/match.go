@@ -35,7 +35,7 @@ func refuses(f Flavor, ps PodSet) string {
 // request, or "". topologies has the levels of all existing topologies.
 func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string {
 	if f.Topology == "" {
-		if ps.Topology != nil && !ps.findsDomains() {
+		if ps.Topology != nil && !ps.onlyExclusive() {
 			return fmt.Sprintf("flavor %s does not support TopologyAwareScheduling", f.Name)
 		}
 		return ""
@@ -59,9 +59,9 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 	return ""
 }
 
-// findsDomains reports whether the pods request nothing but exclusive domains. These may be of any node label, and
+// onlyExclusive reports whether the pods request nothing but exclusive domains. These may be of any node label, and
 // without assigned places the pods find them by pod affinity.
-func (ps *PodSet) findsDomains() bool {
+func (ps *PodSet) onlyExclusive() bool {
 	return ps.ExclusiveKey != "" && ps.Topology.Level == "" && ps.Topology.Group == "" &&
 		!slices.ContainsFunc(ps.Topology.Slices, func(s place.Slice) bool { return s.Level != ps.ExclusiveKey })
 }

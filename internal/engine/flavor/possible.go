@@ -35,7 +35,7 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	before := given[set].Flavors
 	defer func() { given[set].Flavors = before }()
 	for i := range g.flavors {
-		if !g.could(&g.flavors[i], counts[set], nil, queue) {
+		if !g.couldTake(&g.flavors[i], counts[set], nil, queue) {
 			continue
 		}
 		flavors := maps.Clone(before)
@@ -53,8 +53,8 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	return true
 }
 
-// could reports whether the flavor could take the count beside what is taken, if nothing else were in use.
-func (g *formGroup) could(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
+// couldTake reports whether the flavor could take the count beside what is taken, if nothing else were in use.
+func (g *formGroup) couldTake(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
 	if known.refusal != "" {
 		return false
 	}
@@ -78,8 +78,8 @@ type misfit struct {
 // misfit returns the first such group; none is true if all groups can be served together. If pod sets compete for
 // flavors, it tries their combinations, and returns none if these are too many.
 func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none bool) {
-	p := packer{form: f, counts: counts, queue: queue, looks: mostLooks}
-	if p.pack(0, 0) || p.looks < 0 {
+	p := packer{form: f, counts: counts, queue: queue, evaluations: maxEvaluations}
+	if p.pack(0, 0) || p.evaluations < 0 {
 		return misfit{}, true
 	}
 	return *p.first, false
@@ -87,11 +87,11 @@ func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none boo
 
 // packer searches for flavors for all pod sets in an otherwise unused queue.
 type packer struct {
-	form   *Form
-	counts []int32
-	queue  *quota.Node
-	looks  int
-	taken  []quota.Amount
+	form        *Form
+	counts      []int32
+	queue       *quota.Node
+	evaluations int
+	taken       []quota.Amount
 	// first is where the first failed combination ended.
 	first *misfit
 }
@@ -107,11 +107,11 @@ func (p *packer) pack(i, n int) bool {
 	}
 	g, before, could := &set.choices[n], len(p.taken), false
 	for at := range g.flavors {
-		if p.looks--; p.looks < 0 {
+		if p.evaluations--; p.evaluations < 0 {
 			return false
 		}
 		known := &g.flavors[at]
-		if !g.could(known, p.counts[i], p.taken, p.queue) {
+		if !g.couldTake(known, p.counts[i], p.taken, p.queue) {
 			continue
 		}
 		could = true
@@ -124,7 +124,7 @@ func (p *packer) pack(i, n int) bool {
 			return true
 		}
 		p.taken = p.taken[:before]
-		if !p.form.entangled {
+		if !p.form.compete {
 			return false // the choice of this flavor does not affect the rest
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// mostLooks bounds how many flavors are evaluated to find a split.
-const mostLooks = 2_000
+// maxEvaluations bounds how many flavors are evaluated to find a split.
+const maxEvaluations = 2_000
 
 // Split searches for any combination of flavors with quota for all pod sets. Assign may not find one, because it
 // gives each pod set what is best for it and may leave too little for a later one. Split returns the first
@@ -16,12 +16,12 @@ const mostLooks = 2_000
 // workloads are gone. If there is none, the choice is NoFit and says what there would have to be more of.
 func (f *Form) Split(counts []int32, q Question) Choice {
 	var none Choice
-	if !f.entangled {
+	if !f.compete {
 		return none
 	}
 	for _, least := range []Mode{Fits, Awaits} {
-		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}}, form: f, counts: counts, least: least, looks: mostLooks}
-		if s.give(0, 0) {
+		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}}, form: f, counts: counts, least: least, evaluations: maxEvaluations}
+		if s.assign(0, 0) {
 			return s.result()
 		}
 		none.Short, none.Why = s.choice.Short, s.choice.Why
@@ -33,29 +33,29 @@ func (f *Form) Split(counts []int32, q Question) Choice {
 // fit.
 type splitter struct {
 	assigner
-	form   *Form
-	counts []int32
-	least  Mode
-	looks  int
+	form        *Form
+	counts      []int32
+	least       Mode
+	evaluations int
 	// given are the flavors so far, in the order of pod sets and groups.
 	given []candidate
 }
 
-// give finds flavors for the n-th group of the i-th pod set and all that follow.
-func (s *splitter) give(i, n int) bool {
+// assign finds flavors for the n-th group of the i-th pod set and all that follow.
+func (s *splitter) assign(i, n int) bool {
 	if i == len(s.form.sets) {
 		return true
 	}
 	choices := s.form.sets[i].choices
 	if n == len(choices) {
-		return s.give(i+1, 0)
+		return s.assign(i+1, 0)
 	}
 	g := &choices[n]
 	for at := range g.flavors {
-		if s.looks--; s.looks < 0 {
+		if s.evaluations--; s.evaluations < 0 {
 			return false
 		}
-		c := s.look(s.form.sets[i].name, g, &g.flavors[at], s.counts[i])
+		c := s.evaluate(s.form.sets[i].name, g, &g.flavors[at], s.counts[i])
 		if c.mode < s.least {
 			if c.verdict.Code == reason.WaitingForQuota && s.choice.Why.Code == reason.None {
 				s.choice.Why = reason.Reason{Code: c.verdict.Code, PodSet: s.form.sets[i].name, Flavors: []reason.Verdict{c.verdict}}
@@ -67,7 +67,7 @@ func (s *splitter) give(i, n int) bool {
 			s.taken = append(s.taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], s.counts[i])})
 		}
 		s.given = append(s.given, c)
-		if s.give(i, n+1) {
+		if s.assign(i, n+1) {
 			return true
 		}
 		s.taken, s.given = s.taken[:before], s.given[:len(s.given)-1]
@@ -100,8 +100,8 @@ func (s *splitter) result() Choice {
 	return out
 }
 
-// entangles reports whether two pod sets may use the same quota, and any pod set has a choice of flavors.
-func entangles(sets []formSet) bool {
+// compete reports whether two pod sets may use the same quota, and any pod set has a choice of flavors.
+func compete(sets []formSet) bool {
 	var seen []quota.Index
 	shared, choice := false, false
 	for _, set := range sets {

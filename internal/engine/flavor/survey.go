@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Look is how well one flavor would serve what a pod set requests from one group.
-type Look struct {
+// FlavorFit is how well one flavor would serve what a pod set requests from one group.
+type FlavorFit struct {
 	Flavor string
 	Mode   Mode
 	// Borrowing is as in Choice.
@@ -22,16 +22,16 @@ type Look struct {
 
 // Survey evaluates every flavor for every pod set, including those that Assign would skip, and changes nothing. It
 // returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault.
-func (f *Form) Survey(counts []int32, q Question) [][]Look {
+func (f *Form) Survey(counts []int32, q Question) [][]FlavorFit {
 	if f.fault.Code != reason.None {
 		return nil
 	}
 	a := assigner{Question: q}
-	out := make([][]Look, len(f.sets))
+	out := make([][]FlavorFit, len(f.sets))
 	for i := range f.sets {
 		for g := range f.sets[i].choices {
 			group := &f.sets[i].choices[g]
-			looks := make([]Look, len(group.flavors))
+			looks := make([]FlavorFit, len(group.flavors))
 			for n := range group.flavors {
 				looks[n] = a.survey(group, &group.flavors[n], counts[i])
 			}
@@ -47,8 +47,8 @@ func (f *Form) Survey(counts []int32, q Question) [][]Look {
 }
 
 // survey is look without stopping at the first resource that does not fit.
-func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
-	l := Look{Flavor: f.name, Mode: Fits, Refusal: f.refusal}
+func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) FlavorFit {
+	l := FlavorFit{Flavor: f.name, Mode: Fits, Refusal: f.refusal}
 	if f.refusal != "" {
 		l.Mode = NoFit
 		return l
@@ -76,7 +76,7 @@ func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
 }
 
 // nearestOf returns the index of the flavor that Assign would take, or else of the one that lacks least.
-func nearestOf(looks []Look, rule Fungibility) int {
+func nearestOf(looks []FlavorFit, rule Fungibility) int {
 	best := 0
 	for n := range looks {
 		if l, b := &looks[n], &looks[best]; n > 0 {
@@ -98,7 +98,7 @@ func nearestOf(looks []Look, rule Fungibility) int {
 
 // lack returns how far a flavor is from fitting: by the missing part of the request; then flavors where it never
 // fits; then those that refuse the pods.
-func (l *Look) lack() float64 {
+func (l *FlavorFit) lack() float64 {
 	const never, refused = 1e6, 1e12
 	if l.Refusal != "" {
 		return refused

@@ -58,20 +58,20 @@ func (s *search) collect(holders Holders) {
 // spare for an equal priority, by everything for a higher one.
 func (s *search) collectOwn(holders Holders) {
 	for _, h := range holders(s.Queue) {
-		if (s.goes(h) || s.onlyGives(h)) && s.helps(h) {
-			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !s.goes(h)})
+		if (s.mayStop(h) || s.mayOnlyShrink(h)) && s.helps(h) {
+			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !s.mayStop(h)})
 		}
 	}
 }
 
-// goes reports whether a holder of the same queue may be stopped, and onlyGives whether it may only shrink by what it
+// mayStop reports whether a holder of the same queue may be stopped, and mayOnlyShrink whether it may only shrink by what it
 // can spare.
-func (s *search) goes(h *Holder) bool {
+func (s *search) mayStop(h *Holder) bool {
 	return s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
 }
 
-func (s *search) onlyGives(h *Holder) bool {
-	return !s.goes(h) && h.Spare > 0 && h.Priority == s.Priority
+func (s *search) mayOnlyShrink(h *Holder) bool {
+	return !s.mayStop(h) && h.Spare > 0 && h.Priority == s.Priority
 }
 
 // rank puts both kinds of reclaim beyond the preemptor's own quota at the same position.

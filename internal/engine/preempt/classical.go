@@ -48,14 +48,14 @@ func (s *search) underNominal() bool {
 func (s *search) try(borrow bool) (victims []Victim) {
 	s.tentatively(func() {
 		enough := -1 // the number of victims that suffice for the quota
-		if s.Room != nil && s.fits(borrow) {
+		if s.Nodes != nil && s.fits(borrow) {
 			enough = 0
 		}
 		for _, part := range slices.Concat(s.parts()...) {
 			if part.class == unlessBorrowing && borrow {
 				continue
 			}
-			v, gives := s.most(part, victims)
+			v, gives := s.allowedPart(part, victims)
 			if !gives {
 				continue
 			}
@@ -63,57 +63,57 @@ func (s *search) try(borrow bool) (victims []Victim) {
 			victims = append(victims, v)
 			if enough < 0 && s.fits(borrow) {
 				enough = len(victims)
-				if s.Room == nil {
+				if s.Nodes == nil {
 					break
 				}
 			}
 		}
-		if enough < 0 || !s.makeRoom(&victims, enough) {
+		if enough < 0 || !s.freeNodes(&victims, enough) {
 			victims = nil
 			return
 		}
-		victims = s.spare(victims, borrow)
-		s.trim(victims, func() bool { return s.fits(borrow) && s.roomy() })
+		victims = s.restoreUnneededVictims(victims, borrow)
+		s.trim(victims, func() bool { return s.fits(borrow) && s.fitsNodes() })
 	})
-	return whole(victims)
+	return withoutDuplicates(victims)
 }
 
 // tentatively runs f and rolls back what it released and charged.
 func (s *search) tentatively(f func()) {
-	if s.Room == nil {
+	if s.Nodes == nil {
 		s.tree.Try(f)
 		return
 	}
-	s.tree.Try(func() { s.Room.Try(f) })
+	s.tree.Try(func() { s.Nodes.Try(f) })
 }
 
 // release releases what the victim gives back; charge reverses it.
 func (s *search) release(v Victim) {
 	s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
-	if s.Room != nil {
-		s.Room.Without(v.Holder, v.Without())
+	if s.Nodes != nil {
+		s.Nodes.Without(v.Holder, v.Without())
 	}
 }
 
 func (s *search) charge(v Victim) {
 	s.tree.Charge(v.Queue.Name(), quota.Planned, v.Releases())
-	if s.Room != nil {
-		s.Room.Without(v.Holder, v.gave)
+	if s.Nodes != nil {
+		s.Nodes.Without(v.Holder, v.gave)
 	}
 }
 
-// makeRoom finds the smallest number of victims, at least fewest, that make enough capacity on the nodes, and
+// freeNodes finds the smallest number of victims, at least fewest, that make enough capacity on the nodes, and
 // restores the rest. The quota of all of them is released at the start. It reports whether there is such a number.
 // Capacity grows with the victims, so that bisection finds it with few calls of Fits, which may take long.
-func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
-	if s.Room == nil {
+func (s *search) freeNodes(victims *[]Victim, fewest int) bool {
+	if s.Nodes == nil {
 		return true
 	}
 	all := *victims
 	for _, v := range all {
-		s.Room.Without(v.Holder, v.Without())
+		s.Nodes.Without(v.Holder, v.Without())
 	}
-	if !s.Room.Fits() {
+	if !s.Nodes.Fits() {
 		return false
 	}
 	gone := len(all)
@@ -128,7 +128,7 @@ func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
 	low, high := fewest, len(all)
 	for low < high {
 		middle := (low + high) / 2
-		if until(middle); s.Room.Fits() {
+		if until(middle); s.Nodes.Fits() {
 			high = middle
 		} else {
 			low = middle + 1
@@ -197,19 +197,19 @@ func (s *search) fits(borrow bool) bool {
 	return true
 }
 
-// roomy reports whether there is capacity on the nodes, if that matters.
-func (s *search) roomy() bool { return s.Room == nil || s.Room.Fits() }
+// fitsNodes reports whether there is capacity on the nodes, if that matters.
+func (s *search) fitsNodes() bool { return s.Nodes == nil || s.Nodes.Fits() }
 
-// spare restores the victims that are not necessary. The preemptor did not fit without the last one, which remains a
+// restoreUnneededVictims restores the victims that are not necessary. The preemptor did not fit without the last one, which remains a
 // victim.
-func (s *search) spare(victims []Victim, borrow bool) []Victim {
+func (s *search) restoreUnneededVictims(victims []Victim, borrow bool) []Victim {
 	for i := len(victims) - 2; i >= 0; i-- {
 		v := victims[i]
-		if !v.Stops() && goes(victims, v.Holder) {
+		if !v.Stops() && stops(victims, v.Holder) {
 			continue
 		}
 		s.charge(v)
-		if s.fits(borrow) && s.roomy() {
+		if s.fits(borrow) && s.fitsNodes() {
 			victims = slices.Delete(victims, i, i+1)
 		} else {
 			s.release(v)

@@ -1,7 +1,7 @@
 // Package preempt finds the workloads to evict, or to shrink, so that another one fits: of those that the rules of
 // its queue let it evict, a set in which each one is necessary, chosen by least harm. With fair sharing the rules
 // differ: workloads are evicted for a fairer share of the cohort, by one of the configured strategies. Search is the
-// entry point, Preemptor its input, Victim its result; Bars explains why a workload may not be evicted.
+// entry point, Preemptor its input, Victim its result; Explainer explains why a workload may not be evicted.
 //
 // Only the engine calls it. It tries changes on the engine's tree of quotas, and leaves the tree as it was.
 //

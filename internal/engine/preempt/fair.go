@@ -50,22 +50,22 @@ func (s *search) byShares() (victims []Victim) {
 				}
 				var enough bool
 				if left[i], enough = f.take(strategy, left[i], n > 0); enough {
-					victims = f.needed()
+					victims = f.neededVictims()
 					return
 				}
 			}
 		}
 	})
-	return whole(victims)
+	return withoutDuplicates(victims)
 }
 
-// needed returns the claims without those that are not necessary.
-func (s *fairSearch) needed() (victims []Victim) {
-	s.spareUnneeded()
+// neededVictims returns the claims without those that are not necessary.
+func (s *fairSearch) neededVictims() (victims []Victim) {
+	s.restoreUnneeded()
 	for _, c := range s.claims {
 		victims = append(victims, c.Victim)
 	}
-	s.trim(victims, func() bool { return s.fits(true) && s.roomy() && s.allHold(s.claims) })
+	s.trim(victims, func() bool { return s.fits(true) && s.fitsNodes() && s.allJustified(s.claims) })
 	return victims
 }
 
@@ -105,8 +105,8 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 // take evicts workloads that the strategy allows, each time of the queue with the largest share, until the preemptor
 // fits. It returns those that were not allowed. onceEach makes it skip a queue after one workload of it.
 func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left []part, enough bool) {
-	field := newField(s.search, from)
-	for r := field.next(); r != nil; r = field.next() {
+	rivals := newRivalQueues(s.search, from)
+	for r := rivals.next(); r != nil; r = rivals.next() {
 		took := false
 		for !took && len(r.waiting) > 0 {
 			c := r.waiting[0]
@@ -115,7 +115,7 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 				left = append(left, c)
 			}
 		}
-		if took && s.fits(true) && s.roomyNow() {
+		if took && s.fits(true) && s.fitsNodesNow() {
 			return nil, true
 		}
 		if onceEach && r.queue != s.Queue {
@@ -123,23 +123,23 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 			r.waiting = nil
 		}
 		if len(r.waiting) == 0 {
-			field.leave(r)
+			rivals.leave(r)
 		}
 	}
-	return left, s.Room != nil && len(s.claims) > 0 && s.fits(true) && s.Room.Fits()
+	return left, s.Nodes != nil && len(s.claims) > 0 && s.fits(true) && s.Nodes.Fits()
 }
 
-// roomyNow is roomy, but checks only each time that the number of claims has doubled. Unnecessary victims are
+// fitsNodesNow is fitsNodes, but checks only each time that the number of claims has doubled. Unnecessary victims are
 // restored later.
-func (s *fairSearch) roomyNow() bool {
-	if s.Room == nil {
+func (s *fairSearch) fitsNodesNow() bool {
+	if s.Nodes == nil {
 		return true
 	}
 	if len(s.claims) < s.askAt {
 		return false
 	}
 	s.askAt = 2 * len(s.claims)
-	return s.Room.Fits()
+	return s.Nodes.Fits()
 }
 
 // claim evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
@@ -190,7 +190,7 @@ func (s *fairSearch) claimAs(strategy Strategy, c candidate, v Victim) bool {
 	if made.strategy == LessThanOrEqualToFinalShare && made.ours != nil {
 		made.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	if !s.holds(made) {
+	if !s.isJustified(made) {
 		s.charge(made.Victim)
 		return false
 	}
@@ -220,8 +220,8 @@ func (s *fairSearch) entitled(ours *quota.Node) bool {
 	}
 }
 
-// holds reports whether a claim is justified in the present state.
-func (s *fairSearch) holds(c claim) bool {
+// isJustified reports whether a claim is justified in the present state.
+func (s *fairSearch) isJustified(c claim) bool {
 	switch c.Cause {
 	case InQueue:
 		return true
@@ -232,24 +232,24 @@ func (s *fairSearch) holds(c claim) bool {
 	return by < 0 || by == 0 && c.strategy == LessThanOrEqualToFinalShare
 }
 
-// allHold reports whether all the claims are justified.
-func (s *fairSearch) allHold(claims []claim) bool {
-	return !slices.ContainsFunc(claims, func(c claim) bool { return !s.holds(c) })
+// allJustified reports whether all the claims are justified.
+func (s *fairSearch) allJustified(claims []claim) bool {
+	return !slices.ContainsFunc(claims, func(c claim) bool { return !s.isJustified(c) })
 }
 
-// spareUnneeded restores unnecessary victims, in reverse order of their choice. Restoring one on the preemptor's side
+// restoreUnneeded restores unnecessary victims, in reverse order of their choice. Restoring one on the preemptor's side
 // increases that side's share: it remains a victim if other claims would not be justified any more.
-func (s *fairSearch) spareUnneeded() {
+func (s *fairSearch) restoreUnneeded() {
 	for again := true; again; {
 		again = false
 		for i := len(s.claims) - 1; i >= 0; i-- {
 			c := s.claims[i]
-			if !c.Stops() && goes(s.victimsOf(c.Holder), c.Holder) {
+			if !c.Stops() && stops(s.victimsOf(c.Holder), c.Holder) {
 				continue
 			}
 			s.charge(c.Victim)
 			without := slices.Delete(slices.Clone(s.claims), i, i+1)
-			if s.fits(true) && s.roomy() && s.allHold(without) {
+			if s.fits(true) && s.fitsNodes() && s.allJustified(without) {
 				s.claims, again = without, true
 			} else {
 				s.release(c.Victim)

@@ -60,8 +60,8 @@ func (s *search) parts() [][]part {
 	return [][]part{gentle, rest}
 }
 
-// most returns as much of the part as may be taken, after earlier victims; ok is false if nothing may be.
-func (s *search) most(p part, earlier []Victim) (v Victim, ok bool) {
+// allowedPart returns as much of the part as may be taken, after earlier victims; ok is false if nothing may be.
+func (s *search) allowedPart(p part, earlier []Victim) (v Victim, ok bool) {
 	if p.pods > 0 {
 		v = p.victim(p.pods)
 		if p.class != sameQueue {
@@ -100,8 +100,8 @@ func (s *search) stop(c candidate, earlier []Victim) Victim {
 	return v
 }
 
-// goes reports whether the holder is among the victims that stop.
-func goes(victims []Victim, h *Holder) bool {
+// stops reports whether the holder is among the victims that stop.
+func stops(victims []Victim, h *Holder) bool {
 	return slices.ContainsFunc(victims, func(v Victim) bool { return v.Holder == h && v.Stops() })
 }
 
@@ -109,7 +109,7 @@ func goes(victims []Victim, h *Holder) bool {
 func (s *search) trim(victims []Victim, enough func() bool) {
 	for i := range slices.Backward(victims) {
 		v := &victims[i]
-		if v.Stops() || goes(victims, v.Holder) {
+		if v.Stops() || stops(victims, v.Holder) {
 			continue
 		}
 		most := v.Gives
@@ -123,11 +123,11 @@ func (s *search) trim(victims []Victim, enough func() bool) {
 	}
 }
 
-// whole returns the victims without duplicates: one that stops releases everything at once.
-func whole(victims []Victim) []Victim {
+// withoutDuplicates returns the victims without duplicates: one that stops releases everything at once.
+func withoutDuplicates(victims []Victim) []Victim {
 	var out []Victim
 	for _, v := range victims {
-		if v.Stops() || !goes(victims, v.Holder) {
+		if v.Stops() || !stops(victims, v.Holder) {
 			v.gave = 0
 			out = append(out, v)
 		}

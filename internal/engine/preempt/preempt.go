@@ -115,8 +115,8 @@ type Preemptor struct {
 	Spared sets.Set[order.Key]
 	// StandingOf returns the Standing of a queue; nil if all have the default.
 	StandingOf func(queue *quota.Node) Standing
-	// Room checks capacity on nodes; nil if only quota matters.
-	Room Room
+	// Nodes checks capacity on nodes; nil if only quota matters.
+	Nodes NodeCapacity
 	// Fair are the strategies of fair sharing, none if it is off.
 	Fair []Strategy
 }
@@ -135,8 +135,8 @@ func (p *Preemptor) may(rule Rule, h *Holder) bool {
 	}
 }
 
-// Room tells whether the preemptor has capacity on nodes once all evicted workloads are gone.
-type Room interface {
+// NodeCapacity tells whether the preemptor has capacity on nodes once all evicted workloads are gone.
+type NodeCapacity interface {
 	// Try runs f and rolls back every Without in it.
 	Try(f func())
 	// Without takes this number of a holder's pods off the nodes, counted from its present state: none for 0, all for
@@ -176,7 +176,7 @@ func (v *Victim) Releases() quota.Vector {
 	return v.Usage
 }
 
-// Without returns the number of its pods to take off the nodes, as for Room.Without.
+// Without returns the number of its pods to take off the nodes, as for NodeCapacity.Without.
 func (v *Victim) Without() int32 {
 	if v.Stops() {
 		return All

@@ -12,11 +12,11 @@ const One Weight = 1_000_000_000
 // WeightOf converts a quantity to a weight. Values out of range saturate, negative ones are 0.
 func WeightOf(q resource.Quantity) Weight { return Weight(max(0, scaled(q, resource.Nano))) }
 
-// WeighQueue sets the weight of a ClusterQueue, nil for One.
-func (t *Tree) WeighQueue(name string, w *Weight) { t.leaf(name).weight = w }
+// SetQueueWeight sets the weight of a ClusterQueue, nil for One.
+func (t *Tree) SetQueueWeight(name string, w *Weight) { t.leaf(name).weight = w }
 
-// WeighCohort sets the weight of a cohort, nil for One.
-func (t *Tree) WeighCohort(name string, w *Weight) { t.cohort(name).weight = w }
+// SetCohortWeight sets the weight of a cohort, nil for One.
+func (t *Tree) SetCohortWeight(name string, w *Weight) { t.cohort(name).weight = w }
 
 // Weight returns the node's weight, One by default.
 func (n *Node) Weight() Weight {

@@ -9,18 +9,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Bars explains why holders may not be evicted for a preemptor.
-type Bars struct {
+// Explainer explains why holders may not be evicted for a preemptor.
+type Explainer struct {
 	search     search
 	candidates map[order.Key]candidate
 	// staysWithin caches couldStayWithin for all holders.
 	staysWithin func() bool
 }
 
-// BarsOf returns the Bars of the preemptor. They are for messages to users: Search does not use them, but both use
+// NewExplainer returns the Explainer of the preemptor. It is for messages to users: Search does not use it, but both use
 // the same list of candidates.
-func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
-	b := &Bars{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
+func NewExplainer(tree *quota.Tree, p Preemptor, holders Holders) *Explainer {
+	b := &Explainer{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
 	b.search.collect(holders)
 	for _, c := range b.search.candidates {
 		b.candidates[c.Key] = c
@@ -30,11 +30,11 @@ func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 }
 
 // Why returns what prevents the holder, of that queue, from being evicted, or "" if the rules allow it.
-func (b *Bars) Why(h *Holder, queue *quota.Node) string {
+func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 	s := &b.search
 	c, known := b.candidates[h.Key]
 	switch {
-	case known && queue == s.Queue && s.onlyGives(h):
+	case known && queue == s.Queue && s.mayOnlyShrink(h):
 		return fmt.Sprintf("it is elastic, and could give %d", h.Spare)
 	case known && queue != s.Queue && len(s.Fair) > 0:
 		return s.unfair(c)
@@ -61,7 +61,7 @@ func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	}
 }
 
-func (b *Bars) byRule(field string, rule Rule, h *Holder) string {
+func (b *Explainer) byRule(field string, rule Rule, h *Holder) string {
 	switch rule {
 	case Never:
 		return field + " is Never"
@@ -92,7 +92,7 @@ func (s *search) unfair(c candidate) (why string) {
 
 // borrowing returns why the candidate, which the rules of priority allow to evict, may not be evicted by a preemptor
 // that borrows; "" if it may.
-func (b *Bars) borrowing(c candidate) string {
+func (b *Explainer) borrowing(c candidate) string {
 	s := &b.search
 	part := c.Usage
 	if c.Pod != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// field groups the candidates by queue, to take the next one where the share is largest.
-type field struct {
+// rivalQueues groups the candidates by queue, to take the next one where the share is largest.
+type rivalQueues struct {
 	*search
 	rivals map[*quota.Node]*rival
 	// open counts the queues with candidates at or below a node; over are the nodes from the preemptor's queue to the
@@ -21,8 +21,8 @@ type rival struct {
 	waiting []part
 }
 
-func newField(s *search, from []part) *field {
-	f := &field{search: s, rivals: map[*quota.Node]*rival{}, open: map[*quota.Node]int{}, over: map[*quota.Node]bool{}}
+func newRivalQueues(s *search, from []part) *rivalQueues {
+	f := &rivalQueues{search: s, rivals: map[*quota.Node]*rival{}, open: map[*quota.Node]int{}, over: map[*quota.Node]bool{}}
 	for n := s.Queue; n != nil; n = n.Parent() {
 		f.over[n] = true
 	}
@@ -39,9 +39,9 @@ func newField(s *search, from []part) *field {
 }
 
 // leave removes a queue without candidates.
-func (f *field) leave(r *rival) { f.count(r, -1) }
+func (f *rivalQueues) leave(r *rival) { f.count(r, -1) }
 
-func (f *field) count(r *rival, by int) {
+func (f *rivalQueues) count(r *rival, by int) {
 	for n := r.queue; n != nil; n = n.Parent() {
 		f.open[n] += by
 	}
@@ -49,7 +49,7 @@ func (f *field) count(r *rival, by int) {
 
 // next walks down from the root, in each cohort to the child with the largest share, and returns the queue that it
 // arrives at; nil if none is left. It skips nodes that no longer borrow anything that is short.
-func (f *field) next() *rival {
+func (f *rivalQueues) next() *rival {
 	n := f.Queue.Root()
 	for f.open[n] > 0 {
 		if n.IsQueue() {
@@ -68,7 +68,7 @@ func (f *field) next() *rival {
 }
 
 // largest returns the child with the largest share of those with candidates.
-func (f *field) largest(n *quota.Node) (best *quota.Node) {
+func (f *rivalQueues) largest(n *quota.Node) (best *quota.Node) {
 	var most fair.Share
 	for _, child := range n.Children() {
 		if f.open[child] == 0 || !f.over[child] && !f.borrows(child) {
@@ -82,7 +82,7 @@ func (f *field) largest(n *quota.Node) (best *quota.Node) {
 }
 
 // share returns the node's share, including the preemptor if that is below it.
-func (f *field) share(n *quota.Node) fair.Share {
+func (f *rivalQueues) share(n *quota.Node) fair.Share {
 	if f.over[n] {
 		return fair.With(n, quota.Planned, f.Queue, f.Usage)
 	}
@@ -90,7 +90,7 @@ func (f *field) share(n *quota.Node) fair.Share {
 }
 
 // close removes all queues at or below a node.
-func (f *field) close(n *quota.Node) {
+func (f *rivalQueues) close(n *quota.Node) {
 	gone := f.open[n]
 	for at := n.Parent(); at != nil; at = at.Parent() {
 		f.open[at] -= gone

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// line orders the jobs that want or can give a replica: by priority, by the value of the replica, and by their
+// stepQueue orders the jobs that want or can give a replica: by priority, by the value of the replica, and by their
 // position in the queue.
-type line struct {
+type stepQueue struct {
 	jobs []Job
 	// sizes are the sizes of the jobs after the steps so far.
 	sizes []int32
@@ -27,12 +27,12 @@ type turn struct {
 	resized bool
 }
 
-// newLine returns a line of the jobs at the indices that can take a step from these sizes.
-func newLine(jobs []Job, sizes []int32, indices []int, price float64, yields bool) *line {
-	l := &line{jobs: jobs, sizes: sizes, yields: yields, price: price, waiting: make([]turn, 0, len(indices))}
+// newStepQueue returns a line of the jobs at the indices that can take a step from these sizes.
+func newStepQueue(jobs []Job, sizes []int32, indices []int, price float64, yields bool) *stepQueue {
+	l := &stepQueue{jobs: jobs, sizes: sizes, yields: yields, price: price, waiting: make([]turn, 0, len(indices))}
 	ranked := slices.SortedFunc(slices.Values(indices), func(a, b int) int { return jobs[a].compare(&jobs[b]) })
 	for rank, index := range ranked {
-		if l.able(index) {
+		if l.canStep(index) {
 			l.waiting = append(l.waiting, turn{index: index, rank: rank, priority: jobs[index].Priority, worth: l.worth(index)})
 		}
 	}
@@ -40,8 +40,8 @@ func newLine(jobs []Job, sizes []int32, indices []int, price float64, yields boo
 	return l
 }
 
-// able reports whether the job can take another step.
-func (l *line) able(index int) bool {
+// canStep reports whether the job can take another step.
+func (l *stepQueue) canStep(index int) bool {
 	if l.yields {
 		return l.sizes[index] > l.jobs[index].Min
 	}
@@ -49,7 +49,7 @@ func (l *line) able(index int) bool {
 }
 
 // worth returns the speed gained by the next replica, or lost with the last one.
-func (l *line) worth(index int) float64 {
+func (l *stepQueue) worth(index int) float64 {
 	job, size := &l.jobs[index], l.sizes[index]
 	if l.yields {
 		return job.speed(size) - job.speed(size-1)
@@ -58,7 +58,7 @@ func (l *line) worth(index int) float64 {
 }
 
 // step takes the step of the first job, and returns its index.
-func (l *line) step() (index int) {
+func (l *stepQueue) step() (index int) {
 	index = l.waiting[0].index
 	if l.yields {
 		l.sizes[index]--
@@ -70,21 +70,21 @@ func (l *line) step() (index int) {
 }
 
 // stepped updates the line after a step of the first job.
-func (l *line) stepped() {
+func (l *stepQueue) stepped() {
 	first := &l.waiting[0]
-	if !l.able(first.index) {
+	if !l.canStep(first.index) {
 		heap.Pop(l)
 		return
 	}
 	first.worth, first.resized = l.worth(first.index), true
-	if !l.goesOn() {
+	if !l.continues() {
 		heap.Fix(l, 0)
 	}
 }
 
-// goesOn reports whether the first job also takes the next step: no other is better by more than the cost of its
+// continues reports whether the first job also takes the next step: no other is better by more than the cost of its
 // resize.
-func (l *line) goesOn() bool {
+func (l *stepQueue) continues() bool {
 	if len(l.waiting) < 2 {
 		return true
 	}
@@ -101,11 +101,11 @@ func (l *line) goesOn() bool {
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (l *line) Len() int           { return len(l.waiting) }
-func (l *line) Less(i, j int) bool { return l.before(&l.waiting[i], &l.waiting[j]) }
+func (l *stepQueue) Len() int           { return len(l.waiting) }
+func (l *stepQueue) Less(i, j int) bool { return l.before(&l.waiting[i], &l.waiting[j]) }
 
 // before reports whether a comes before b.
-func (l *line) before(a, b *turn) bool {
+func (l *stepQueue) before(a, b *turn) bool {
 	if l.yields {
 		a, b = b, a
 	}
@@ -117,9 +117,9 @@ func (l *line) before(a, b *turn) bool {
 	}
 	return a.rank < b.rank
 }
-func (l *line) Swap(i, j int) { l.waiting[i], l.waiting[j] = l.waiting[j], l.waiting[i] }
-func (l *line) Push(x any)    { l.waiting = append(l.waiting, x.(turn)) }
-func (l *line) Pop() any {
+func (l *stepQueue) Swap(i, j int) { l.waiting[i], l.waiting[j] = l.waiting[j], l.waiting[i] }
+func (l *stepQueue) Push(x any)    { l.waiting = append(l.waiting, x.(turn)) }
+func (l *stepQueue) Pop() any {
 	last := len(l.waiting) - 1
 	out := l.waiting[last]
 	l.waiting = l.waiting[:last]

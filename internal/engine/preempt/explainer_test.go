@@ -20,10 +20,10 @@ func TestWhetherThePreemptorCouldStayWithinIsFoundOutOnce(t *testing.T) {
 	sortHolders(l)
 	room := &countingRoom{}
 	preemptor := l.preemptor("q", Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2)
-	preemptor.Short, preemptor.Room = []quota.Index{l.tree.Index(cpu)}, room
-	bars := BarsOf(&l.tree, preemptor, func(n *quota.Node) []*Holder { return l.holders[n.Name()] })
+	preemptor.Short, preemptor.Nodes = []quota.Index{l.tree.Index(cpu)}, room
+	explainer := NewExplainer(&l.tree, preemptor, func(n *quota.Node) []*Holder { return l.holders[n.Name()] })
 	for _, h := range l.holders["p"] {
-		if why := bars.Why(h, l.tree.Queue("p")); why != "" {
+		if why := explainer.Why(h, l.tree.Queue("p")); why != "" {
 			t.Errorf("%s may not be evicted: %s", h.Key.Name, why)
 		}
 	}
