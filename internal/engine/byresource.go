@@ -36,9 +36,9 @@ func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorReso
 	}
 }
 
-// demoteLaterHeads unblocks the heads that come after the given head and request what it lacks: they stop being heads while
-// they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there are
-// any.
+// demoteLaterHeads unblocks the heads that come after the given head and request what it lacks: they stop being heads
+// while they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there
+// are any.
 func (e *Engine) demoteLaterHeads(q *clusterQueue, head *class) (some bool) {
 	for _, other := range slices.Clone(q.heads) {
 		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.formOf(other).Asks) {
@@ -126,8 +126,8 @@ func (p *pass) putBehind(c, head *class) {
 	c.heldBy, head.behind[c] = head, true
 }
 
-// releaseBehind removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The caller
-// queues the class for evaluation.
+// releaseBehind removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The
+// caller queues the class for evaluation.
 func (q *clusterQueue) releaseBehind(c *class) {
 	if c.heldBy != nil {
 		delete(c.heldBy.behind, c)

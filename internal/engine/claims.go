@@ -200,8 +200,8 @@ func (e *Engine) releaseKept(q *clusterQueue) {
 	q.kept = nil
 }
 
-// evaluateIgnoringKept evaluates the class without what its own queue keeps and, within its queue's own quota, without what
-// is kept for workloads after it.
+// evaluateIgnoringKept evaluates the class without what its own queue keeps and, within its queue's own quota,
+// without what is kept for workloads after it.
 func (e *Engine) evaluateIgnoringKept(c *class) outcome {
 	found := e.evaluateWithout(c, c.queue)
 	if found.verdict != hopeless || len(c.own) == 0 {
@@ -236,7 +236,8 @@ func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 	return e.evaluate(c)
 }
 
-// fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is kept.
+// fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is
+// kept.
 func (q *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
 		return q.node.Over(quota.Planned, a.Index, quota.Sub(a.Value, q.kept.Of(a.Index))) > 0

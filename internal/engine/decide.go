@@ -119,8 +119,8 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 	return true
 }
 
-// processAgenda processes the families on the agenda in the order of their names, within the budget. If one admission may
-// block all others, the family whose head comes first in order goes first.
+// processAgenda processes the families on the agenda in the order of their names, within the budget. If one admission
+// may block all others, the family whose head comes first in order goes first.
 func (p *pass) processAgenda() {
 	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
 	p.agenda = nil

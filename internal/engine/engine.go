@@ -63,8 +63,8 @@ type Engine struct {
 	precedence preempt.Precedence
 	// unwanted are the workloads that hold more pods than their jobs want.
 	unwanted sets.Set[Key]
-	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides whether to
-	// evict them.
+	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides
+	// whether to evict them.
 	writtenWithdrawals sets.Set[Key]
 	// places is the capacity of nodes; topologies has the levels of each topology.
 	places     *place.Map

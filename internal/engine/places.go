@@ -23,8 +23,8 @@ type placing struct {
 	// departing counts the workloads that are expected to release places or node capacity: those being evicted, those
 	// that shrink, and those with a promise and pods left from an earlier admission.
 	departing int
-	// toRepair are the workloads with places that must be repaired, in the order of admission; deferredRepairs those whose
-	// repair has to wait until the last decision about them is written.
+	// toRepair are the workloads with places that must be repaired, in the order of admission; deferredRepairs those
+	// whose repair has to wait until the last decision about them is written.
 	toRepair        order.Queue
 	deferredRepairs sets.Set[Key]
 	// workloadOfPod has the workload of each existing pod that has one, podCounts the number of pods of each

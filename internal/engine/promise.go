@@ -78,8 +78,8 @@ func (p *pass) keepPromises(f *family) {
 	}
 }
 
-// breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first those
-// without evictions of their own, and of these the last in order.
+// breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first
+// those without evictions of their own, and of these the last in order.
 func (p *pass) breakOvercommitted(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	cost := func(r order.Rank) int { return min(1, p.workloads[r.Key].promise.why.Preempted) }

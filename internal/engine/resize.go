@@ -191,8 +191,8 @@ func first(places []place.NodeCount, pods int32) []place.NodeCount {
 	return out
 }
 
-// podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if no
-// surplus is recorded any more.
+// podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if
+// no surplus is recorded any more.
 func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
 	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
 		return nil

@@ -29,8 +29,8 @@ type workload struct {
 	queue *clusterQueue
 	// class is where it waits to be evaluated; nil if it does not.
 	class *class
-	// queueEntry is its entry in a list of its ClusterQueue while it holds nothing, localEntry its entry in a list of its
-	// LocalQueue.
+	// queueEntry is its entry in a list of its ClusterQueue while it holds nothing, localEntry its entry in a list of
+	// its LocalQueue.
 	queueEntry, localEntry listEntry
 	// held is the admission as observed or assumed.
 	held    *Admission
@@ -137,8 +137,8 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 }
 
-// observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only while
-// the observation may be from before its write.
+// observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only
+// while the observation may be from before its write.
 func (e *Engine) observeAdmission(w *workload, told *Admission) {
 	was := w.assumed
 	switch {

@@ -64,8 +64,8 @@ func (s *search) collectOwn(holders Holders) {
 	}
 }
 
-// mayStop reports whether a holder of the same queue may be stopped, and mayOnlyShrink whether it may only shrink by what it
-// can spare.
+// mayStop reports whether a holder of the same queue may be stopped, and mayOnlyShrink whether it may only shrink by
+// what it can spare.
 func (s *search) mayStop(h *Holder) bool {
 	return s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
 }

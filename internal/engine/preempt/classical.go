@@ -200,8 +200,8 @@ func (s *search) fits(borrow bool) bool {
 // fitsNodes reports whether there is capacity on the nodes, if that matters.
 func (s *search) fitsNodes() bool { return s.Nodes == nil || s.Nodes.Fits() }
 
-// restoreUnneededVictims restores the victims that are not necessary. The preemptor did not fit without the last one, which remains a
-// victim.
+// restoreUnneededVictims restores the victims that are not necessary. The preemptor did not fit without the last one,
+// which remains a victim.
 func (s *search) restoreUnneededVictims(victims []Victim, borrow bool) []Victim {
 	for i := len(victims) - 2; i >= 0; i-- {
 		v := victims[i]

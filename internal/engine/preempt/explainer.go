@@ -17,8 +17,8 @@ type Explainer struct {
 	staysWithin func() bool
 }
 
-// NewExplainer returns the Explainer of the preemptor. It is for messages to users: Search does not use it, but both use
-// the same list of candidates.
+// NewExplainer returns the Explainer of the preemptor. It is for messages to users: Search does not use it, but both
+// use the same list of candidates.
 func NewExplainer(tree *quota.Tree, p Preemptor, holders Holders) *Explainer {
 	b := &Explainer{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
 	b.search.collect(holders)
