@@ -133,7 +133,7 @@ func TestAGangThatCannotBeMendedIsEvicted(t *testing.T) {
 		t.Fatalf("decided %+v", got)
 	}
 	evicted := f.world.workload("w").Status.Conditions
-	if last := conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no good any more, and there is no other room near enough for its pods" {
+	if last := conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
 		t.Errorf("conditions %q", conditions(evicted))
 	}
 }

@@ -72,7 +72,7 @@ func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	s.engine.Apply(refuses("one", "a1"))
-	const want = "kube-scheduler does not put its pods on node a1 (1 node(s) had volume node affinity conflict), and there is no other room near enough for its pods"
+	const want = "kube-scheduler does not bind its pods to node a1 (1 node(s) had volume node affinity conflict), and there is no other capacity close enough for its pods"
 	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
 		t.Errorf("decided %+v", got)
 	}
@@ -85,7 +85,7 @@ func TestAnEvictionSaysThatThereIsNoTopologyAnyMore(t *testing.T) {
 	s.happens(TopologyDeleted{"racks"})
 	on := s.places("one")[0][:2]
 	s.engine.Apply(NodeDeleted{on})
-	want := "its places on node " + on + " are no good any more, and flavor default has no topology any more by which there could be others"
+	want := "its places on node " + on + " are no longer valid, and flavor default no longer has a topology for choosing others"
 	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
 		t.Errorf("decided %+v, want %q", got, want)
 	}

@@ -155,7 +155,7 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 func (x *explainer) explainWait() {
 	w, q := x.w, x.w.queue
 	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
-		x.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed and is looked at next"})
+		x.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}
 	why := x.whyInadmissible(w)
@@ -236,7 +236,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	why := found.choice.Why
 	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
-		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the room that there is belongs to another ClusterQueue, whose own workloads wait for more of it"}
+		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
 	switch found.verdict {
 	case admissible:

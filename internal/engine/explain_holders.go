@@ -158,9 +158,9 @@ func (x *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims 
 	}
 	switch h := w.charged.holder; {
 	case w.leaving():
-		out.NotPreemptable = "was told to go already"
+		out.NotPreemptable = "is already being evicted"
 	case w.isRefused(reductionChange):
-		out.NotPreemptable = "the API server refused what was decided about it: " + w.refusal.message
+		out.NotPreemptable = "the API server rejected a change to it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
 	case victims.Has(out.Name):

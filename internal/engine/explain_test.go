@@ -119,7 +119,7 @@ func TestExplain(t *testing.T) {
 			given: []Event{policy(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
 				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
-				"held by own 4m: within the own quota of ClusterQueue r or its cohort", "would fit after own"},
+				"held by own 4m: within the quota of ClusterQueue r or its cohort", "would fit after own"},
 		},
 		"who would borrow takes nothing back": {
 			given: []Event{policy(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 		"an elastic one gives to an equal what it can spare": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
-				"held by tune 3m: it is elastic, and could give 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
+				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
 		"and to a higher priority all": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
@@ -171,7 +171,7 @@ func TestExplain(t *testing.T) {
 		"those that are going are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
-				"held by a 4m: was told to go already"},
+				"held by a 4m: is already being evicted"},
 		},
 		"nobody passes the head of a strict queue": {
 			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0), job("x", "q", 1, 1, 0, 1)},
@@ -233,7 +233,7 @@ func TestExplainOfAPromise(t *testing.T) {
 		holds("low", "q", 4, 0), job("x", "q", 1, 3, 5, 0))
 	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
-		"held by low 4m: was told to go already"}
+		"held by low 4m: is already being evicted"}
 	if diff := cmp.Diff(want, told(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
@@ -256,8 +256,8 @@ func TestWhomFairSharingKeepsIsNotSaidToBePreemptable(t *testing.T) {
 	s.want("one comes that weighs nothing", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
-		"held by p 3m: fair sharing lets none, with the workload, have no larger a share than poor",
-		"held by r 2m: fair sharing lets none, with the workload, have no larger a share than rich",
+		"held by p 3m: by fair sharing, the share of none with the workload must not exceed that of poor",
+		"held by r 2m: by fair sharing, the share of none with the workload must not exceed that of rich",
 		"held by n 1m: withinClusterQueue is Never",
 		"would fit after p"}
 	if diff := cmp.Diff(want, told(x)); diff != "" {
@@ -293,7 +293,7 @@ func TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk(t *testing.T) {
 	s.want("the preemptor comes", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 4m free 0 missing 4m <- nearest",
-		"held by low 4m: was told to go already"}
+		"held by low 4m: is already being evicted"}
 	if diff := cmp.Diff(want, told(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}

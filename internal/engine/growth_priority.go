@@ -91,7 +91,7 @@ func (e *Engine) growthOutcome(choice flavor.Choice) outcome {
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota,
-		Detail: "what is free is kept for workloads of higher priority in the same ClusterQueue, which run and are to grow"}
+		Detail: "the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow"}
 	for i := range choice.Assignments {
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
 			out.wants = append(out.wants, e.placedBy(a))

@@ -121,7 +121,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 			first, second := &choice.Assignments[j], &choice.Assignments[i]
 			if a, b := s.placedBy(first), s.placedBy(second); a != b && a != "" && b != "" {
 				return &place.Shortfall{PodSet: other.Name, Flavor: a, Mistake: "pod sets " + other.Name + " and " + ps.Name +
-					" go together, and flavor " + a + " has not enough quota for both"}
+					" must get one flavor, and flavor " + a + " does not have enough quota for both"}
 			}
 		}
 	}

@@ -154,14 +154,14 @@ func (p *pass) lostNodesMessage(w *workload) string {
 	rest := p.noPlacesMessage(w)
 	lost := p.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
-		return "its places are no good any more, " + rest
+		return "its places are no longer valid, " + rest
 	}
 	where := describeNodes(lost)
 	refused := func(node string) bool { return slices.Contains(w.avoid.nodes, node) }
 	if w.avoid.why != "" && slices.ContainsFunc(lost, refused) {
-		return fmt.Sprintf("kube-scheduler does not put its pods on %s (%s), %s", where, w.avoid.why, rest)
+		return fmt.Sprintf("kube-scheduler does not bind its pods to %s (%s), %s", where, w.avoid.why, rest)
 	}
-	return fmt.Sprintf("its places on %s are no good any more, %s", where, rest)
+	return fmt.Sprintf("its places on %s are no longer valid, %s", where, rest)
 }
 
 // noPlacesMessage says why there are no other places.
@@ -169,10 +169,10 @@ func (p *pass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
 		if by := p.placedBy(a); len(a.Places) > 0 && !p.places.Places(by) {
-			return fmt.Sprintf("and flavor %s has no topology any more by which there could be others", by)
+			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}
-	return "and there is no other room near enough for its pods"
+	return "and there is no other capacity close enough for its pods"
 }
 
 // describeNodes names the nodes, or the first of them if there are many.

@@ -145,7 +145,7 @@ func (s *scene) ranked(name string, want ...string) {
 
 // shrinksWithout is how the gang gets smaller where a node is.
 func shrinksWithout(sizes, node string) string {
-	return "resize gang from " + sizes + ": its places on node " + node + " are no good any more, and there is no other room near enough for its pods"
+	return "resize gang from " + sizes + ": its places on node " + node + " are no longer valid, and there is no other capacity close enough for its pods"
 }
 
 // TestALostPlaceIsMendedBeforeAGangShrinks: as far as there is room elsewhere.

@@ -21,7 +21,7 @@ func TestPodsThatWantDomainsForThemselvesCanGoWhereNobodyGivesPlaces(t *testing.
 		"but those that must be near cannot":     {Flavor{Name: "f"}, near, "flavor f does not support TopologyAwareScheduling"},
 		"nor those that want both":               {Flavor{Name: "f"}, both, "flavor f does not support TopologyAwareScheduling"},
 		"unless the topology has what they want": {Flavor{Name: "f", Topology: "t"}, both, ""},
-		"nor by a level that there is not":       {Flavor{Name: "f", Topology: "t"}, near, "topology t of flavor f has no level pool, but rack"},
+		"nor by a level that there is not":       {Flavor{Name: "f", Topology: "t"}, near, "topology t of flavor f has no level pool; it has rack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := refusesTopology(tc.flavor, tc.pods, topologies); got != tc.why {

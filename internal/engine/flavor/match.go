@@ -53,7 +53,7 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 	}
 	for _, level := range asked {
 		if level != "" && level != corev1.LabelHostname && level != ps.ExclusiveKey && !slices.Contains(levels, level) {
-			return fmt.Sprintf("topology %s of flavor %s has no level %s, but %s", f.Topology, f.Name, level, strings.Join(levels, ", "))
+			return fmt.Sprintf("topology %s of flavor %s has no level %s; it has %s", f.Topology, f.Name, level, strings.Join(levels, ", "))
 		}
 	}
 	return ""

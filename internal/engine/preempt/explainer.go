@@ -35,7 +35,7 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 	c, known := b.candidates[h.Key]
 	switch {
 	case known && queue == s.Queue && s.mayOnlyShrink(h):
-		return fmt.Sprintf("it is elastic, and could give %d", h.Spare)
+		return fmt.Sprintf("it is elastic, and can only shrink by %d", h.Spare)
 	case known && queue != s.Queue && len(s.Fair) > 0:
 		return s.unfair(c)
 	case known:
@@ -49,7 +49,7 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 	case s.Policy.Reclaim == Never && !s.Policy.MayWhileBorrowing():
 		return "reclaimWithinCohort is Never"
 	case !s.reachable(queue):
-		return fmt.Sprintf("within the own quota of ClusterQueue %s or its cohort", queue.Name())
+		return fmt.Sprintf("within the quota of ClusterQueue %s or its cohort", queue.Name())
 	case s.standingOf(queue).Rank > s.Policy.Rank:
 		return fmt.Sprintf("ClusterQueue %s has the higher priority, %d", queue.Name(), s.standingOf(queue).Rank)
 	case s.Policy.WhileBorrowing && s.Policy.Threshold != nil && h.Priority > *s.Policy.Threshold && s.Policy.Reclaim == Never:
@@ -68,7 +68,7 @@ func (b *Explainer) byRule(field string, rule Rule, h *Holder) string {
 	case LowerPriority:
 		return fmt.Sprintf("%s is LowerPriority, and its priority %d is not below %d", field, h.Priority, b.search.Priority)
 	case LowerOrNewerEqualPriority:
-		return fmt.Sprintf("%s is LowerOrNewerEqualPriority, and it has priority %d, not below %d, and does not wait since later",
+		return fmt.Sprintf("%s is LowerOrNewerEqualPriority, and it has priority %d, not below %d, and was not queued later",
 			field, h.Priority, b.search.Priority)
 	default:
 		return "it holds nothing that would help"
@@ -85,7 +85,7 @@ func (s *search) unfair(c candidate) (why string) {
 			}
 		}
 		ours := f.beside(c.below)
-		why = fmt.Sprintf("fair sharing lets %s, with the workload, have no larger a share than %s", ours.Name(), c.below.Name())
+		why = fmt.Sprintf("by fair sharing, the share of %s with the workload must not exceed that of %s", ours.Name(), c.below.Name())
 	})
 	return why
 }

@@ -114,7 +114,7 @@ func TestWhatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
 	w.UntilWorkloadOf("a", "is evicted with kube-scheduler's words", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
-		return c != nil && strings.Contains(c.Message, "kube-scheduler does not put its pods on node "+only+" (") && strings.Contains(c.Message, "anti-affinity")
+		return c != nil && strings.Contains(c.Message, "kube-scheduler does not bind its pods to node "+only+" (") && strings.Contains(c.Message, "anti-affinity")
 	})
 	w.Delete(hermit)
 	if on := nodesOf(w.untilRunning("a", 1)); on[only] != 1 {
