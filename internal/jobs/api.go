@@ -25,8 +25,8 @@ type API[T client.Object] struct {
 	New func() T
 	// Owns lists the kinds that Plan creates, each as an empty object.
 	Owns []client.Object
-	// Later lists kinds that Plan creates and that the cluster may not serve yet.
-	Later []LateKind
+	// Optional lists kinds that Plan creates and that the cluster may not serve yet.
+	Optional []OptionalKind
 	// Targets returns the name and UID of the job that an object without a controller, of one of the kinds in Owns, is
 	// meant for. The object is then treated as a child of that job. An empty UID matches any job of that name; an empty
 	// name matches none. Nil if there are no such objects.
@@ -36,28 +36,29 @@ type API[T client.Object] struct {
 	// Expected reports whether a new child is exactly what Plan created, untouched since, so that the job need not be
 	// reconciled for it. Nil means that the job is reconciled for every new child.
 	Expected func(child client.Object) bool
-	// Gathers is how long changes of children are batched before the job is reconciled once for all of them.
-	Gathers time.Duration
-	// CountsEvery is how long a status that can wait is held back. Zero means one second.
-	CountsEvery time.Duration
+	// BatchDelay is how long changes of children are batched before the job is reconciled once for all of them.
+	BatchDelay time.Duration
+	// StatusDelay is how long a status that can wait is held back. Zero means one second.
+	StatusDelay time.Duration
 	// QueueField returns the queue that the API's own field names, or "" if it names none. Nil if the API has no such
 	// field.
 	QueueField func(job T) string
 	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
 	// kinds are deactivated at that time.
 	Pauses bool
-	// Asks lists the kinds for which Facts.Served says whether the cluster serves them. All jobs are reconciled when
-	// one of these kinds is added or removed.
-	Asks []schema.GroupResource
+	// AsksKinds lists the kinds for which Facts.Served says whether the cluster serves them. All jobs are reconciled
+	// when one of these kinds is added or removed.
+	AsksKinds []schema.GroupResource
 	// PodLabels returns labels that select exactly the pods of the job with this UID.
 	PodLabels func(uid types.UID) map[string]string
 	// UnlabelledPods selects, by the job's name, pods without PodLabels, which an earlier version of Muster created.
 	// The name alone does not tell jobs of the same name apart. Nil if there are none.
 	UnlabelledPods func(name string) labels.Selector
-	// Beside returns further objects that Plan needs to read and that the job may not control. Each is empty except for
-	// its name and its namespace, which defaults to the job's. Nil if there are none.
-	Beside func(job T) []client.Object
-	// AsksNodes returns the features for which Facts.Nodes says whether any node has them. Nil if there are none.
+	// Related returns further objects that Plan needs to read and that the job may not control. Each is empty except
+	// for its name and its namespace, which defaults to the job's. Nil if there are none.
+	Related func(job T) []client.Object
+	// AsksNodes returns the features for which Facts.NodeFeatures says whether any node has them. Nil if there are
+	// none.
 	AsksNodes func(job T) []NodeFeature
 	// Resizes says that Plan resizes elastic pod sets while the job runs, and reports Progress.Pods. The pod sets of
 	// all other APIs have a fixed size while they run, whatever their templates say.
@@ -66,9 +67,9 @@ type API[T client.Object] struct {
 	Gangs bool
 	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.
 	Pods *PodsOf[T]
-	// QueuesAnew says that a job whose pods were changed after its admission is queued again for the new ones. To
+	// RequeuesChanged says that a job whose pods were changed after its admission is queued again for the new ones. To
 	// detect this, what the job asked for is recorded on its Workload.
-	QueuesAnew bool
+	RequeuesChanged bool
 	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
 	// called for them.
 	External bool
@@ -88,8 +89,8 @@ type PodsOf[T client.Object] struct {
 	Labels func(job T) map[string]string
 	// JobOf returns the name of the job that the pod may matter to, or "" if there is none. Heeds reports whether an
 	// update of the pod can change that job's Plan.
-	JobOf func(pod *corev1.Pod) string
-	Heeds func(before, after *corev1.Pod) bool
+	JobOf   func(pod *corev1.Pod) string
+	Matters func(before, after *corev1.Pod) bool
 }
 
 // Description is what a job asks of a queue.
@@ -111,9 +112,9 @@ type Description struct {
 	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
 	// creates no children; a job of another kind is running if it has children.
 	Running bool
-	// Held says that a child may still have a Workload of its own, from a time when such children were queued
+	// HeldByChild says that a child may still have a Workload of its own, from a time when such children were queued
 	// themselves. While that Workload holds quota for the job's pods, the job is not queued a second time.
-	Held bool
+	HeldByChild bool
 	// Mistake says why the job cannot be queued as it is, nil if it can. It is reported, and the job waits until it is
 	// corrected.
 	Mistake *Event
@@ -125,10 +126,10 @@ type Facts struct {
 	Priorities PriorityFacts
 	// Flavors holds all ResourceFlavors by name.
 	Flavors map[string]*kueue.ResourceFlavor
-	// Served holds the kinds in API.Asks and API.Later that the cluster serves.
+	// Served holds the kinds in API.AsksKinds and API.Optional that the cluster serves.
 	Served map[schema.GroupResource]bool
-	// Nodes holds the features in API.AsksNodes that at least one node has.
-	Nodes map[NodeFeature]bool
+	// NodeFeatures holds the features in API.AsksNodes that at least one node has.
+	NodeFeatures map[NodeFeature]bool
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
 	// Agent is what is needed to run the commands of pods under muster-agent.
@@ -156,8 +157,8 @@ type Seen[T client.Object] struct {
 	Mistake string
 	// Children are the objects that the job controls. They must not be modified.
 	Children []client.Object
-	// Beside holds those of the objects in API.Beside that exist.
-	Beside []client.Object
+	// Related holds those of the objects in API.Related that exist.
+	Related []client.Object
 	// Pods holds the pods selected by API.Pods, as the cache keeps them.
 	Pods []*corev1.Pod
 	// Refusals holds the refusals of pods by the UID of the object that the pods were created for.
@@ -202,9 +203,9 @@ type Admission struct {
 	// Conflict says which pod set update of an admission check cannot be applied to the pods of an Admitted job, "" if
 	// all can.
 	Conflict string
-	// Noted is the digest, as of askedFor, of what the pods needed for which an Admitted job was queued; "" if it was
-	// not recorded.
-	Noted string
+	// AskedDigest is the digest, as of askedFor, of what the pods needed for which an Admitted job was queued; "" if it
+	// was not recorded.
+	AskedDigest string
 }
 
 // MayRun reports whether the job may have pods.
@@ -259,7 +260,7 @@ type Plan struct {
 	// a write. If it is nil, Status and Events are written all the same.
 	StatusOnError func(error) (client.Object, Event)
 	// StatusCanWait says that nobody waits for what Status reports, such as how many children are in which state. It is
-	// held back until a later plan has more to write, or for API.CountsEvery.
+	// held back until a later plan has more to write, or for API.StatusDelay.
 	StatusCanWait bool
 	// StatusYields says that users may wait for Status, but no job does. While the API server is overloaded, it is held
 	// back for some seconds.
@@ -317,9 +318,9 @@ type Progress struct {
 	Refused string
 	// FailedToStart says why the job can never start with what it was given, "" if it can.
 	FailedToStart string
-	// QueuesAnew says that the job has no pods and now asks for other ones than its Workload does, so that the Workload
+	// Requeue says that the job has no pods and now asks for other ones than its Workload does, so that the Workload
 	// has to be replaced.
-	QueuesAnew bool
+	Requeue bool
 }
 
 // Outcome is how a job ended.
@@ -339,10 +340,11 @@ type Event struct {
 	Standing bool
 	// About, unless empty, identifies a standing event in place of its message: a new message alone does not record it
 	// again.
-	About string
-	// Mendable says that the event is about a field that users can correct. withConsequence adds what follows from it.
-	Mendable bool
-	// Fixed is like Mendable, for a field that cannot be changed.
+	Key string
+	// Correctable says that the event is about a field that users can correct. withConsequence adds what follows from
+	// it.
+	Correctable bool
+	// Fixed is like Correctable, for a field that cannot be changed.
 	Fixed bool
 }
 

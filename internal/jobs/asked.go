@@ -71,5 +71,5 @@ func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 		granted := a.PodSets[string(asks.Name)]
 		return !granted.isFor(&asks.Template)
 	})
-	return !other || a.Noted != "" && (a.Noted == askedFor(podSets) || !isComparable(a.Noted))
+	return !other || a.AskedDigest != "" && (a.AskedDigest == askedFor(podSets) || !isComparable(a.AskedDigest))
 }

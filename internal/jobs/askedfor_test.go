@@ -28,12 +28,12 @@ func TestWhatWasNotedOfAJobOutlivesAnUpgrade(t *testing.T) {
 		t.Errorf("noted as %s", got)
 	}
 	for note, want := range map[string]bool{noted: true, "": false, "v1-00": false, "v0-00": true} {
-		granted := Admission{Grant: Admitted, Noted: note, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}
+		granted := Admission{Grant: Admitted, AskedDigest: note, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}
 		if got := granted.IsFor(podSets("1")); got != want {
 			t.Errorf("noted %q: the quota is for it: %v", note, got)
 		}
 	}
-	if granted := (Admission{Grant: Admitted, Noted: noted, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}); granted.IsFor(podSets("2")) {
+	if granted := (Admission{Grant: Admitted, AskedDigest: noted, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}); granted.IsFor(podSets("2")) {
 		t.Error("the quota is for twice as much")
 	}
 }

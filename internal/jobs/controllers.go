@@ -183,7 +183,7 @@ func (a API[T]) owned(podGroups bool) []client.Object {
 
 // asksAbout reports whether the definition is of a kind in Asks.
 func (a API[T]) asksAbout(definition client.Object) bool {
-	return slices.ContainsFunc(a.Asks, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
+	return slices.ContainsFunc(a.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error {
@@ -191,8 +191,8 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		api: a, owns: owns, served: a.queuesFor(served), executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
 	}
-	for _, kind := range a.Later {
-		r.optional = append(r.optional, &optionalKind{LateKind: kind})
+	for _, kind := range a.Optional {
+		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
 	}
 	// It runs on the leader, from the time that jobs are reconciled; the first job may come long after.
 	begin := manager.RunnableFunc(func(context.Context) error { r.states.start(r.clock.Now()); return nil })
@@ -211,7 +211,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		b = b.WatchesRawSource(watches.source(kind, of, only...))
 	}
 	r.watchQueueing(watch)
-	if len(a.Asks) > 0 {
+	if len(a.AsksKinds) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
@@ -220,7 +220,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	for _, kind := range r.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		watch(kind, batchRequests(of, a.Gathers), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
+		watch(kind, batchRequests(of, a.BatchDelay), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
 		if a.Targets != nil {
 			watch(kind, a.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}

@@ -17,7 +17,7 @@ import (
 
 // heldByChild reports whether a child's Workload holds quota for what the job runs, and the job has no Workload itself.
 func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
-	if !described.Held || found != nil {
+	if !described.HeldByChild || found != nil {
 		return false, nil
 	}
 	for _, child := range children {

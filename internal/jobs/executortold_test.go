@@ -42,7 +42,7 @@ func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
 func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
 	b := newBench(t)
 	b.fail["create c"] = conflict
-	plan := Plan{Writes: []Write{Create(child("c")).AndTell(Warning("Paused", "by its queue"))}}
+	plan := Plan{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
 	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
 		t.Fatalf("not done (%v), it tells %v", err, b.events.events)
 	}
@@ -78,7 +78,7 @@ func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
 			}
 			status := b.job.DeepCopy()
 			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
-			made := Create(child("told")).OrUnsay(func(status client.Object) {
+			made := Create(child("told")).OrRevert(func(status client.Object) {
 				said := &status.(*batchv1.Job).Status
 				said.Conditions = said.Conditions[:1]
 			})

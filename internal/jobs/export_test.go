@@ -16,14 +16,14 @@ import (
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
 	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
-	for _, kind := range api.Later {
-		r.optional = append(r.optional, &optionalKind{LateKind: kind})
+	for _, kind := range api.Optional {
+		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
 	}
 	return r
 }
 
-// KnowLateKinds has the reconciler know whether the cluster serves its late kinds.
-func KnowLateKinds[T client.Object](r reconcile.Reconciler, served bool) {
+// KnowOptionalKinds tells the reconciler whether the cluster serves its optional kinds.
+func KnowOptionalKinds[T client.Object](r reconcile.Reconciler, served bool) {
 	for _, l := range r.(*reconciler[T]).optional {
 		l.known.Store(true)
 		l.seen.Store(served)

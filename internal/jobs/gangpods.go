@@ -47,11 +47,11 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	gangs.countThere(ChildrenOf[*corev1.Pod](seen.Children), podsDeleted(plan.Writes), names)
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		gang := gangs[name]
-		if !gang.Waits {
+		if !gang.Waiting {
 			continue // no pods are waiting for the scheduler
 		}
 		gang.Pods = min(gang.Pods, max(1, least[gang.podSet]))
-		if write, differs := gang.Keep(seen.Job, kind, seen.Children); differs {
+		if write, differs := gang.Ensure(seen.Job, kind, seen.Children); differs {
 			plan.First = append(plan.First, write)
 		}
 	}
@@ -93,7 +93,7 @@ func (c gangSet) of(name, podSet string) *podSetGang {
 // count adds a pod.
 func (g *Gang) count(pod *corev1.Pod) {
 	g.Pods++
-	g.Waits = g.Waits || pod.Spec.NodeName == ""
+	g.Waiting = g.Waiting || pod.Spec.NodeName == ""
 }
 
 // mayJoin reports whether kube-scheduler binds the pods as soon as it can, and may bind them together.

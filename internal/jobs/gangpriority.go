@@ -49,9 +49,9 @@ func (facts PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string
 	return known && value == *group.Spec.Priority && policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
 }
 
-// KeepsOut reports whether kube-scheduler would not bind pods of the PodGroup that are created now with this class,
+// Excludes reports whether kube-scheduler would not bind pods of the PodGroup that are created now with this class,
 // because they would get another priority than the PodGroup.
-func (facts PriorityFacts) KeepsOut(group, class string, children []client.Object) bool {
+func (facts PriorityFacts) Excludes(group, class string, children []client.Object) bool {
 	there := podGroupOf(group, children)
 	if there == nil || there.Spec.Priority == nil {
 		return false

@@ -24,14 +24,15 @@ type Gang struct {
 	Name string
 	// Pods is how many pods must find a node.
 	Pods int32
-	// Waits says that some pods are not bound yet. Once all are, MinCount does not matter any more and is not updated.
-	Waits         bool
+	// Waiting says that some pods are not bound yet. Once all are, MinCount does not matter any more and is not
+	// updated.
+	Waiting       bool
 	PriorityClass string
 }
 
-// Keep returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be
+// Ensure returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be
 // written. The job controls the PodGroup, which is garbage collected with it.
-func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []client.Object) (Write, bool) {
+func (g Gang) Ensure(job client.Object, kind schema.GroupVersionKind, children []client.Object) (Write, bool) {
 	there := podGroupOf(g.Name, children)
 	switch {
 	case there == nil:
@@ -39,7 +40,7 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	case there.Spec.SchedulingPolicy.Gang == nil:
 		// A user changed the policy, and kube-scheduler follows it. A PodGroup that is being deleted stays in force
 		// too, as long as its pods exist.
-	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waits:
+	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waiting:
 		other := there.DeepCopy()
 		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
 		return Change(there, other), true

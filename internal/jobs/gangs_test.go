@@ -126,7 +126,7 @@ func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
 func TestAPodGroupThatIsBeingDeletedIsKeptInStep(t *testing.T) {
 	there := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	there.DeletionTimestamp = ptr.To(metav1.Now())
-	write, differs := Gang{Name: "g", Pods: 2, Waits: true}.Keep(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{there})
+	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{there})
 	if !differs || write.Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 2 {
 		t.Errorf("differs: %v, writes %+v", differs, write)
 	}

@@ -17,7 +17,7 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 // Mistake returns an Obstacle about a field of the job that can be corrected.
 func Mistake(problem string) *Event {
 	event := Obstacle(InvalidJob, problem)
-	event.Mendable = true
+	event.Correctable = true
 	return &event
 }
 
@@ -37,12 +37,12 @@ func (e Event) withConsequence(hasWorkload bool) Event {
 		e.Message += ". What a Job says of this is fixed: this one stays in the queue, or runs, as it is"
 	case e.Fixed:
 		e.Message += ". The job is not queued: what a Job says of this is fixed, so delete it and make another"
-	case !e.Mendable:
+	case !e.Correctable:
 	case hasWorkload:
 		e.Message += ". Until then the job goes by what it said before"
 	default:
 		e.Message += ". The job is not queued until then"
 	}
-	e.Mendable, e.Fixed = false, false
+	e.Correctable, e.Fixed = false, false
 	return e
 }

@@ -74,9 +74,9 @@ func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
 	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
 }
 
-// Held returns the template if the quota is for its pods, else the admitted one: a job changed after its admission to
-// need something else gets no more than it has quota for. The result must not be modified.
-func (p PodSetAdmission) Held(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+// HeldTemplate returns the template if the quota is for its pods, else the admitted one: a job changed after its
+// admission to need something else gets no more than it has quota for. The result must not be modified.
+func (p PodSetAdmission) HeldTemplate(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if p.isFor(template) {
 		return template
 	}

@@ -19,25 +19,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// LateKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served says that it is served once
-// its objects are cached.
-type LateKind struct {
+// OptionalKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served says that it is served
+// once its objects are cached.
+type OptionalKind struct {
 	// Resource is the name of the kind's CustomResourceDefinition.
 	Resource schema.GroupResource
 	// Object is an empty object of the kind.
 	Object client.Object
 }
 
-// optionalKind is a LateKind with its state: known says that it has been found out whether the cluster serves the kind,
-// seen that its objects are cached. No job is reconciled before that is known: its children of this kind would seem to
-// be missing.
+// optionalKind is an OptionalKind with its state: known says that it has been found out whether the cluster serves the
+// kind, seen that its objects are cached. No job is reconciled before that is known: its children of this kind would
+// seem to be missing.
 type optionalKind struct {
-	LateKind
+	OptionalKind
 	known, seen atomic.Bool
 }
 
-// knowsOptionalKinds reports whether it is known for every late kind whether the cluster serves it. When that becomes
-// known, all jobs are reconciled.
+// knowsOptionalKinds reports whether it is known for every optional kind whether the cluster serves it. When that
+// becomes known, all jobs are reconciled.
 func (r *reconciler[T]) knowsOptionalKinds() bool {
 	return !slices.ContainsFunc(r.optional, func(l *optionalKind) bool { return !l.known.Load() })
 }
@@ -134,7 +134,7 @@ func (r *reconciler[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
 	}
 	of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), r.api.New())
-	watch := source.Kind(mgr.GetCache(), l.Object, batchRequests(of, r.api.Gathers), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
+	watch := source.Kind(mgr.GetCache(), l.Object, batchRequests(of, r.api.BatchDelay), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
 	if err := watch.Start(ctx, queue); err != nil {
 		return err
 	}

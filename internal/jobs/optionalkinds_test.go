@@ -27,7 +27,7 @@ func (w *latticeWorld) restart() {
 }
 
 func (w *latticeWorld) know(served bool) {
-	jobs.KnowLateKinds[*lattice.LatticeJob](w.reconciler, served)
+	jobs.KnowOptionalKinds[*lattice.LatticeJob](w.reconciler, served)
 }
 
 func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {

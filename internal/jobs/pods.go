@@ -55,7 +55,7 @@ func (p *PodsOf[T]) matter() predicate.Predicate {
 		DeleteFunc:  func(e event.DeleteEvent) bool { return of(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return of(e.ObjectNew) && p.Heeds(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
+			return of(e.ObjectNew) && p.Matters(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 		},
 	}
 }

@@ -74,9 +74,9 @@ func notFound(name, namespace string) string {
 	return fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: ", name, namespace)
 }
 
-// SaysNotFound reports whether the text is a message of NotFound, whatever queues it lists: queues come and go, and a
-// new list is not worth a write for each waiting job.
-func SaysNotFound(text, name, namespace string) bool {
+// IsNotFoundMessage reports whether the text is a message of NotFound, whatever queues it lists: queues come and go,
+// and a new list is not worth a write for each waiting job.
+func IsNotFoundMessage(text, name, namespace string) bool {
 	return strings.HasPrefix(text, notFound(name, namespace))
 }
 

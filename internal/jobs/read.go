@@ -55,13 +55,13 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 	return out, nil
 }
 
-// beside returns the objects of API.Beside that exist.
-func (r *reconciler[T]) beside(ctx context.Context, job T) ([]client.Object, error) {
-	if r.api.Beside == nil {
+// related returns the objects of API.Related that exist.
+func (r *reconciler[T]) related(ctx context.Context, job T) ([]client.Object, error) {
+	if r.api.Related == nil {
 		return nil, nil
 	}
 	var out []client.Object
-	for _, object := range r.api.Beside(job) {
+	for _, object := range r.api.Related(job) {
 		key := client.ObjectKey{Namespace: cmp.Or(object.GetNamespace(), job.GetNamespace()), Name: object.GetName()}
 		switch err := r.client.Get(ctx, key, object); {
 		case err == nil:
@@ -123,26 +123,26 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 		agent = r.agent()
 	}
 	return Facts{
-		Served:      served,
-		Nodes:       features,
-		Queues:      QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
-		Priorities:  PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
-		Flavors:     byName(flavors.Items),
-		NativeGangs: r.nativeGangs,
-		Agent:       agent,
+		Served:       served,
+		NodeFeatures: features,
+		Queues:       QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
+		Priorities:   PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
+		Flavors:      byName(flavors.Items),
+		NativeGangs:  r.nativeGangs,
+		Agent:        agent,
 	}, nil
 }
 
-// servedKinds returns which of the kinds in API.Asks and API.Later the cluster serves.
+// servedKinds returns which of the kinds in API.AsksKinds and API.Optional the cluster serves.
 func (r *reconciler[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	if len(r.api.Asks)+len(r.optional) == 0 {
+	if len(r.api.AsksKinds)+len(r.optional) == 0 {
 		return nil, nil
 	}
-	served := make(map[schema.GroupResource]bool, len(r.api.Asks)+len(r.optional))
+	served := make(map[schema.GroupResource]bool, len(r.api.AsksKinds)+len(r.optional))
 	for _, l := range r.optional {
 		served[l.Resource] = l.seen.Load()
 	}
-	for _, kind := range r.api.Asks {
+	for _, kind := range r.api.AsksKinds {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		switch err := r.client.Get(ctx, client.ObjectKey{Name: kind.String()}, definition); {

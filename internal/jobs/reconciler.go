@@ -117,7 +117,7 @@ func (r *reconciler[T]) holdBack(job T, plan Plan) Plan {
 	now := r.clock.Now()
 	plan = r.reclaims.holdBackReclaims(job, plan, now)
 	plan = plan.withStatusBeforeReclaims()
-	plan = r.statuses.holdBackStatus(job, plan, plan.statusDelay(r.api.CountsEvery, r.busy != nil && r.busy()), now)
+	plan = r.statuses.holdBackStatus(job, plan, plan.statusDelay(r.api.StatusDelay, r.busy != nil && r.busy()), now)
 	return r.readiness.holdBack(plan, now)
 }
 
@@ -214,7 +214,7 @@ func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen S
 	if seen.Children, err = r.children(ctx, job); err != nil {
 		return seen, err
 	}
-	if seen.Beside, err = r.beside(ctx, job); err != nil {
+	if seen.Related, err = r.related(ctx, job); err != nil {
 		return seen, err
 	}
 	seen.Pods, err = r.podsOf(ctx, job)
@@ -310,7 +310,7 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 	}
 	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
 		event := Obstacle(queueNotFound, "The job waits: "+why)
-		event.About = queue // the queues listed in the message may change
+		event.Key = queue // the queues listed in the message may change
 		return []Event{event}
 	}
 	return nil
@@ -330,14 +330,14 @@ func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.requestFor(job, queue, facts)
 	prebuilt := r.prebuiltOf(job) != ""
-	givesBack := progress.QueuesAnew || described.Paused && !prebuilt && progress.Outcome == nil
+	givesBack := progress.Requeue || described.Paused && !prebuilt && progress.Outcome == nil
 	owns := found != nil && isControlledBy(found, job, r.api.Kind)
 	var events []Event
 	if progress.Outcome == nil {
 		events = mistakesOf(job, described, facts.Priorities, owns && !givesBack && found.DeletionTimestamp.IsZero())
 	}
 	switch {
-	case progress.QueuesAnew && prebuilt:
+	case progress.Requeue && prebuilt:
 		return outOfSync(found, now)
 	case givesBack:
 		return pausedWrites(found, progress), events
@@ -352,7 +352,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		}
 	}
 	wanted := workloadFor(job, r.api.Kind, described, queue, priorityOf(job, described, facts.Priorities), asked)
-	if r.api.QueuesAnew && progress.Outcome == nil {
+	if r.api.RequeuesChanged && progress.Outcome == nil {
 		noteAsked(wanted, described.PodSets)
 	}
 	switch {

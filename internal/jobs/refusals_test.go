@@ -162,7 +162,7 @@ func TestAGangThatWasRefusedTooOftenIsToBeDeactivated(t *testing.T) {
 // Without its PodGroup no pod of a gang can be made: who is refused it gives its quota back as one whose pods are.
 func TestARefusedPodGroupIsARefusalOfItsPods(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	write, lacks := Gang{Name: "g", Pods: 2}.Keep(job, crewKind, nil)
+	write, lacks := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
 	if !lacks || !isRefusal(&corev1.Event{Reason: write.onFailure}) {
 		t.Errorf("that it is refused is told as %q", write.onFailure)
 	}

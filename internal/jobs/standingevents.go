@@ -42,7 +42,7 @@ func (p Plan) standing() (standing, others []Event) {
 
 // sameStanding reports whether e need not be recorded after the other event.
 func (e Event) sameStanding(other Event) bool {
-	if e.About != "" {
+	if e.Key != "" {
 		e.Message, other.Message = "", ""
 	}
 	return e == other

@@ -10,7 +10,7 @@ import (
 func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 	about := func(queue, message string) Event {
 		e := Obstacle(queueNotFound, message)
-		e.About = queue
+		e.Key = queue
 		return e
 	}
 	for name, tc := range map[string]struct {
@@ -20,7 +20,7 @@ func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 		"the same":                   {about("q", "there is a"), about("q", "there is a"), false},
 		"in other words":             {about("q", "there is a"), about("q", "there are a, b"), false},
 		"another queue":              {about("q", "there is a"), about("r", "there is a"), true},
-		"another reason":             {Event{Reason: InvalidJob, About: "q", Standing: true}, Event{Reason: queueNotFound, About: "q", Standing: true}, true},
+		"another reason":             {Event{Reason: InvalidJob, Key: "q", Standing: true}, Event{Reason: queueNotFound, Key: "q", Standing: true}, true},
 		"what is only its words":     {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
 		"what says first about what": {Obstacle(queueNotFound, "a"), about("q", "a"), true},
 	} {

@@ -41,7 +41,7 @@ func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
 			return BadTopology(podSet, problem)
 		}
 		if request != nil {
-			ranks(i).Tell(request)
+			ranks(i).SetOn(request)
 			podSet.TopologyRequest = request
 		}
 	}
@@ -53,8 +53,8 @@ func BadTopology(podSet *kueue.PodSet, problem string) *Event {
 	return Mistake(fmt.Sprintf("Pod set %s: %s", podSet.Name, problem))
 }
 
-// Tell writes the order of the pods into the request.
-func (r Ranks) Tell(request *kueue.PodSetTopologyRequest) {
+// SetOn writes the order of the pods into the request.
+func (r Ranks) SetOn(request *kueue.PodSetTopologyRequest) {
 	if r.IndexLabel != "" {
 		request.PodIndexLabel = ptr.To(r.IndexLabel)
 	}

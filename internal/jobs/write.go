@@ -91,15 +91,15 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// OrUnsay returns the write as one whose success the plan's status reports. If it fails, or is still to be done when
+// OrRevert returns the write as one whose success the plan's status reports. If it fails, or is still to be done when
 // the status is written, unsay corrects the status.
-func (w Write) OrUnsay(unsay func(status client.Object)) Write {
+func (w Write) OrRevert(unsay func(status client.Object)) Write {
 	w.revert = unsay
 	return w
 }
 
-// AndTell returns the write with an event that is recorded on the job once the write is done.
-func (w Write) AndTell(e Event) Write {
+// WithEvent returns the write with an event that is recorded on the job once the write is done.
+func (w Write) WithEvent(e Event) Write {
 	w.onSuccess = &e
 	return w
 }
@@ -110,8 +110,8 @@ func (w Write) isToWorkload() bool {
 	return is
 }
 
-// Tells returns the event that is recorded once the write is done, nil if there is none.
-func (w Write) Tells() *Event { return w.onSuccess }
+// SuccessEvent returns the event that is recorded once the write is done, nil if there is none.
+func (w Write) SuccessEvent() *Event { return w.onSuccess }
 
 // Verb returns what the write does, in words: create, change, change status of, apply, delete, remove, remove all.
 func (w Write) Verb() string { return string(w.verb) }

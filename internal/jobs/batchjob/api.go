@@ -20,10 +20,10 @@ var API = jobs.API[*batchv1.Job]{
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{batchv1.ControllerUidLabel: string(uid)}
 	},
-	External:   true,
-	QueuesAnew: true,
-	Describe:   describe,
-	Plan:       plan,
+	External:        true,
+	RequeuesChanged: true,
+	Describe:        describe,
+	Plan:            plan,
 }
 
 // podSet is the name of a Job's only pod set.

@@ -137,7 +137,7 @@ func events(p jobs.Plan) []string {
 	var out []string
 	tell := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
 	for _, w := range p.Writes {
-		if e := w.Tells(); e != nil {
+		if e := w.SuccessEvent(); e != nil {
 			tell(*e)
 		}
 	}

@@ -60,7 +60,7 @@ func hold(p *jobs.Plan, job *batchv1.Job) {
 		case job.Generation <= 1:
 			p.StartedUnheld = true
 		default:
-			held = held.AndTell(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
+			held = held.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
 		p.Writes = append(p.Writes, held)
 	case hasStarted(job) && quiet(job):
@@ -88,7 +88,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		}
 		resumed := rewrite(job, desired)
 		if hasStarted(job) && fits {
-			resumed = resumed.AndTell(jobs.Warning(queueDecidesReason, suspendRevertedMessage))
+			resumed = resumed.WithEvent(jobs.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
 		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
@@ -96,18 +96,18 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).AndTell(jobs.Warning(movedReason, movedMessage)))
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
 	case pending(job) > granted.Count:
 		fewer := job.DeepCopy()
 		fewer.Spec.Parallelism = ptr.To(granted.Count)
-		p.Writes = append(p.Writes, jobs.Change(job, fewer).AndTell(jobs.Warning(queueDecidesReason, fmt.Sprintf(
+		p.Writes = append(p.Writes, jobs.Change(job, fewer).WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
 			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count))))
 	}
 }
 
 // queueAnew stops a Job whose pods were changed, and returns its quota once no pods are left.
 func queueAnew(p *jobs.Plan, job *batchv1.Job) {
-	switch p.Progress.QueuesAnew = quiet(job); {
+	switch p.Progress.Requeue = quiet(job); {
 	case !suspended(job): // it was changed and resumed in one update
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !quiet(job):

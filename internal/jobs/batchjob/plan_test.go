@@ -91,7 +91,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasGivenOtherPodsIsNotStarted: while it is suspended its user may have its pods ask for more than it has quota for.
+// TestAJobThatWasGivenOtherPodsIsNotStarted: while it is suspended its user may have its pods ask for more than it has
+// quota for.
 func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
 	granted := grant(2)
 	granted.Template = newJob(2).job.Spec.Template.DeepCopy()
@@ -110,7 +111,7 @@ func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := look(t, tc.job.job, admitted(granted))
-			if p.Progress.QueuesAnew != tc.differ || len(events(p)) > 0 && p.Progress.Active {
+			if p.Progress.Requeue != tc.differ || len(events(p)) > 0 && p.Progress.Active {
 				t.Errorf("progress %+v", p.Progress)
 			}
 			if started := len(p.Writes) > 0; started == tc.differ {
@@ -248,7 +249,8 @@ func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt: that is when the Job controller writes that it is suspended.
+// TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt: that is when the Job controller writes that it is
+// suspended.
 func TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job       builder
@@ -269,8 +271,8 @@ func TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt(t *testing.T)
 			if tc.despite {
 				change = change.DespiteStatus()
 			}
-			if told := writes[0].Tells(); told != nil {
-				change = change.AndTell(*told)
+			if told := writes[0].SuccessEvent(); told != nil {
+				change = change.WithEvent(*told)
 			}
 			if !reflect.DeepEqual(writes[0], change) {
 				t.Errorf("it is to be done despite the status: %v", !tc.despite)

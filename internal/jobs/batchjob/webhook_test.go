@@ -21,8 +21,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestTheWebhookRefusesNobody: not where queues cannot be read, as of a namespace that the operator's cache leaves out, nor what it
-// cannot read.
+// TestTheWebhookRefusesNobody: not where queues cannot be read, as of a namespace that the operator's cache leaves out,
+// nor what it cannot read.
 func TestTheWebhookRefusesNobody(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {

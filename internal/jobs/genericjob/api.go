@@ -26,22 +26,22 @@ const gathers = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
-	Resizes: true,
-	Gangs:   true,
-	Kind:    kind,
-	Queue:   jobs.QueueOptional,
-	New:     func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
-	Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
-	Matters: matters,
-	Gathers: gathers,
+	Resizes:    true,
+	Gangs:      true,
+	Kind:       kind,
+	Queue:      jobs.QueueOptional,
+	New:        func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
+	Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
+	Matters:    matters,
+	BatchDelay: gathers,
 	// Pods start and end one after the other, and the status lists each of them.
-	CountsEvery: 5 * time.Second,
+	StatusDelay: 5 * time.Second,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
 	QueueField: queueOf,
 	Pauses:     true,
-	Asks:       []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
+	AsksKinds:  []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
 	Describe:   describe,
 	Plan:       plan,
 }

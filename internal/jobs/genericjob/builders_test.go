@@ -113,7 +113,7 @@ var (
 // see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *tensorstack.GenericJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	return jobstest.See(t, plan, jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now})
+	return jobstest.CheckedPlan(t, plan, jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.
@@ -150,5 +150,5 @@ func conditions(t rapid.TB, p jobs.Plan) []string {
 // same reports a difference between lists, where none and an empty one are the same.
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
-	jobstest.Same(t, what, want, got)
+	jobstest.Equal(t, what, want, got)
 }

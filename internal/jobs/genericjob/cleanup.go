@@ -29,7 +29,7 @@ func (l *look) cleanUp() {
 		if late := l.roster.Pods(true); len(late) > 0 {
 			l.plan.DeletePods(late)
 			last := len(l.plan.Writes) - 1
-			l.plan.Writes[last] = l.plan.Writes[last].AndTell(jobs.Warning(maxDurationReason, stoppedMessage))
+			l.plan.Writes[last] = l.plan.Writes[last].WithEvent(jobs.Warning(maxDurationReason, stoppedMessage))
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 	same(t, "its queue is told", map[string]int32{"worker": 2}, p.Progress.Pods)
 	job = then(p, job)
 
-	all := of(pod("job-master-0").Running(), pod("job-worker-0"), pod("job-worker-1").Running(), pod("job-worker-2").Running().Going(), pod("job-worker-3").Ended(0))
+	all := of(pod("job-master-0").Running(), pod("job-worker-0"), pod("job-worker-1").Running(), pod("job-worker-2").Running().Terminating(), pod("job-worker-3").Ended(0))
 	p = see(t, job.GenericJob, granted(1), all)
 	same(t, "shrunk to one", []string{"delete Pod job-worker-1", "delete Pod job-worker-3"}, writes(p))
 	same(t, "its queue is told", map[string]int32{"worker": 3}, p.Progress.Pods)

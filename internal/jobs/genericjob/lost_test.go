@@ -21,7 +21,7 @@ func TestAPodThatIsLostToItsNodeIsMadeAnew(t *testing.T) {
 			t.Errorf("%q: it tells %v, and its queue %+v", policy, p.Events, p.Progress)
 		}
 		job = then(p, job)
-		p = see(t, job.GenericJob, admitted, of(zero.Going(), one))
+		p = see(t, job.GenericJob, admitted, of(zero.Terminating(), one))
 		same(t, "writes while it goes", nil, writes(p))
 		if len(p.Events) > 0 {
 			t.Errorf("%q: while it goes it tells %v", policy, p.Events)

@@ -40,7 +40,7 @@ func (l *look) overtime() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.seen.Job, held).AndTell(jobs.Warning(maxDurationReason, maxDurationMessage)))
+	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.seen.Job, held).WithEvent(jobs.Warning(maxDurationReason, maxDurationMessage)))
 	return true
 }
 

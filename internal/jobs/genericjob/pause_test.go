@@ -21,7 +21,7 @@ func bounded(until time.Time) jobs.Admission {
 func tells(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
-		if e := w.Tells(); e != nil {
+		if e := w.SuccessEvent(); e != nil {
 			out = append(out, e.Reason)
 		}
 	}
@@ -101,7 +101,7 @@ func TestWhatRunsOnAfterTheEndIsStoppedWhenItsTimeIsOver(t *testing.T) {
 		p = see(t, job.GenericJob, bounded(now), pods)
 		same(t, what+": at its time", []string{"delete Pod job-worker-1", "delete Pod job-worker-2"}, writes(p))
 		same(t, what+": it tells", []string{"MaxDurationExceeded"}, tells(p))
-		p = see(t, job.GenericJob, bounded(now), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running().Going()))
+		p = see(t, job.GenericJob, bounded(now), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running().Terminating()))
 		if len(p.Writes) > 0 || len(p.Events) > 0 {
 			t.Errorf("%s: while they go it would %v, and tell %v", what, writes(p), p.Events)
 		}

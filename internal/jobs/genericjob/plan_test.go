@@ -166,7 +166,7 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 		"ReplicaFailure=False -: All pods are running normally.",
 		"Paused=True Paused: The job is paused.",
 	}, conditions(t, p))
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Terminating()))
 	same(t, "while the pods go", nil, writes(p))
 	job = then(p, job)
 	if got := job.Status.Aggregate; got.Deleted != 1 || got.Running != 1 || job.Status.Phase != tensorstack.JobPhasePaused {
@@ -175,12 +175,12 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	job = then(see(t, job.GenericJob, unqueued, nil), job)
 
 	job = job.paused(false, resume)
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Terminating()))
 	same(t, "when it is resumed while a pod goes", []string{"create Pod job-worker-1"}, writes(p))
 	if got := then(p, job).Status.Phase; got != tensorstack.JobPhaseResuming {
 		t.Errorf("when it is resumed it is %s", got)
 	}
-	going := of(pod("job-worker-0").Running().Going(), pod("job-worker-1").Running().Going())
+	going := of(pod("job-worker-0").Running().Terminating(), pod("job-worker-1").Running().Terminating())
 	if got := then(see(t, job.GenericJob, unqueued, going), job); got.Status.Phase != tensorstack.JobPhaseResuming || isTrue(got.GenericJob, tensorstack.JobRunning) {
 		t.Errorf("when it is resumed while all its pods go it is %s, and says %+v", got.Status.Phase, got.Status.Conditions)
 	}
@@ -217,7 +217,7 @@ func TestAPauseKeepsWhatHasEndedAndDoesNotCountWhatItEnded(t *testing.T) {
 	same(t, "paused", []string{"delete Pod job-worker-2"}, writes(p))
 	job = then(p, job)
 	// worker-2 is told to end, and ends, well or not.
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").EndedAt(143, now).Going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").EndedAt(143, now).Terminating()))
 	job = then(p, job).paused(false)
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1)))
 	same(t, "resumed", []string{"delete Pod job-worker-1", "create Pod job-worker-2"}, writes(p))

@@ -18,7 +18,7 @@ import (
 // the next admission on.
 func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	granted, isGranted := l.seen.Admission.PodSets[r.Group]
-	template := *granted.Held(&l.specs[r.Group].Template).DeepCopy()
+	template := *granted.HeldTemplate(&l.specs[r.Group].Template).DeepCopy()
 	template.Labels = l.labels(template.Labels, r)
 	applyMode(l.job, r.Group, &template.Spec)
 	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)

@@ -26,7 +26,7 @@ var API = jobs.API[*jobset.JobSet]{
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
-	Beside:   beside,
+	Related:  beside,
 	Gangs:    true,
 	Pods:     podsInPlace,
 	Describe: describe,

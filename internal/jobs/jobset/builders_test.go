@@ -170,7 +170,7 @@ func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object
 			seen.Children = append(seen.Children, o)
 		}
 		if wanted[fmt.Sprintf("%T %s", o, o.GetName())] {
-			seen.Beside = append(seen.Beside, o)
+			seen.Related = append(seen.Related, o)
 		}
 	}
 	return seen
@@ -214,7 +214,7 @@ func events(p jobs.Plan) []string {
 	var out []string
 	tell := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
 	for _, w := range p.Writes {
-		if e := w.Tells(); e != nil {
+		if e := w.SuccessEvent(); e != nil {
 			tell(*e)
 		}
 	}

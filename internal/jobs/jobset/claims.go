@@ -42,7 +42,7 @@ func (c claim) name(js *jobset.JobSet) string { return c.template.Name + "-" + j
 // may be left from an earlier JobSet, or may have been created by a user.
 func (a *attempt) createClaims() bool {
 	there := map[string]*corev1.PersistentVolumeClaim{}
-	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Beside) {
+	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Related) {
 		there[found.Name] = found
 	}
 	usable := true

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestALookCostsAsMuchHoweverJobsAreGrouped: what a look at 1,024 Jobs allocates does not grow with the number of replicated jobs
-// that they are of, as it would if each of these had all Jobs looked through.
+// TestALookCostsAsMuchHoweverJobsAreGrouped: what a look at 1,024 Jobs allocates does not grow with the number of
+// replicated jobs that they are of, as it would if each of these had all Jobs looked through.
 func TestALookCostsAsMuchHoweverJobsAreGrouped(t *testing.T) {
 	const total = 1024
 	allocated := func(groups int) uint64 {
@@ -32,8 +32,8 @@ func TestALookCostsAsMuchHoweverJobsAreGrouped(t *testing.T) {
 	}
 }
 
-// TestFailuresTogetherCostNoMoreThanTheirNumber: what it allocates to make anew Jobs that fail together, each alone, grows with their
-// number and no faster.
+// TestFailuresTogetherCostNoMoreThanTheirNumber: what it allocates to make anew Jobs that fail together, each alone,
+// grows with their number and no faster.
 func TestFailuresTogetherCostNoMoreThanTheirNumber(t *testing.T) {
 	allocated := func(failures int) uint64 {
 		b := newSet().restarts(1<<30, jobset.Recreate)

@@ -143,8 +143,8 @@ func TestOnceAnElasticJobHasEndedItGivesAllBack(t *testing.T) {
 	same(t, "in use", map[string]int32{"workers": 0}, p.Progress.Pods)
 }
 
-// TestPodsOfAnElasticJobWaitForTheirPlaces: the template of a Job that runs never changes, and pods that come later go to
-// nodes that it knows nothing of.
+// TestPodsOfAnElasticJobWaitForTheirPlaces: the template of a Job that runs never changes, and pods that come later go
+// to nodes that it knows nothing of.
 func TestPodsOfAnElasticJobWaitForTheirPlaces(t *testing.T) {
 	grant := sized(2)
 	workers := grant.PodSets["workers"]

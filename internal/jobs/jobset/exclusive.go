@@ -56,7 +56,7 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 	template.Annotations = with(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
 	if podSet.TopologyRequest == nil {
 		podSet.TopologyRequest = &kueue.PodSetTopologyRequest{}
-		ranksOf(rj).Tell(podSet.TopologyRequest)
+		ranksOf(rj).SetOn(podSet.TopologyRequest)
 	}
 	r := podSet.TopologyRequest
 	if r.PodSetSliceRequiredTopology != nil || len(r.PodsetSliceRequiredTopologyConstraints) > 0 {

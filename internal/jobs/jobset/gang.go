@@ -80,7 +80,7 @@ func (a *attempt) leaveKeptOut() {
 			!jobs.IsOfGang(spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey])) {
 			continue
 		}
-		if !a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.podGroups) {
+		if !a.seen.Facts.Priorities.Excludes(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.podGroups) {
 			continue
 		}
 		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
@@ -112,8 +112,8 @@ func (a *attempt) keepGangs() {
 			pods = min(pods, b.Least)
 		}
 		group, class := a.gangOf(rj)
-		gang := jobs.Gang{Name: group, Pods: pods, Waits: waiting, PriorityClass: class}
-		if write, differs := gang.Keep(a.js, kind, a.podGroups); differs {
+		gang := jobs.Gang{Name: group, Pods: pods, Waiting: waiting, PriorityClass: class}
+		if write, differs := gang.Ensure(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
 			a.lacksGang = a.lacksGang || write.Verb() == "create"
 		}
@@ -133,12 +133,12 @@ func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
 				continue
 			}
 			pods += podsLeft(job)
-			keptOut = keptOut || a.seen.Facts.Priorities.KeepsOut(there.Name, spec.PriorityClassName, a.podGroups)
+			keptOut = keptOut || a.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, a.podGroups)
 		}
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waits: true}).Keep(a.js, kind, a.podGroups); differs {
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
 		}
 	}

@@ -216,8 +216,8 @@ func TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew(t *testing.T) {
 	same(t, "first", nil, firsts(p))
 }
 
-// TestJobsOfAGangNameItsPriorityClass, or leave it where that cannot be: kube-scheduler binds nobody of a gang with pods of another
-// priority.
+// TestJobsOfAGangNameItsPriorityClass, or leave it where that cannot be: kube-scheduler binds nobody of a gang with
+// pods of another priority.
 func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 	class := func(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
@@ -256,8 +256,8 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 	want(look(js, another, service, group, children[3]), "", "")
 }
 
-// TestADefaultClassThatComesBetweenAGangAndItsPods: kube-scheduler would bind none of them. Jobs that have no ready pod yet are
-// made anew in a gang of their priority; the others, whose pods were bound before, are left alone.
+// TestADefaultClassThatComesBetweenAGangAndItsPods: kube-scheduler would bind none of them. Jobs that have no ready pod
+// yet are made anew in a gang of their priority; the others, whose pods were bound before, are left alone.
 func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 	nine := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "nine"}, Value: 9, GlobalDefault: true}
 	look := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {

@@ -26,7 +26,7 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 		}
 		return pod.Labels[jobset.JobSetNameKey]
 	},
-	Heeds: func(before, after *corev1.Pod) bool {
+	Matters: func(before, after *corev1.Pod) bool {
 		was, said := attemptOfPod(before)
 		is, says := attemptOfPod(after)
 		return said != says || was != is || lives(before) != lives(after) || restartsOf(before) != restartsOf(after)

@@ -105,7 +105,7 @@ func TestOnlyPodsThatSayTheirAttemptAreFollowed(t *testing.T) {
 	first.Labels = pod.Labels
 	running := pod.DeepCopy()
 	running.Status.PodIP = "10.0.0.1"
-	if podsInPlace.Heeds(pod, running) || !podsInPlace.Heeds(silent, pod) || !podsInPlace.Heeds(silent, first) || !podsInPlace.Heeds(first, pod) {
+	if podsInPlace.Matters(pod, running) || !podsInPlace.Matters(silent, pod) || !podsInPlace.Matters(silent, first) || !podsInPlace.Matters(first, pod) {
 		t.Error("what matters is the attempt, whether the pod lives, and how often its containers restarted")
 	}
 }

@@ -60,8 +60,8 @@ func TestASuccessPolicyThatCanNeverBeMetIsReported(t *testing.T) {
 	}
 }
 
-// TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that none of two attempts
-// run beside each other.
+// TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that none of two
+// attempts run beside each other.
 func TestJobsGoWithTheirPods(t *testing.T) {
 	over := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m").js
 	for what, p := range map[string]jobs.Plan{

@@ -88,7 +88,7 @@ func (a *attempt) share(service *corev1.Service) {
 
 // besideService returns the Service of this name, whoever owns it, or nil.
 func (a *attempt) besideService(name string) *corev1.Service {
-	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Beside) {
+	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Related) {
 		if service.Name == name {
 			return service
 		}

@@ -92,7 +92,8 @@ func TestJobsOfNoPodsHaveNone(t *testing.T) {
 	}
 }
 
-// TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger ones.
+// TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger
+// ones.
 func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
 	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
 	asks := func(cpu string) []corev1.Container {

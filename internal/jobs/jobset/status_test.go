@@ -62,8 +62,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestAnIndexThatFailedForGoodIsNotWaitedFor: what clients know as ready has all pods of the Job; its queue is told what is
-// still to come.
+// TestAnIndexThatFailedForGoodIsNotWaitedFor: what clients know as ready has all pods of the Job; its queue is told
+// what is still to come.
 func TestAnIndexThatFailedForGoodIsNotWaitedFor(t *testing.T) {
 	js := newSet().with("many", 1)
 	many := &js.js.Spec.ReplicatedJobs[2].Template.Spec

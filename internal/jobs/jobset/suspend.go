@@ -41,7 +41,7 @@ func (a *attempt) takeOverSuspend() {
 	resumed.Spec.Suspend = ptr.To(false)
 	change := jobs.Change(a.seen.Job, resumed)
 	if len(a.children.all()) > 0 { // it has run before, so spec.suspend was set later
-		change = change.AndTell(jobs.Warning(queueDecidesReason, queueDecidesMessage))
+		change = change.WithEvent(jobs.Warning(queueDecidesReason, queueDecidesMessage))
 	}
 	a.plan.Writes = append(a.plan.Writes, change)
 }
@@ -101,7 +101,7 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped).AndTell(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
+	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
 	a.moved[job.Name] = true
 }
 

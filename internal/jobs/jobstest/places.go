@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// MissingGetsTheFreePlace checks that the first of four pods of the pod set worker, if it alone is missing, is created
-// for the place that the others leave free. running returns a running pod of the given index.
-func MissingGetsTheFreePlace(t *testing.T, running func(index int) *corev1.Pod, plan func(jobs.Admission, ...client.Object) jobs.Plan) {
+// CheckMissingGetsFreePlace checks that the first of four pods of the pod set worker, if it alone is missing, is
+// created for the place that the others leave free. running returns a running pod of the given index.
+func CheckMissingGetsFreePlace(t *testing.T, running func(index int) *corev1.Pod, plan func(jobs.Admission, ...client.Object) jobs.Plan) {
 	t.Helper()
 	at := func(node string, count int32) podspec.Place {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
@@ -33,8 +33,8 @@ func MissingGetsTheFreePlace(t *testing.T, running func(index int) *corev1.Pod, 
 		}
 		return "none"
 	}
-	Same(t, "the others have the places of ranks 0 to 2", "b0", first(on(1, "a"), on(2, "a"), on(3, "a")))
-	Same(t, "its own is free", "a0", first(on(1, "a"), on(2, "a")))
-	Same(t, "one on its way out has a place as yet", "b0", first(on(1, "a"), on(2, "a"), on(3, "a").Going()))
-	Same(t, "another has none on its node any more", "a0", first(on(1, "a"), on(2, "a"), on(3, "c")))
+	Equal(t, "the others have the places of ranks 0 to 2", "b0", first(on(1, "a"), on(2, "a"), on(3, "a")))
+	Equal(t, "its own is free", "a0", first(on(1, "a"), on(2, "a")))
+	Equal(t, "one on its way out has a place as yet", "b0", first(on(1, "a"), on(2, "a"), on(3, "a").Terminating()))
+	Equal(t, "another has none on its node any more", "a0", first(on(1, "a"), on(2, "a"), on(3, "c")))
 }

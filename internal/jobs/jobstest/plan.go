@@ -14,9 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// See calls plan and checks that it is a pure function: it modifies none of its arguments, and neither another call nor
-// another order of the children changes the result.
-func See[T client.Object](t rapid.TB, plan func(jobs.Seen[T]) jobs.Plan, seen jobs.Seen[T]) jobs.Plan {
+// CheckedPlan calls plan and checks that it is a pure function: it modifies none of its arguments, and neither another
+// call nor another order of the children changes the result.
+func CheckedPlan[T client.Object](t rapid.TB, plan func(jobs.Seen[T]) jobs.Plan, seen jobs.Seen[T]) jobs.Plan {
 	t.Helper()
 	job, children := copied(seen.Job), make([]client.Object, len(seen.Children))
 	for i, child := range seen.Children {
@@ -70,8 +70,8 @@ func Writes(p jobs.Plan) []string {
 	return out
 }
 
-// Same reports a difference between want and got. Nil and empty are the same.
-func Same[V any](t rapid.TB, what string, want, got V) {
+// Equal reports a difference between want and got. Nil and empty are the same.
+func Equal[V any](t rapid.TB, what string, want, got V) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -65,8 +65,8 @@ func (p Pod) Disrupted() Pod {
 	return p
 }
 
-// Going marks the pod as deleted just now, with a grace period of half a minute.
-func (p Pod) Going() Pod {
+// Terminating marks the pod as deleted just now, with a grace period of half a minute.
+func (p Pod) Terminating() Pod {
 	p.DeletionTimestamp = ptr.To(metav1.NewTime(Now.Add(30 * time.Second)))
 	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
 	return p

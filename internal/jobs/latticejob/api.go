@@ -45,26 +45,26 @@ type Settings struct {
 func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
-		Kind:           kind,
-		Queue:          jobs.QueueOptional,
-		New:            func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		Owns:           []client.Object{&lattice.LatticeJob{}}, // of a schedule
-		Repeats:        true,
-		Asks:           []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
-		Delegates:      !settings.External,
-		QueuesAnew:     settings.External,
-		Matters:        matters,
-		Expected:       expected,
-		Beside:         beside,
-		AsksNodes:      asksNodes,
-		PodLabels:      podLabels,
-		UnlabelledPods: unlabelledPods,
-		Describe:       c.describe,
-		Plan:           c.plan,
+		Kind:            kind,
+		Queue:           jobs.QueueOptional,
+		New:             func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
+		Owns:            []client.Object{&lattice.LatticeJob{}}, // of a schedule
+		Repeats:         true,
+		AsksKinds:       []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
+		Delegates:       !settings.External,
+		RequeuesChanged: settings.External,
+		Matters:         matters,
+		Expected:        expected,
+		Related:         beside,
+		AsksNodes:       asksNodes,
+		PodLabels:       podLabels,
+		UnlabelledPods:  unlabelledPods,
+		Describe:        c.describe,
+		Plan:            c.plan,
 	}
 	if settings.External {
 		// It comes with Volcano, which may come later.
-		api.Later = []jobs.LateKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
+		api.Optional = []jobs.OptionalKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
 		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
 	} else {
 		api.Owns = append(api.Owns, &volcano.Job{})
@@ -144,11 +144,11 @@ func beside(job *lattice.LatticeJob) []client.Object {
 func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Facts {
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
-		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.Nodes[tellsOfGPUMemory], GPUModels: c.settings.GPUModels,
+		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.NodeFeatures[tellsOfGPUMemory], GPUModels: c.settings.GPUModels,
 		SpreadBy: c.settings.SpreadBy, Cluster: c.settings.Cluster,
 		Services: map[compile.ServiceKey][]compile.ServicePort{},
 	}
-	if out.GPUs == "" && facts.Nodes[sharesGPUs] {
+	if out.GPUs == "" && facts.NodeFeatures[sharesGPUs] {
 		out.GPUs = compile.SharedGPUs
 	}
 	for _, object := range beside {
@@ -195,7 +195,7 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
 		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // what runs keeps what it has
 	}
-	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, Held: job.Status.Phase == lattice.Running}
+	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, HeldByChild: job.Status.Phase == lattice.Running}
 	known := c.facts(facts, nil)
 	known.AnyService = true // what pods ask for does not depend on where services are
 	result, err := compile.Compile(job, known)

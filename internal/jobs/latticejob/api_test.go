@@ -22,7 +22,7 @@ func TestWhatIsAskedForIsWhatTheSpecRefersTo(t *testing.T) {
 	s.seen.Job.Spec.Tasks["t"] = task
 	api := New(Settings{})
 	var got []string
-	for _, o := range api.Beside(s.seen.Job) {
+	for _, o := range api.Related(s.seen.Job) {
 		switch o.(type) {
 		case *nodev1.RuntimeClass:
 			got = append(got, "RuntimeClass "+o.GetName())

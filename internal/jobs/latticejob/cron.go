@@ -73,7 +73,7 @@ func (l *look) repeat() {
 
 // cannotRun is why no run could be compiled, nil if one could. What is not there yet each run waits for by itself.
 func (l *look) cannotRun() error {
-	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Beside))
+	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
 	if errors.As(err, &missing) {
 		return nil
@@ -121,7 +121,7 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 func (l *look) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := l.runsTold(running, last)
 	told := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
-	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).AndTell(told).OrWarn(runRefusedReason).OrUnsay(func(status client.Object) {
+	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).WithEvent(told).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
 		status.(*lattice.LatticeJob).Status = before
 	}))
 }
@@ -132,7 +132,7 @@ func (l *look) stop(run *lattice.LatticeJob) {
 		return
 	}
 	told := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).AndTell(told))
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(told))
 }
 
 // forget deletes the oldest of the runs that have ended so, beyond as many as are kept.

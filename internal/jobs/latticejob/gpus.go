@@ -65,7 +65,7 @@ func asksForGPUs(facts compile.Facts) string {
 // noteGPUs has the VCJob say how it was made to ask for GPUs.
 func (l *look) noteGPUs(vcjob *volcano.Job) {
 	if hasGPUs(l.job) {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, asksForGPUs(l.facts(l.seen.Facts, l.seen.Beside)))
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, asksForGPUs(l.facts(l.seen.Facts, l.seen.Related)))
 	}
 }
 
@@ -77,7 +77,7 @@ func (l *look) asksForOtherGPUs() bool {
 	if made == "" {
 		return false
 	}
-	facts := l.facts(l.seen.Facts, l.seen.Beside)
+	facts := l.facts(l.seen.Facts, l.seen.Related)
 	switch asks := asksForGPUs(facts); {
 	case asks == made, made == asksWithMemory && asks == asksForWhole:
 		return false

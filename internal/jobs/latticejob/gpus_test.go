@@ -39,12 +39,12 @@ func TestAJobThatWaitsAsksForTheGPUsThatThereAre(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene().with(func(s *scene) { resource(s, lattice.GPUResource, test.params) })
-			s.seen.Facts.Nodes = test.before
+			s.seen.Facts.NodeFeatures = test.before
 			vcjob := s.plan(t).Writes[0].Object().(*volcano.Job)
 			vcjob.Status.State = volcano.JobState{Phase: volcano.Pending, Reason: volcano.WaitingForQuota}
 			s.stands(lattice.Pending, "Waiting for quota", 0).vcjob("", "", "")
 			s.seen.Children[0] = vcjob
-			s.settings.GPUs, s.seen.Facts.Nodes = test.configured, test.after
+			s.settings.GPUs, s.seen.Facts.NodeFeatures = test.configured, test.after
 			plan := s.plan(t)
 			if anew := len(plan.Writes) > 0; anew != test.anew {
 				t.Errorf("its VCJob is made anew: %v", anew)

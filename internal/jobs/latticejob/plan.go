@@ -129,7 +129,7 @@ func isHard(topology *lattice.NetworkTopology) bool {
 
 // submit compiles the job and has all applied that it is made of, the VCJob last.
 func (l *look) submit() {
-	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Beside))
+	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
 	since := l.job.CreationTimestamp.Add(serviceAppearsWithin)
 	switch {
@@ -152,7 +152,7 @@ func (l *look) submit() {
 	case !l.seen.Admission.MayStart():
 		l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 	case l.asksOtherwise():
-		l.plan.Progress.QueuesAnew = true
+		l.plan.Progress.Requeue = true
 		l.say(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
 	case l.refused() != "":
 		l.plan.Progress.Refused = l.refused()

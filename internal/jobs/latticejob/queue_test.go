@@ -38,7 +38,7 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
 	withGPU := func(s *scene) {
 		resource(s, lattice.GPUResource, `{"count": 1}`)
-		s.seen.Beside = []client.Object{&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}}}
+		s.seen.Related = []client.Object{&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}}}
 	}
 	task := func(change func(*lattice.JobTaskSpec)) func(*scene) {
 		return func(s *scene) {
@@ -74,8 +74,8 @@ func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
 			}
 			s.with(test.then)
 			plan := s.plan(t)
-			if plan.Progress.QueuesAnew != test.anew || len(plan.Writes) == 0 != test.anew {
-				t.Fatalf("it queues anew: %v, and writes %s", plan.Progress.QueuesAnew, writes(plan))
+			if plan.Progress.Requeue != test.anew || len(plan.Writes) == 0 != test.anew {
+				t.Fatalf("it queues anew: %v, and writes %s", plan.Progress.Requeue, writes(plan))
 			}
 			if test.anew {
 				return
@@ -84,7 +84,7 @@ func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
 			if of := s.seen.Job.Spec.Tasks["t"].Workload.Containers["main"].Image; spec.Containers[0].Image != of {
 				t.Errorf("image %s, want %s", spec.Containers[0].Image, of)
 			}
-			if has := spec.RuntimeClassName != nil; has != (len(s.seen.Beside) > 0) {
+			if has := spec.RuntimeClassName != nil; has != (len(s.seen.Related) > 0) {
 				t.Errorf("it has a RuntimeClass: %v", has)
 			}
 		})

@@ -175,7 +175,7 @@ func needSecret(s *scene) { resource(s, lattice.SecretResource, `{"provider": "p
 func callService(s *scene) { resource(s, lattice.ServiceResource, `{}`) }
 
 func thereIs(objects ...client.Object) func(*scene) {
-	return func(s *scene) { s.seen.Beside = objects }
+	return func(s *scene) { s.seen.Related = objects }
 }
 
 // hasTasks gives the VCJob the tasks that it was made with.

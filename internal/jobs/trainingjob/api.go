@@ -40,14 +40,14 @@ func (s Settings) kind() schema.GroupVersionKind {
 // API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
-		Kind:    s.kind(),
-		Queue:   jobs.QueueRequired,
-		New:     func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
-		Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
-		Matters: matters,
-		Gathers: gathers,
-		Resizes: true,
-		Gangs:   true,
+		Kind:       s.kind(),
+		Queue:      jobs.QueueRequired,
+		New:        func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
+		Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
+		Matters:    matters,
+		BatchDelay: gathers,
+		Resizes:    true,
+		Gangs:      true,
 		PodLabels: func(uid types.UID) map[string]string {
 			return map[string]string{muster.JobUIDLabel: string(uid)}
 		},

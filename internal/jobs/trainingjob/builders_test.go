@@ -69,7 +69,7 @@ func admitted(size int32) jobs.Admission {
 // see plans, and sees that this is a pure function.
 func see(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	return jobstest.See(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
+	return jobstest.CheckedPlan(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
 		jobs.Seen[*breezeml.TrainingJob]{Job: job, Admission: admission, Children: children, Now: at})
 }
 
@@ -121,5 +121,5 @@ func conditions(b jobBuilder) []string {
 // same reports a difference between lists, where none and an empty one are the same.
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
-	jobstest.Same(t, what, want, got)
+	jobstest.Equal(t, what, want, got)
 }

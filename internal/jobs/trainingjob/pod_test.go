@@ -90,7 +90,7 @@ func TestWorkersAreGivenPlacesThatNobodyHas(t *testing.T) {
 		return got
 	}
 	same(t, "places", map[string]string{"job-worker-0": "a", "job-worker-2": "b"}, places(on(1, "b"), on(3, "a")))
-	given := on(5, "b").Going() // a shrink took its place among others, and it is still there
+	given := on(5, "b").Terminating() // a shrink took its place among others, and it is still there
 	given.Labels = map[string]string{kueue.PodSetLabel: worker}
 	same(t, "places beside one on its way out", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), given))
 }

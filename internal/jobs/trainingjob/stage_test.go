@@ -50,7 +50,7 @@ func TestAPreemptedJobKeepsItsTurn(t *testing.T) {
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
 	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 	queued := job.Status.QueuedTime.DeepCopy()
-	p := see(t, now, job.TrainingJob, stopping, of(pod(0).Running(), pod(1).Running().Going()))
+	p := see(t, now, job.TrainingJob, stopping, of(pod(0).Running(), pod(1).Running().Terminating()))
 	same(t, "its pods", []string{"delete Pod job-worker-0"}, writes(p))
 	job = then(p, job)
 	same(t, "it is", "Waiting 0", stands(job))

@@ -54,7 +54,7 @@ func TestNobodyWaitsForPodsOfAJobThatHasEnded(t *testing.T) {
 		job := newJob(2, 2).cleans(policy)
 		job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
 		p := see(t, now, job.TrainingJob, admitted(2), of(pod(0).Ended(1), pod(1).Running()))
-		after := see(t, now, then(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1), pod(1).Running().Going()))
+		after := see(t, now, then(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1), pod(1).Running().Terminating()))
 		for when, p := range map[string]jobs.Plan{"at the end": p, "after it": after} {
 			if !p.Progress.Ready {
 				t.Errorf("cleanPodPolicy %s: %s its queue is told that pods are to recover: %+v", policy, when, p.Progress)

@@ -35,23 +35,23 @@ const countsEvery = time.Second
 
 // API is the API of VCJobs. One without a queue goes to the queue default.
 var API = jobs.API[*volcano.Job]{
-	Resizes:  true,
-	Gangs:    true,
-	Kind:     kind,
-	Queue:    jobs.QueueRequired,
-	New:      func() *volcano.Job { return &volcano.Job{} },
-	Owns:     []client.Object{&corev1.Pod{}, &bus.Command{}},
-	Targets:  targetOf,
-	Matters:  matters,
-	Expected: expected,
-	Gathers:  gathers,
+	Resizes:    true,
+	Gangs:      true,
+	Kind:       kind,
+	Queue:      jobs.QueueRequired,
+	New:        func() *volcano.Job { return &volcano.Job{} },
+	Owns:       []client.Object{&corev1.Pod{}, &bus.Command{}},
+	Targets:    targetOf,
+	Matters:    matters,
+	Expected:   expected,
+	BatchDelay: gathers,
 	// Pods start and end one after the other, and the status counts them.
-	CountsEvery: countsEvery,
+	StatusDelay: countsEvery,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
 	QueueField: queueOf,
-	Asks:       []schema.GroupResource{podGroups},
+	AsksKinds:  []schema.GroupResource{podGroups},
 	Describe:   describe,
 	Plan:       plan,
 }

@@ -85,7 +85,7 @@ func (b podBuilder) ended(code int32) podBuilder { return podBuilder(jobstest.Po
 // evicted has the pod have failed for what befell its node.
 func (b podBuilder) evicted() podBuilder { return podBuilder(jobstest.Pod(b).Ended(137).Disrupted()) }
 
-func (b podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(b).Going()) }
+func (b podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(b).Terminating()) }
 
 func command(name string, action bus.Action) *bus.Command {
 	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}, Action: action,
@@ -120,7 +120,7 @@ func admitted(tasks ...any) jobs.Admission {
 // see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *volcano.Job, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	return jobstest.See(t, plan, jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now})
+	return jobstest.CheckedPlan(t, plan, jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.
@@ -170,7 +170,7 @@ func state(p jobs.Plan) string {
 // same reports a difference between lists, where none and an empty one are the same.
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
-	jobstest.Same(t, what, want, got)
+	jobstest.Equal(t, what, want, got)
 }
 
 func isPod(o client.Object) bool {

@@ -13,7 +13,7 @@ import (
 
 func TestWhoIsMissingIsGivenThePlaceThatIsFree(t *testing.T) {
 	job := newJob().with("worker", 4)
-	jobstest.MissingGetsTheFreePlace(t,
+	jobstest.CheckMissingGetsFreePlace(t,
 		func(index int) *corev1.Pod { return pod(fmt.Sprint("job-worker-", index)).running().Pod },
 		func(grant jobs.Admission, others ...client.Object) jobs.Plan { return see(t, job.Job, grant, others) })
 }

@@ -178,7 +178,7 @@ func (l *look) waitsFor() (reason, message string) {
 		queue = queueOf(l.job)
 	}
 	if why := l.seen.Facts.Queues.NotFound(queue, l.job.Namespace); why != "" {
-		if said := l.job.Status.State.Message; jobs.SaysNotFound(said, queue, l.job.Namespace) {
+		if said := l.job.Status.State.Message; jobs.IsNotFoundMessage(said, queue, l.job.Namespace) {
 			why = said
 		}
 		return volcano.QueueNotFound, why

@@ -110,7 +110,7 @@ func (l *look) renewHosts() {
 		return
 	}
 	remember(&l.job.Status, hostsKey, now)
-	renew := jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason).OrUnsay(func(status client.Object) {
+	renew := jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
 		remember(&status.(*volcano.Job).Status, hostsKey, before)
 	})
 	l.plan.First = append(l.plan.First, renew)
