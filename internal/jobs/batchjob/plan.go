@@ -31,17 +31,17 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	job := seen.Job
 	p := jobs.Plan{Progress: jobs.Progress{
 		// While the Job is being stopped, what its admission added still has to be removed.
-		Active:      !quiet(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
-		Ready:       ready(job),
+		Active:      !hasNoPods(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
+		Ready:       isReady(job),
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
-	if lacking := pending(job) - job.Status.Active; lacking > 0 && !suspended(job) {
+	if lacking := remainingPods(job) - job.Status.Active; lacking > 0 && !suspended(job) {
 		p.Due = seen.NoteRefusals(&p.Progress, job.UID, lacking)
 	}
 	switch {
 	case p.Progress.Outcome != nil:
-		p.Progress.Active = !quiet(job)
+		p.Progress.Active = !hasNoPods(job)
 	case seen.Admission.Grant == jobs.Admitted:
 		run(&p, job, seen.Admission)
 	default:
@@ -63,7 +63,7 @@ func hold(p *jobs.Plan, job *batchv1.Job) {
 			held = held.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
 		p.Writes = append(p.Writes, held)
-	case hasStarted(job) && quiet(job):
+	case hasStarted(job) && hasNoPods(job):
 		p.Writes = append(p.Writes, rewrite(job, restored(job)))
 	}
 }
@@ -81,9 +81,9 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
 	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: restored(job).Spec.Template}}):
-		queueAnew(p, job)
+		requeue(p, job)
 	case suspended(job):
-		if !admission.MayStart() || !fits && !quiet(job) {
+		if !admission.MayStart() || !fits && !hasNoPods(job) {
 			return // the template of a Job with pods cannot be changed
 		}
 		resumed := rewrite(job, desired)
@@ -97,7 +97,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
-	case pending(job) > granted.Count:
+	case remainingPods(job) > granted.Count:
 		fewer := job.DeepCopy()
 		fewer.Spec.Parallelism = ptr.To(granted.Count)
 		p.Writes = append(p.Writes, jobs.Change(job, fewer).WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
@@ -105,12 +105,12 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	}
 }
 
-// queueAnew stops a Job whose pods were changed, and returns its quota once no pods are left.
-func queueAnew(p *jobs.Plan, job *batchv1.Job) {
-	switch p.Progress.Requeue = quiet(job); {
+// requeue stops a Job whose pods were changed, and returns its quota once no pods are left.
+func requeue(p *jobs.Plan, job *batchv1.Job) {
+	switch p.Progress.Requeue = hasNoPods(job); {
 	case !suspended(job): // it was changed and resumed in one update
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
-	case !quiet(job):
+	case !hasNoPods(job):
 		return
 	}
 	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))

@@ -8,49 +8,49 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// quiet reports whether the Job has no pods and will get none: it is suspended, and the Job controller has observed
+// hasNoPods reports whether the Job has no pods and will get none: it is suspended, and the Job controller has observed
 // that. A Job that was created suspended and never changed cannot have had any.
-func quiet(job *batchv1.Job) bool {
+func hasNoPods(job *batchv1.Job) bool {
 	if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 {
 		return false
 	}
 	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || condition(job, batchv1.JobSuspended) != nil)
 }
 
-// ready reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally failed,
-// all that it still needs. Pods that have just ended are counted as neither for a short time, but are listed in
+// isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
+// failed, all that it still needs. Pods that have just ended are counted as neither for a short time, but are listed in
 // uncountedTerminatedPods.
-func ready(job *batchv1.Job) bool {
+func isReady(job *batchv1.Job) bool {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
 	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
 		done += int32(len(uncounted.Succeeded))
 	}
-	return !suspended(job) && outcome(job) == nil && (done >= podsOf(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= pending(job))
+	return !suspended(job) && outcome(job) == nil && (done >= podsOf(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= remainingPods(job))
 }
 
-// pending returns how many pods the Job runs at a time from now on; near its end it needs fewer.
-func pending(job *batchv1.Job) int32 {
+// remainingPods returns how many pods the Job runs at a time from now on; near its end it needs fewer.
+func remainingPods(job *batchv1.Job) int32 {
 	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
 	completions := ptr.Deref(job.Spec.Completions, parallelism)
-	return max(min(parallelism, completions-terminal(job)), 0)
+	return max(min(parallelism, completions-finalCompletions(job)), 0)
 }
 
 // reclaimable returns how many of the pods that the Job asked for it does not need any more. If it was given fewer,
 // some of these may be pods that it never had: it then holds at most what is left of all that it asked for.
 func reclaimable(job *batchv1.Job) int32 {
 	asked := restored(job)
-	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || terminal(job) == 0 {
+	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || finalCompletions(job) == 0 {
 		return 0
 	}
 	pods := podsOf(&asked.Spec)
 	// If completions follow parallelism, a Job with fewer pods also needs fewer completions.
 	asked.Spec.Completions = ptr.To(ptr.Deref(job.Spec.Completions, ptr.Deref(job.Spec.Parallelism, 1)))
-	return pods - pending(asked)
+	return pods - remainingPods(asked)
 }
 
-// terminal returns how many completions are final: pods that succeeded, and in an Indexed Job the indexes that will not
-// be retried.
-func terminal(job *batchv1.Job) int32 {
+// finalCompletions returns how many completions are final: pods that succeeded, and in an Indexed Job the indexes that
+// will not be retried.
+func finalCompletions(job *batchv1.Job) int32 {
 	if !indexed(job) {
 		return job.Status.Succeeded
 	}

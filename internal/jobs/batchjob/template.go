@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// before holds what a start replaced in a Job. It is kept in an annotation of the Job itself, so that an operator that
-// restarts finds it there whatever became of the Workload. An absent field was not replaced; a field that was empty is
-// present and empty.
-type before struct {
+// replacedFields holds what a start replaced in a Job. It is kept in an annotation of the Job itself, so that an
+// operator that restarts finds it there whatever became of the Workload. An absent field was not replaced; a field that
+// was empty is present and empty.
+type replacedFields struct {
 	Parallelism  *int32                      `json:"parallelism,omitempty"`
 	Completions  *int32                      `json:"completions,omitempty"`
 	Labels       *map[string]string          `json:"labels,omitempty"`
@@ -24,11 +24,11 @@ type before struct {
 	NodeSelector *map[string]string          `json:"nodeSelector,omitempty"`
 	Tolerations  *[]corev1.Toleration        `json:"tolerations,omitempty"`
 	Gates        *[]corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
-	Affinity     *affinityBefore             `json:"affinity,omitempty"`
+	Affinity     *replacedAffinity           `json:"affinity,omitempty"`
 }
 
-// affinityBefore is the affinity that a pod template had, nil for none.
-type affinityBefore struct {
+// replacedAffinity is the affinity that a pod template had, nil for none.
+type replacedAffinity struct {
 	Was *corev1.Affinity `json:"was"`
 }
 
@@ -40,36 +40,36 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	out.Spec.Suspend = ptr.To(false)
 	out.Spec.Template = granted.For(0, granted.Count).Inject(original.Spec.Template)
 	follows := syncsCompletions(original)
-	if follows && terminal(job) > 0 {
+	if follows && finalCompletions(job) > 0 {
 		// An index is done: completions must not become fewer than are done, so they stay as they are.
 		out.Spec.Completions, follows = job.Spec.Completions, false
 		if !ptr.Equal(job.Spec.Completions, original.Spec.Completions) {
 			out.Spec.Parallelism = job.Spec.Parallelism
 		}
 	}
-	if pending(out) > granted.Count {
+	if remainingPods(out) > granted.Count {
 		out.Spec.Parallelism = ptr.To(granted.Count)
 		if follows {
 			out.Spec.Completions = ptr.To(granted.Count)
 		}
 	}
-	note(out, replaced(original, out))
+	recordReplaced(out, replaced(original, out))
 	return out
 }
 
 // replaced returns what original has otherwise than now.
-func replaced(original, now *batchv1.Job) before {
+func replaced(original, now *batchv1.Job) replacedFields {
 	was, is := original.Spec.Template, now.Spec.Template
-	var b before
+	var b replacedFields
 	if !ptr.Equal(original.Spec.Parallelism, now.Spec.Parallelism) {
 		b.Parallelism = ptr.To(ptr.Deref(original.Spec.Parallelism, 1))
 	}
 	if !ptr.Equal(original.Spec.Completions, now.Spec.Completions) {
 		b.Completions = original.Spec.Completions
 	}
-	b.Labels = unlessSame(was.Labels, is.Labels)
-	b.Annotations = unlessSame(was.Annotations, is.Annotations)
-	b.NodeSelector = unlessSame(was.Spec.NodeSelector, is.Spec.NodeSelector)
+	b.Labels = copyUnlessEqual(was.Labels, is.Labels)
+	b.Annotations = copyUnlessEqual(was.Annotations, is.Annotations)
+	b.NodeSelector = copyUnlessEqual(was.Spec.NodeSelector, is.Spec.NodeSelector)
 	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
 		b.Tolerations = ptr.To(append([]corev1.Toleration{}, was.Spec.Tolerations...))
 	}
@@ -77,14 +77,14 @@ func replaced(original, now *batchv1.Job) before {
 		b.Gates = ptr.To(append([]corev1.PodSchedulingGate{}, was.Spec.SchedulingGates...))
 	}
 	if !equality.Semantic.DeepEqual(was.Spec.Affinity, is.Spec.Affinity) {
-		b.Affinity = &affinityBefore{Was: was.Spec.Affinity}
+		b.Affinity = &replacedAffinity{Was: was.Spec.Affinity}
 	}
 	return b
 }
 
-// unlessSame returns nil if the maps are equal, else a copy of was that is not nil, so that an empty map is recorded
-// too.
-func unlessSame(was, is map[string]string) *map[string]string {
+// copyUnlessEqual returns nil if the maps are equal, else a copy of was that is not nil, so that an empty map is
+// recorded too.
+func copyUnlessEqual(was, is map[string]string) *map[string]string {
 	if maps.Equal(was, is) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func unlessSame(was, is map[string]string) *map[string]string {
 	return &out
 }
 
-func note(job *batchv1.Job, b before) {
+func recordReplaced(job *batchv1.Job, b replacedFields) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		panic("encoding what was replaced in a Job: " + err.Error()) // plain data cannot fail to encode
@@ -118,7 +118,7 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		return out
 	}
 	out.Annotations = without(out.Annotations, muster.BeforeAdmissionAnnotation)
-	var b before
+	var b replacedFields
 	if json.Unmarshal([]byte(text), &b) != nil {
 		return out
 	}

@@ -40,14 +40,14 @@ type holder struct {
 func (h *holder) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var job batchv1.Job
 	if err := h.decoder.Decode(request, &job); err != nil {
-		return unheld(ctx, err)
+		return admitUnheld(ctx, err)
 	}
 	if suspended(&job) || describe(&job, jobs.Facts{}).Foreign {
 		return admission.Allowed("")
 	}
 	local, err := h.defaultQueue(ctx, request.Namespace)
 	if err != nil { // no event reports when this would pass, for instance in a namespace that is not watched
-		return unheld(ctx, err)
+		return admitUnheld(ctx, err)
 	}
 	if !jobs.IsQueued(&job, local, h.served) {
 		return admission.Allowed("")
@@ -55,8 +55,8 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true))
 }
 
-// unheld admits a Job unchanged. If it should have been held, it is stopped once it is observed.
-func unheld(ctx context.Context, err error) admission.Response {
+// admitUnheld admits a Job unchanged. If it should have been held, it is stopped once it is observed.
+func admitUnheld(ctx context.Context, err error) admission.Response {
 	ctrl.LoggerFrom(ctx).Error(err, "a Job is not held")
 	return admission.Allowed("")
 }

@@ -43,7 +43,7 @@ func round(js *jobset.JobSet) podspec.Round {
 
 // withAgent returns the template with the agent that it wants. If the agent cannot be added, it returns the template
 // unchanged, and agentsFit keeps the Job from being started.
-func (a *attempt) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+func (a *planner) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	if !wantsAgent(a.js, rj) {
 		return template
 	}
@@ -71,7 +71,7 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 
 // cannotStart says why no more pods can be started, "" if they can, or if all Jobs have been started: agents in
 // existing pods are not affected.
-func (a *attempt) cannotStart() string {
+func (a *planner) cannotStart() string {
 	started := int32(0)
 	for _, job := range a.children.current() {
 		if !suspended(job) {
@@ -88,12 +88,12 @@ func (a *attempt) cannotStart() string {
 }
 
 // agentsFit reports whether pods may be started as far as their agents are concerned. If not, a condition says why.
-func (a *attempt) agentsFit() bool {
+func (a *planner) agentsFit() bool {
 	why := a.cannotStart()
 	if why == "" {
-		a.turnOff(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+		a.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
 		return true
 	}
-	a.set(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
+	a.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
 	return false
 }

@@ -26,16 +26,16 @@ var API = jobs.API[*jobset.JobSet]{
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
-	Related:  beside,
+	Related:  related,
 	Gangs:    true,
 	Pods:     podsInPlace,
 	Describe: describe,
 	Plan:     plan,
 }
 
-// beside returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can
+// related returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can
 // outlive the JobSet. A finished JobSet needs neither.
-func beside(js *jobset.JobSet) []client.Object {
+func related(js *jobset.JobSet) []client.Object {
 	if finished(js) {
 		return nil
 	}
@@ -61,7 +61,7 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 			Count:    podCount(rj),
 			Template: podTemplate(rj),
 		})
-		askFor(&d.PodSets[i], boundsOf(js, rj))
+		setBounds(&d.PodSets[i], boundsOf(js, rj))
 	}
 	d.Mistake = jobs.RequestTopology(d.PodSets, func(i int) jobs.Ranks { return ranksOf(&js.Spec.ReplicatedJobs[i]) })
 	for i := range js.Spec.ReplicatedJobs {

@@ -162,7 +162,7 @@ func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []cl
 func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object) jobs.Seen[*jobset.JobSet] {
 	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Now: now}
 	wanted := map[string]bool{}
-	for _, o := range beside(js) {
+	for _, o := range related(js) {
 		wanted[fmt.Sprintf("%T %s", o, o.GetName())] = true
 	}
 	for _, o := range objects {

@@ -17,17 +17,17 @@ type children struct {
 	// previous holds the Jobs of earlier attempts; the other lists are of the current attempt.
 	previous                  []*batchv1.Job
 	active, succeeded, failed []*batchv1.Job
-	// named holds all of them by name.
-	named map[string]*batchv1.Job
+	// byName holds all of them by name.
+	byName map[string]*batchv1.Job
 }
 
 // sortChildren sorts the Jobs into lists by state.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single := singleRestarts(js)
-	c := children{named: make(map[string]*batchv1.Job, len(list))}
+	c := children{byName: make(map[string]*batchv1.Job, len(list))}
 	for _, job := range list {
-		c.named[job.Name] = job
+		c.byName[job.Name] = job
 		switch {
 		case outdated(job, js.Status.Restarts, single[job.Name]):
 			c.previous = append(c.previous, job)
@@ -118,26 +118,26 @@ func (c children) without(over []*batchv1.Job) children {
 	}
 	previous := slices.Concat(c.previous, over)
 	sortByName(previous)
-	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed), named: c.named}
+	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed), byName: c.byName}
 }
 
-// isOver reports whether the Job belongs to an earlier attempt.
-func (c children) isOver(job *batchv1.Job) bool {
+// isOutdated reports whether the Job belongs to an earlier attempt.
+func (c children) isOutdated(job *batchv1.Job) bool {
 	at, found := slices.BinarySearchFunc(c.previous, job.Name, func(j *batchv1.Job, name string) int { return cmp.Compare(j.Name, name) })
 	return found && c.previous[at] == job
 }
 
-// presentJob returns the Job of this name if it belongs to the current attempt, else nil.
-func (c children) presentJob(name string) *batchv1.Job {
-	if job := c.named[name]; job != nil && !c.isOver(job) {
+// currentJob returns the Job of this name if it belongs to the current attempt, else nil.
+func (c children) currentJob(name string) *batchv1.Job {
+	if job := c.byName[name]; job != nil && !c.isOutdated(job) {
 		return job
 	}
 	return nil
 }
 
-// activeJob is presentJob, but nil for a Job that has ended.
+// activeJob is currentJob, but nil for a Job that has ended.
 func (c children) activeJob(name string) *batchv1.Job {
-	if job := c.presentJob(name); job != nil && !ended(job) {
+	if job := c.currentJob(name); job != nil && !ended(job) {
 		return job
 	}
 	return nil
@@ -161,11 +161,11 @@ func ended(job *batchv1.Job) bool { return is(job, batchv1.JobComplete) || is(jo
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }
 
-func runs(job *batchv1.Job) bool { return !suspended(job) }
+func isRunning(job *batchv1.Job) bool { return !suspended(job) }
 
-// ready reports whether all pods of an unfinished Job are ready or have succeeded. Pods that have just ended are
+// isReady reports whether all pods of an unfinished Job are ready or have succeeded. Pods that have just ended are
 // counted as neither for a short time, but are listed in uncountedTerminatedPods.
-func ready(job *batchv1.Job) bool {
+func isReady(job *batchv1.Job) bool {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
 	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
 		done += int32(len(uncounted.Succeeded))

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// patience is how long it takes at most to notice changes that no watch reports.
-const patience = 10 * time.Second
+// pollInterval is how long it takes at most to notice changes that no watch reports.
+const pollInterval = 10 * time.Second
 
 // claim is a volume claim that the Jobs of a JobSet share.
 type claim struct {
@@ -40,7 +40,7 @@ func (c claim) name(js *jobset.JobSet) string { return c.template.Name + "-" + j
 
 // createClaims creates missing claims, and reports whether the existing ones can be used. If claims are retained, one
 // may be left from an earlier JobSet, or may have been created by a user.
-func (a *attempt) createClaims() bool {
+func (a *planner) createClaims() bool {
 	there := map[string]*corev1.PersistentVolumeClaim{}
 	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Related) {
 		there[found.Name] = found
@@ -54,14 +54,14 @@ func (a *attempt) createClaims() bool {
 		case !found.DeletionTimestamp.IsZero():
 			// It is gone once its pods are; the claim of a deleted JobSet is garbage collected.
 			usable = false
-			a.plan.DueBy(a.seen.Now.Add(patience))
+			a.plan.DueBy(a.seen.Now.Add(pollInterval))
 		case metav1.IsControlledBy(found, a.js):
 		default:
 			if why := unusable(c, found); why != "" {
 				usable = false
 				a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
 					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
-				a.plan.DueBy(a.seen.Now.Add(patience))
+				a.plan.DueBy(a.seen.Now.Add(pollInterval))
 			}
 		}
 	}
@@ -69,12 +69,12 @@ func (a *attempt) createClaims() bool {
 }
 
 // newClaim returns the claim as it is created. A retained one has no owner.
-func (a *attempt) newClaim(c claim) *corev1.PersistentVolumeClaim {
+func (a *planner) newClaim(c claim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        c.name(a.js),
 			Namespace:   a.js.Namespace,
-			Labels:      with(c.template.Labels, map[string]string{jobset.JobSetNameKey: a.js.Name}),
+			Labels:      merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: a.js.Name}),
 			Annotations: c.template.Annotations,
 		},
 		Spec: *c.template.Spec.DeepCopy(),

@@ -8,7 +8,7 @@ import (
 // createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
 // is not created while one of an earlier attempt still has its name; under BlockingRecreate, none is created while any
 // such Job exists.
-func (a *attempt) createJobs() {
+func (a *planner) createJobs() {
 	if blocking(a.js) && len(a.children.previous) > 0 {
 		return
 	}
@@ -18,7 +18,7 @@ func (a *attempt) createJobs() {
 			continue
 		}
 		for index := range rj.Replicas {
-			if a.children.named[jobName(a.js, rj.Name, index)] == nil {
+			if a.children.byName[jobName(a.js, rj.Name, index)] == nil {
 				a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
 			}
 		}
@@ -26,7 +26,7 @@ func (a *attempt) createJobs() {
 			return
 		}
 	}
-	a.noteAllStarted()
+	a.endStartup()
 }
 
 func blocking(js *jobset.JobSet) bool {

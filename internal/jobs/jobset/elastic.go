@@ -23,8 +23,8 @@ func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 	return jobs.BoundsOf(rj.Template.Spec.Template.Annotations, podCount(rj))
 }
 
-// askFor makes the pod set ask for the number of pods between bounds, or for a fixed number.
-func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
+// setBounds makes the pod set ask for the number of pods between bounds, or for a fixed number.
+func setBounds(podSet *kueue.PodSet, b jobs.Bounds) {
 	if !b.Elastic {
 		delete(podSet.Template.Annotations, muster.MinReplicasAnnotation)
 	}
@@ -33,7 +33,7 @@ func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
 
 // elasticSize returns how many pods the Job of an elastic replicated job may run: as many as were granted. Once a pod
 // has succeeded the Job is about to end, and does not grow any more.
-func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
+func (a *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
 	if job := a.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
 		return min(size, podsOf(&job.Spec))
@@ -42,7 +42,7 @@ func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted j
 }
 
 // elasticJob returns the running Job of an elastic replicated job, nil if it does not run.
-func (a *attempt) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
+func (a *planner) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 	for _, job := range a.children.active {
 		if job.Name == jobName(a.js, rj.Name, 0) && !suspended(job) {
 			return job
@@ -53,7 +53,7 @@ func (a *attempt) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 
 // podsInUse counts, by elastic replicated job, the pods that may still use quota. A replicated job is omitted while its
 // Job has not been resized yet, or has not reported yet which pods it has.
-func (a *attempt) podsInUse() map[string]int32 {
+func (a *planner) podsInUse() map[string]int32 {
 	var out map[string]int32
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
@@ -82,7 +82,7 @@ func (a *attempt) podsInUse() map[string]int32 {
 
 // enoughReady reports whether every Job of the spec has succeeded or has all pods ready that it still runs. For an
 // elastic Job, the minimum of pods is enough, so that growing does not make it unready.
-func (a *attempt) enoughReady() bool {
+func (a *planner) enoughReady() bool {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		if c := a.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || a.readyJobs(rj)+c.Succeeded >= rj.Replicas {
@@ -97,10 +97,10 @@ func (a *attempt) enoughReady() bool {
 
 // readyJobs counts the Jobs of the replicated job whose pods are all ready or have succeeded, or, if some indexes have
 // finally failed, whose remaining pods are all ready.
-func (a *attempt) readyJobs(rj *jobset.ReplicatedJob) int32 {
+func (a *planner) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
 	for _, job := range a.children.active {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (ready(job) || runs(job) && ptr.Deref(job.Status.Ready, 0) >= podsLeft(job)) {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= podsLeft(job)) {
 			n++
 		}
 	}
@@ -108,7 +108,7 @@ func (a *attempt) readyJobs(rj *jobset.ReplicatedJob) int32 {
 }
 
 // readyPods counts the pods of the replicated job's running Jobs that are ready or have succeeded.
-func (a *attempt) readyPods(rj *jobset.ReplicatedJob) int32 {
+func (a *planner) readyPods(rj *jobset.ReplicatedJob) int32 {
 	var pods int32
 	for _, job := range a.children.active {
 		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name {

@@ -21,8 +21,8 @@ import (
 type exclusion struct {
 	// level is the label of nodes by which each Job gets a domain for itself, "" if it does not need one.
 	level string
-	// byHand says that users have labelled and tainted nodes for each Job.
-	byHand bool
+	// manual says that users have labelled and tainted nodes for each Job.
+	manual bool
 }
 
 func exclusionOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) exclusion {
@@ -32,28 +32,28 @@ func exclusionOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) exclusion {
 	if !apart {
 		return exclusion{}
 	}
-	return exclusion{level: level, byHand: byHand}
+	return exclusion{level: level, manual: byHand}
 }
 
-// ofNodes reports whether Muster chooses the domain of each Job.
-func (e exclusion) ofNodes() bool { return e.level != "" && !e.byHand }
+// isAutomatic reports whether Muster chooses the domain of each Job.
+func (e exclusion) isAutomatic() bool { return e.level != "" && !e.manual }
 
 // request makes the pod set ask for an exclusive domain for each Job, as a slice of the pod set. It returns why that is
 // not possible, "" if it is.
 func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.ReplicatedJob) string {
 	template := &podSet.Template
-	if e.byHand {
-		e.askForNodesByHand(&template.Spec, js, rj)
+	if e.manual {
+		e.requireManualNodes(&template.Spec, js, rj)
 		return ""
 	}
 	size := podsOf(&rj.Template.Spec)
-	if !e.ofNodes() || size == 0 {
+	if !e.isAutomatic() || size == 0 {
 		return ""
 	}
 	if errs := validation.IsQualifiedName(e.level); len(errs) > 0 {
 		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone", jobset.ExclusiveKey, e.level)
 	}
-	template.Annotations = with(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
+	template.Annotations = merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
 	if podSet.TopologyRequest == nil {
 		podSet.TopologyRequest = &kueue.PodSetTopologyRequest{}
 		ranksOf(rj).SetOn(podSet.TopologyRequest)
@@ -76,20 +76,20 @@ func ranksOf(rj *jobset.ReplicatedJob) jobs.Ranks {
 	return r
 }
 
-// askForNodesByHand makes admission consider only the nodes that users have prepared for the Jobs.
-func (e exclusion) askForNodesByHand(spec *corev1.PodSpec, js *jobset.JobSet, rj *jobset.ReplicatedJob) {
+// requireManualNodes makes admission consider only the nodes that users have prepared for the Jobs.
+func (e exclusion) requireManualNodes(spec *corev1.PodSpec, js *jobset.JobSet, rj *jobset.ReplicatedJob) {
 	var names []string
 	for index := range rj.Replicas {
 		names = append(names, namespacedJob(js, rj, index))
 	}
-	spec.Tolerations = append(spec.Tolerations, byHandToleration)
+	spec.Tolerations = append(spec.Tolerations, manualToleration)
 	if len(names) > 0 {
 		podspec.RequireLabel(spec, jobset.NamespacedJobKey, names)
 	}
 }
 
-// byHandToleration tolerates the taint of nodes that users reserve for Jobs.
-var byHandToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+// manualToleration tolerates the taint of nodes that users reserve for Jobs.
+var manualToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 
 // namespacedJob returns the value of the label on nodes that are reserved for a Job.
 func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) string {
@@ -100,35 +100,35 @@ func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) str
 // replicated job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that
 // users set. Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the others and
 // away from those of other Jobs, so that no pod has to come first.
-func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+func (a *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	apart := exclusionOf(a.js, rj)
 	granted, isGranted := a.seen.Admission.PodSets[rj.Name]
-	row := a.rowOf(rj, granted)
+	row := a.layoutOf(rj, granted)
 	from, to := row.ranks(index)
 	switch {
-	case apart.byHand:
+	case apart.manual:
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(a.js, rj, index)})
-		template.Spec.Tolerations = append(template.Spec.Tolerations, byHandToleration)
+		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(a.js, rj, index)})
+		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
 		in := granted.For(from, to)
 		if boundsOf(a.js, rj).Elastic {
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
-		if said := row.said(index); said != "" {
-			in.Annotations = with(in.Annotations, map[string]string{muster.RanksAnnotation: said})
+		if said := row.annotation(index); said != "" {
+			in.Annotations = merged(in.Annotations, map[string]string{muster.RanksAnnotation: said})
 		}
 		template = in.Inject(template)
-		if domain, ok := granted.Domain(apart.level, from, to); ok && apart.ofNodes() {
-			template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{apart.level: domain})
+		if domain, ok := granted.Domain(apart.level, from, to); ok && apart.isAutomatic() {
+			template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
 		}
 	default:
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		if apart.ofNodes() {
+		if apart.isAutomatic() {
 			keepApart(&template, apart.level)
 		}
 	}
@@ -165,18 +165,18 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: others}})
 }
 
-// inItsDomain reports whether the template of a Job with places selects the domain that they are in.
-func (a *attempt) inItsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
+// selectsDomain reports whether the template of a Job with places selects the domain that they are in.
+func (a *planner) selectsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
 	apart := exclusionOf(a.js, rj)
-	from, to := a.rowOf(rj, granted).ranks(index)
+	from, to := a.layoutOf(rj, granted).ranks(index)
 	domain, ok := granted.Domain(apart.level, from, to)
 	had, pinned := template.Spec.NodeSelector[apart.level]
-	return !apart.ofNodes() || !ok || !pinned || had == domain
+	return !apart.isAutomatic() || !ok || !pinned || had == domain
 }
 
-// sameCompany reports whether two templates have the same pod affinity and anti-affinity, which cannot be changed in a
-// Job.
-func sameCompany(a, b corev1.PodSpec) bool {
+// samePodAffinity reports whether two templates have the same pod affinity and anti-affinity, which cannot be changed
+// in a Job.
+func samePodAffinity(a, b corev1.PodSpec) bool {
 	company := func(spec corev1.PodSpec) (with *corev1.PodAffinity, away *corev1.PodAntiAffinity) {
 		if spec.Affinity == nil {
 			return nil, nil

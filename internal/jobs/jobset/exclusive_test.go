@@ -133,7 +133,7 @@ func TestWherePlacesAreNotGivenAllPodsOfAJobKeepTogetherAndAwayFromOthers(t *tes
 func TestAPriorityBelowZeroIsNoLabel(t *testing.T) {
 	js := apart()
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.PriorityClassName = "low"
-	a := newAttempt(seenOf(js, unqueued, nil))
+	a := newPlanner(seenOf(js, unqueued, nil))
 	a.seen.Facts.Priorities.Pod = map[string]*schedulingv1.PriorityClass{"low": {Value: -1}}
 	template := a.newJob(&js.Spec.ReplicatedJobs[0], 0).Spec.Template
 	if value, ok := template.Labels[jobset.PriorityKey]; ok {

@@ -15,7 +15,7 @@ import (
 // applyFailurePolicy decides what follows from the failed Jobs: the end of the JobSet, or the restart of all Jobs or of
 // the failed ones. Jobs that are restarted alone are handled one by one, each counted as a restart of its own, as if
 // they had failed one after the other.
-func (a *attempt) applyFailurePolicy() {
+func (a *planner) applyFailurePolicy() {
 	var over []*batchv1.Job
 	failed := slices.Clone(a.children.failed)
 	for len(failed) > 0 && !finished(a.js) {
@@ -26,7 +26,7 @@ func (a *attempt) applyFailurePolicy() {
 			a.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
 		case v.action == jobset.FailJobSet:
 			a.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
-		case counted(v.action) && spent(&a.js.Status) >= a.js.Spec.FailurePolicy.MaxRestarts:
+		case countsTowardsMax(v.action) && restartsSpent(&a.js.Status) >= a.js.Spec.FailurePolicy.MaxRestarts:
 			a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
 		case a.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
 			over = append(over, v.job)
@@ -47,11 +47,11 @@ func (a *attempt) applyFailurePolicy() {
 
 // fail ends the JobSet as failed. The status is written first: the JobSet's quota goes to others, so it must never run
 // again after that.
-func (a *attempt) fail(reason, message string) {
+func (a *planner) fail(reason, message string) {
 	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetFailed)
-	a.set(jobset.JobSetFailed, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
-	a.turnOff(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
+	a.setCondition(jobset.JobSetFailed, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
+	a.clearCondition(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
 
 // eventReasons holds the reasons of the events that report a restart.
@@ -65,32 +65,32 @@ var eventReasons = map[jobset.FailurePolicyAction]string{
 // restart starts a new attempt, and reports whether only the failed Job is restarted. The restart count is written
 // first: it marks the existing Jobs as belonging to an earlier attempt, so that nothing is lost if they are not deleted
 // at once.
-func (a *attempt) restart(v verdict, message string) (single bool) {
+func (a *planner) restart(v verdict, message string) (single bool) {
 	single = a.countRestart(v)
 	reason := jobset.DefaultFailurePolicyReason
 	if v.rule != "" {
 		reason = jobset.FailurePolicyReasonPrefix + v.rule
 	}
-	a.set(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
+	a.setCondition(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
 	a.plan.Events = append(a.plan.Events, jobs.Warning(eventReasons[v.action], message))
 	a.plan.StatusFirst = true
 	return single
 }
 
 // countRestart counts a restart, and reports whether it is of the failed Job alone or of the whole JobSet.
-func (a *attempt) countRestart(v verdict) (single bool) {
+func (a *planner) countRestart(v verdict) (single bool) {
 	status := &a.js.Status
-	if alone(v.action) {
+	if restartsSingleJob(v.action) {
 		if entry, index := a.entryOf(v.job); entry != nil {
-			entry.JobRestarts = counting(entry.JobRestarts, a.replicas(entry.Name), index)
-			if counted(v.action) {
-				entry.JobRestartsCountTowardsMax = counting(entry.JobRestartsCountTowardsMax, a.replicas(entry.Name), index)
+			entry.JobRestarts = incremented(entry.JobRestarts, a.replicas(entry.Name), index)
+			if countsTowardsMax(v.action) {
+				entry.JobRestartsCountTowardsMax = incremented(entry.JobRestartsCountTowardsMax, a.replicas(entry.Name), index)
 			}
 			return true
 		}
 	}
 	status.Restarts++
-	if counted(v.action) {
+	if countsTowardsMax(v.action) {
 		status.RestartsCountTowardsMax++
 	}
 	return false
@@ -98,7 +98,7 @@ func (a *attempt) countRestart(v verdict) (single bool) {
 
 // entryOf returns the status entry and index where restarts of the Job are counted. The entry is nil if the Job does
 // not belong to the spec because its labels were tampered with.
-func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
+func (a *planner) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
 	name := job.Labels[jobset.ReplicatedJobNameKey]
 	index, ok := attemptOf(job, jobset.JobIndexKey)
 	if !ok || index < 0 || index >= a.replicas(name) || jobName(a.js, name, index) != job.Name {
@@ -112,9 +112,9 @@ func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32)
 	return nil, 0
 }
 
-// counting returns the counts, one for each Job, with that of index incremented. It extends counts if it is too short,
-// and otherwise changes it in place.
-func counting(counts []int32, jobs, index int32) []int32 {
+// incremented returns the counts, one for each Job, with that of index incremented. It extends counts if it is too
+// short, and otherwise changes it in place.
+func incremented(counts []int32, jobs, index int32) []int32 {
 	if short := int(jobs) - len(counts); short > 0 {
 		counts = append(counts, make([]int32, short)...)
 	}
@@ -122,12 +122,12 @@ func counting(counts []int32, jobs, index int32) []int32 {
 	return counts
 }
 
-// noteRestartOver sets Restarting to False once all Jobs of the new attempt are ready, or the JobSet is held.
-func (a *attempt) noteRestartOver() {
+// endRestart sets Restarting to False once all Jobs of the new attempt are ready, or the JobSet is held.
+func (a *planner) endRestart() {
 	switch {
 	case a.held():
-		a.turnOff(jobset.JobSetRestarting, jobset.RestartSuspendedReason, jobset.JobSetSuspendedMessage)
+		a.clearCondition(jobset.JobSetRestarting, jobset.RestartSuspendedReason, jobset.JobSetSuspendedMessage)
 	case a.allReady():
-		a.turnOff(jobset.JobSetRestarting, jobset.JobsReadyReason, jobset.JobsReadyMessage)
+		a.clearCondition(jobset.JobSetRestarting, jobset.JobsReadyReason, jobset.JobsReadyMessage)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
 
 // gangOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
-func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
+func (a *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
 	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.podGroups)
 }
 
@@ -26,7 +26,7 @@ func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string)
 //   - those that are gated until they get a place, since the whole gang would be held back by one gated pod;
 //   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
 //   - those of which one is enough, for which a PodGroup would only cost two writes.
-func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
+func (a *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
 	if joins, known := a.gangs[rj.Name]; known {
 		return joins
 	}
@@ -35,20 +35,20 @@ func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 	return joins
 }
 
-func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
+func (a *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if !ok || !a.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 || a.oneIsEnough(rj) {
+		exclusionOf(a.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 || a.oneIsEnough(rj) {
 		return false
 	}
 	for index := range rj.Replicas {
-		if from, to := a.rowOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
+		if from, to := a.layoutOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
 			return false
 		}
 	}
 	group, _ := a.gangOf(rj)
 	for index := range rj.Replicas {
-		job := a.children.presentJob(jobName(a.js, rj.Name, index))
+		job := a.children.currentJob(jobName(a.js, rj.Name, index))
 		if job != nil && job.DeletionTimestamp.IsZero() && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
@@ -57,7 +57,7 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 }
 
 // oneIsEnough reports whether no pod of the replicated job has to wait for another.
-func (a *attempt) oneIsEnough(rj *jobset.ReplicatedJob) bool {
+func (a *planner) oneIsEnough(rj *jobset.ReplicatedJob) bool {
 	if b := boundsOf(a.js, rj); b.Elastic {
 		return b.Least <= 1
 	}
@@ -66,14 +66,14 @@ func (a *attempt) oneIsEnough(rj *jobset.ReplicatedJob) bool {
 
 // leavesGang reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
 // changed in this respect.
-func (a *attempt) leavesGang(job, fresh *batchv1.Job) bool {
+func (a *planner) leavesGang(job, fresh *batchv1.Job) bool {
 	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
-// leaveKeptOut deletes Jobs that never had a ready pod and whose gang has another priority than new pods of theirs get,
-// for instance because the default class changed after the PodGroup was created. Their templates cannot be changed, so
-// they are recreated in a gang of the right priority.
-func (a *attempt) leaveKeptOut() {
+// recreateExcluded deletes Jobs that never had a ready pod and whose gang has another priority than new pods of theirs
+// get, for instance because the default class changed after the PodGroup was created. Their templates cannot be
+// changed, so they are recreated in a gang of the right priority.
+func (a *planner) recreateExcluded() {
 	for _, job := range a.children.active {
 		spec := &job.Spec.Template.Spec
 		if suspended(job) || spec.SchedulingGroup == nil || job.Status.Succeeded > 0 || ptr.Deref(job.Status.Ready, 0) > 0 ||
@@ -84,7 +84,7 @@ func (a *attempt) leaveKeptOut() {
 			continue
 		}
 		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
-		if at := job.CreationTimestamp.Add(patience); a.seen.Now.Before(at) {
+		if at := job.CreationTimestamp.Add(pollInterval); a.seen.Now.Before(at) {
 			a.plan.DueBy(at)
 			continue
 		}
@@ -92,10 +92,10 @@ func (a *attempt) leaveKeptOut() {
 	}
 }
 
-// keepGangs creates each gang's PodGroup before its pods, with a MinCount of the admitted pods that still have to run:
-// if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are ready, MinCount
-// does not matter and is not updated.
-func (a *attempt) keepGangs() {
+// ensureGangs creates each gang's PodGroup before its pods, with a MinCount of the admitted pods that still have to
+// run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are ready,
+// MinCount does not matter and is not updated.
+func (a *planner) ensureGangs() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		pods, waiting := a.podsToRun(rj)
@@ -104,7 +104,7 @@ func (a *attempt) keepGangs() {
 		}
 		if !a.joinsGang(rj) {
 			if waiting {
-				a.loosenGangs(rj)
+				a.relaxGangs(rj)
 			}
 			continue
 		}
@@ -120,11 +120,11 @@ func (a *attempt) keepGangs() {
 	}
 }
 
-// loosenGangs lowers the MinCount of PodGroups in which Jobs of the replicated job still run though it forms no gang
+// relaxGangs lowers the MinCount of PodGroups in which Jobs of the replicated job still run though it forms no gang
 // any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
 // for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
 // they are gone.
-func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
+func (a *planner) relaxGangs(rj *jobset.ReplicatedJob) {
 	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.podGroups) {
 		pods, keptOut := int32(0), false
 		for _, job := range a.children.active {
@@ -146,9 +146,9 @@ func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
 
 // podsToRun returns how many pods of the replicated job run or still have to run, and whether some of them are not
 // ready yet.
-func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
+func (a *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 	for index := range rj.Replicas {
-		job := a.children.presentJob(jobName(a.js, rj.Name, index))
+		job := a.children.currentJob(jobName(a.js, rj.Name, index))
 		switch {
 		case job == nil || suspended(job):
 			pods += a.sizeOf(rj)

@@ -29,7 +29,7 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	Matters: func(before, after *corev1.Pod) bool {
 		was, said := attemptOfPod(before)
 		is, says := attemptOfPod(after)
-		return said != says || was != is || lives(before) != lives(after) || restartsOf(before) != restartsOf(after)
+		return said != says || was != is || isLive(before) != isLive(after) || restartsOf(before) != restartsOf(after)
 	},
 }
 
@@ -43,7 +43,7 @@ func inPlace(js *jobset.JobSet) bool {
 // starts. Once all pods are in the same attempt, that becomes the current one, and the agents let their containers run.
 // While they differ, the pods behind the most advanced one are told to restart. It reports whether the JobSet failed
 // because its restarts are exhausted.
-func (a *attempt) restartInPlace() (exhausted bool) {
+func (a *planner) restartInPlace() (exhausted bool) {
 	if !inPlace(a.js) || a.held() {
 		return false
 	}
@@ -69,15 +69,15 @@ func (a *attempt) restartInPlace() (exhausted bool) {
 	return false
 }
 
-// forgetAttempts resets the attempts for the pods that follow a suspension: no old pod is left, and an eviction is not
+// resetAttempts resets the attempts for the pods that follow a suspension: no old pod is left, and an eviction is not
 // a failure that counts as a restart.
-func (a *attempt) forgetAttempts() {
+func (a *planner) resetAttempts() {
 	a.js.Status.PreviousInPlaceRestartAttempt, a.js.Status.CurrentInPlaceRestartAttempt = nil, nil
 }
 
 // attempts returns the attempts of the live pods of current Jobs, and how many pods have succeeded, for which no one
 // waits.
-func (a *attempt) attempts() (of []int32, succeeded int32) {
+func (a *planner) attempts() (of []int32, succeeded int32) {
 	current := map[string]bool{}
 	for _, job := range a.children.current() {
 		current[string(job.UID)] = true
@@ -90,7 +90,7 @@ func (a *attempt) attempts() (of []int32, succeeded int32) {
 		if pod.Status.Phase == corev1.PodSucceeded {
 			succeeded++
 		}
-		if attempt, says := attemptOfPod(pod); says && lives(pod) {
+		if attempt, says := attemptOfPod(pod); says && isLive(pod) {
 			of = append(of, attempt)
 		}
 	}
@@ -98,7 +98,7 @@ func (a *attempt) attempts() (of []int32, succeeded int32) {
 }
 
 // expectedPods returns how many pods all Jobs run together.
-func (a *attempt) expectedPods() int32 {
+func (a *planner) expectedPods() int32 {
 	var sum int32
 	for i := range a.js.Spec.ReplicatedJobs {
 		sum += podCount(&a.js.Spec.ReplicatedJobs[i])
@@ -112,7 +112,7 @@ func attemptOfPod(pod *corev1.Pod) (attempt int32, says bool) {
 	return int32(n), err == nil && n >= 0
 }
 
-func lives(pod *corev1.Pod) bool {
+func isLive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 

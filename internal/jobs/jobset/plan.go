@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// attempt is one planning of a JobSet: the observed state, and what is planned so far.
-type attempt struct {
+// planner makes one plan for a JobSet: it holds the observed state and what is planned so far.
+type planner struct {
 	seen jobs.Seen[*jobset.JobSet]
 	// js is a copy of the JobSet whose status is brought up to date.
 	js       *jobset.JobSet
@@ -32,13 +32,13 @@ type attempt struct {
 	gangs map[string]bool
 	// lacksGang says that a PodGroup is missing, without which the pods of its gang cannot be created.
 	lacksGang bool
-	// rows caches rowOf by replicated job.
-	rows map[string]row
+	// layouts caches layoutOf by replicated job.
+	layouts map[string]rankLayout
 }
 
-func newAttempt(seen jobs.Seen[*jobset.JobSet]) *attempt {
+func newPlanner(seen jobs.Seen[*jobset.JobSet]) *planner {
 	js := seen.Job.DeepCopy()
-	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, rows: map[string]row{},
+	a := &planner{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, layouts: map[string]rankLayout{},
 		children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
 	for _, group := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](seen.Children) {
 		a.podGroups = append(a.podGroups, group)
@@ -48,15 +48,15 @@ func newAttempt(seen jobs.Seen[*jobset.JobSet]) *attempt {
 
 // plan returns what has to be done for a JobSet, given the observed state.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
-	a := newAttempt(seen)
+	a := newPlanner(seen)
 	js := a.js
 	a.countJobs()
 	a.plan.Status = a.js
 	switch {
 	case finished(js):
-		a.afterTheEnd()
-	case a.takesOverSuspend():
-		a.takeOverSuspend()
+		a.cleanUpFinished()
+	case a.mustClearSuspend():
+		a.clearSuspend()
 		a.plan.Status = nil
 	case len(a.children.failed) > 0:
 		a.applyFailurePolicy()
@@ -65,7 +65,7 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	case a.restartInPlace():
 		// The restart budget is exhausted, and the JobSet has failed.
 	default:
-		a.carryOn()
+		a.converge()
 	}
 	a.plan.StatusCanWait = a.plan.Status != nil && (sameButCounts(&seen.Job.Status, &a.js.Status) || a.justQueued())
 	a.plan.Progress = a.progress()
@@ -74,24 +74,24 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 
 // justQueued reports whether the JobSet has just been queued. Most JobSets are admitted at once, so that a status that
 // says they wait would be a wasted write.
-func (a *attempt) justQueued() bool {
+func (a *planner) justQueued() bool {
 	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js) &&
 		!meta.IsStatusConditionTrue(a.js.Status.Conditions, muster.CannotStartCondition)
 }
 
-// carryOn brings a JobSet that has neither failed nor succeeded closer to its spec.
-func (a *attempt) carryOn() {
+// converge brings a JobSet that has neither failed nor succeeded closer to its spec.
+func (a *planner) converge() {
 	a.deleteJobs(a.children.previous)
-	a.noteRestartOver()
+	a.endRestart()
 	a.warnOfNoSuccess()
 	fit := a.agentsFit()
 	switch {
 	case a.held():
 		a.suspendJobs()
-		a.forgetAttempts()
+		a.resetAttempts()
 	case a.seen.Admission.MayStart() && fit:
-		a.leaveKeptOut()
-		a.keepGangs()
+		a.recreateExcluded()
+		a.ensureGangs()
 		a.resumeJobs()
 		a.resizeJobs()
 	}
@@ -105,9 +105,9 @@ func (a *attempt) carryOn() {
 	}
 }
 
-// afterTheEnd deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended are
-// kept for their logs.
-func (a *attempt) afterTheEnd() {
+// cleanUpFinished deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
+// are kept for their logs.
+func (a *planner) cleanUpFinished() {
 	a.deleteJobs(a.children.previous)
 	a.deleteJobs(a.children.active)
 	a.removeExpired()
@@ -123,7 +123,7 @@ func (a *attempt) afterTheEnd() {
 }
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
-func (a *attempt) removeExpired() {
+func (a *planner) removeExpired() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		ttl := rj.Template.Spec.TTLSecondsAfterFinished
@@ -144,7 +144,7 @@ func (a *attempt) removeExpired() {
 }
 
 // deleteJobs deletes Jobs in the foreground, so that their names stay taken until their pods are gone.
-func (a *attempt) deleteJobs(list []*batchv1.Job) {
+func (a *planner) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
 			a.plan.Writes = append(a.plan.Writes, jobs.Delete(job, metav1.DeletePropagationForeground))
@@ -153,9 +153,9 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 }
 
 // progress returns what the queue needs to know.
-func (a *attempt) progress() jobs.Progress {
+func (a *planner) progress() jobs.Progress {
 	p := jobs.Progress{Ready: a.enoughReady(), Reclaimable: a.reclaimable(), Pods: a.podsInUse(), Outcome: outcome(a.js)}
-	if a.noteRefusals(&p); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, runs) {
+	if a.noteRefusals(&p); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, isRunning) {
 		p.Refused = a.cannotStart()
 	}
 	for _, job := range a.children.all() {
@@ -169,7 +169,7 @@ func (a *attempt) progress() jobs.Progress {
 // noteRefusals reports in the progress why the API server refuses pods of a running Job with missing pods, or a
 // PodGroup without which no pods are created. If the refusals have not lasted long enough yet, the JobSet is planned
 // again when they have.
-func (a *attempt) noteRefusals(p *jobs.Progress) {
+func (a *planner) noteRefusals(p *jobs.Progress) {
 	var lacking []types.UID
 	var pods int32
 	if a.lacksGang {
@@ -191,7 +191,7 @@ func (a *attempt) noteRefusals(p *jobs.Progress) {
 
 // reclaimable counts the pods with quota that are not needed any more, because their Jobs have succeeded or are smaller
 // now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
-func (a *attempt) reclaimable() map[string]int32 {
+func (a *planner) reclaimable() map[string]int32 {
 	out := map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]

@@ -83,7 +83,7 @@ func (c *cluster) reconcile() bool {
 		c.carryOut(w)
 	}
 	restarts := c.js.Status.Restarts
-	if used := spent(&c.js.Status); restarts < before || restarts > before+1 || used > max(0, c.maxRestarts()) {
+	if used := restartsSpent(&c.js.Status); restarts < before || restarts > before+1 || used > max(0, c.maxRestarts()) {
 		c.t.Fatalf("%d restarts after %d, %d spent of %d", restarts, before, used, c.maxRestarts())
 	}
 	switch state := c.js.Status.TerminalState; {

@@ -57,7 +57,7 @@ func TestWhichJobsWereAdmitted(t *testing.T) {
 		"no Jobs":                                          {0, 0, 0, nil, ""},
 	} {
 		rj := setBuilder{twoByFour()}.with("w", tc.jobs).js.Spec.ReplicatedJobs[1]
-		r := rowOf(&rj, jobs.PodSetAdmission{Asked: tc.asked, Count: tc.count}, tc.succeeded)
+		r := newRankLayout(&rj, jobs.PodSetAdmission{Asked: tc.asked, Count: tc.count}, tc.succeeded)
 		got := ""
 		for index := range tc.jobs {
 			from, to := r.ranks(index)

@@ -87,18 +87,18 @@ func firstFailed(failed []*batchv1.Job, holds func(*batchv1.Job) bool) *batchv1.
 	return first
 }
 
-// counted reports whether the action counts against maxRestarts.
-func counted(action jobset.FailurePolicyAction) bool {
+// countsTowardsMax reports whether the action counts against maxRestarts.
+func countsTowardsMax(action jobset.FailurePolicyAction) bool {
 	return action == jobset.RestartJobSet || action == jobset.RestartJob
 }
 
-// alone reports whether the action recreates only the Job that failed.
-func alone(action jobset.FailurePolicyAction) bool {
+// restartsSingleJob reports whether the action recreates only the Job that failed.
+func restartsSingleJob(action jobset.FailurePolicyAction) bool {
 	return action == jobset.RestartJob || action == jobset.RestartJobAndIgnoreMaxRestarts
 }
 
-// spent returns how much of maxRestarts has been used up, by restarts of all Jobs and of single ones.
-func spent(status *jobset.JobSetStatus) int32 {
+// restartsSpent returns how much of maxRestarts has been used up, by restarts of all Jobs and of single ones.
+func restartsSpent(status *jobset.JobSetStatus) int32 {
 	sum := int64(status.RestartsCountTowardsMax)
 	for _, entry := range status.ReplicatedJobsStatus {
 		for _, count := range entry.JobRestartsCountTowardsMax {
@@ -115,7 +115,7 @@ func successMayBeUndone(js *jobset.JobSet) bool {
 	if policy == nil {
 		return false
 	}
-	left := spent(&js.Status) < policy.MaxRestarts
+	left := restartsSpent(&js.Status) < policy.MaxRestarts
 	for _, rule := range policy.Rules {
 		if rule.Action == jobset.RestartJobSetAndIgnoreMaxRestarts || rule.Action == jobset.RestartJobSet && left {
 			return true

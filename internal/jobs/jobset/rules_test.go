@@ -177,7 +177,7 @@ func TestActions(t *testing.T) {
 			js.Status.RestartsCountTowardsMax = 1
 			p = look(t, js, unqueued, of(job("workers", 1).failed()))
 			want := "Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-workers-1)"
-			if !counted(action) {
+			if !countsTowardsMax(action) {
 				want = "RestartingJobSet=True FailurePolicy_r: applying " + string(action) + suffix
 			}
 			same(t, "conditions when the budget is spent", []string{want}, conditions(p))
@@ -198,7 +198,7 @@ func TestEachJobThatFailsAtOnceCostsItsOwnRestart(t *testing.T) {
 	js := newSet().restarts(2, jobset.Recreate).rules(alone).js
 	p := look(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).ready()))
 	same(t, "writes", []string{"delete Job js-leader-0", "delete Job js-workers-0"}, writes(p))
-	if got := spent(ptrTo(statusOf(p))); got != 2 {
+	if got := restartsSpent(ptrTo(statusOf(p))); got != 2 {
 		t.Errorf("%d restarts are spent", got)
 	}
 	p = look(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).failed()))

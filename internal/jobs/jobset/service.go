@@ -15,9 +15,9 @@ import (
 
 // createServices creates missing headless Services: the one of the subdomain, which gives the pods their host names,
 // and, if requested, one for each replicated job.
-func (a *attempt) createServices() {
+func (a *planner) createServices() {
 	if dnsHostnames(a.js) {
-		a.serveSubdomain()
+		a.ensureSubdomainService()
 	}
 	if a.js.Annotations[muster.ServicePerReplicatedJobAnnotation] != "true" {
 		return
@@ -37,7 +37,7 @@ func (a *attempt) createServices() {
 }
 
 // createService creates a headless Service. Its label makes it match the documented selector.
-func (a *attempt) createService(name string, selector map[string]string) {
+func (a *planner) createService(name string, selector map[string]string) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            name,
@@ -54,17 +54,17 @@ func (a *attempt) createService(name string, selector map[string]string) {
 	a.plan.Writes = append(a.plan.Writes, jobs.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
 }
 
-// serveSubdomain makes sure that the subdomain has a Service. JobSets with the same subdomain share it, and it is
-// garbage collected with the last of them. A headless Service made by a user is accepted if it selects the pods.
-func (a *attempt) serveSubdomain() {
+// ensureSubdomainService makes sure that the subdomain has a Service. JobSets with the same subdomain share it, and it
+// is garbage collected with the last of them. A headless Service made by a user is accepted if it selects the pods.
+func (a *planner) ensureSubdomainService() {
 	name := subdomain(a.js)
-	service := a.besideService(name)
+	service := a.relatedService(name)
 	switch {
 	case service == nil:
 		a.createService(name, map[string]string{jobset.JobSetNameKey: a.js.Name})
 	case !service.DeletionTimestamp.IsZero(), ownedBy(service, a.js):
 	case ownedByJobSets(service):
-		a.share(service)
+		a.shareService(service)
 	case service.Spec.ClusterIP != corev1.ClusterIPNone || !a.selectsPods(service):
 		a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
 			"the Service %s, which would give the pods their host names, is there already, and is not headless or selects other pods:"+
@@ -72,9 +72,9 @@ func (a *attempt) serveSubdomain() {
 	}
 }
 
-// share makes the Service select the pods of all JobSets that have its name as subdomain, and adds this JobSet as an
-// owner.
-func (a *attempt) share(service *corev1.Service) {
+// shareService makes the Service select the pods of all JobSets that have its name as subdomain, and adds this JobSet
+// as an owner.
+func (a *planner) shareService(service *corev1.Service) {
 	shared := service.DeepCopy()
 	shared.Spec.Selector = map[string]string{muster.SubdomainLabel: service.Name}
 	shared.Spec.PublishNotReadyAddresses = service.Spec.PublishNotReadyAddresses || publishesNotReady(a.js)
@@ -83,11 +83,11 @@ func (a *attempt) share(service *corev1.Service) {
 	})
 	a.plan.Writes = append(a.plan.Writes, jobs.Change(service, shared))
 	// Another JobSet may join at the same time, and Services that the JobSet does not control are not watched.
-	a.plan.DueBy(a.seen.Now.Add(patience))
+	a.plan.DueBy(a.seen.Now.Add(pollInterval))
 }
 
-// besideService returns the Service of this name, whoever owns it, or nil.
-func (a *attempt) besideService(name string) *corev1.Service {
+// relatedService returns the Service of this name, whoever owns it, or nil.
+func (a *planner) relatedService(name string) *corev1.Service {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Related) {
 		if service.Name == name {
 			return service
@@ -97,7 +97,7 @@ func (a *attempt) besideService(name string) *corev1.Service {
 }
 
 // selectsPods reports whether the Service selects the pods of every replicated job.
-func (a *attempt) selectsPods(service *corev1.Service) bool {
+func (a *planner) selectsPods(service *corev1.Service) bool {
 	for i := range a.js.Spec.ReplicatedJobs {
 		labels := a.newJob(&a.js.Spec.ReplicatedJobs[i], 0).Spec.Template.Labels
 		for key, value := range service.Spec.Selector {

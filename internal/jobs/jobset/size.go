@@ -25,7 +25,7 @@ func elastic(spec *batchv1.JobSpec) bool {
 
 // sizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
 // for its remaining Jobs, or as many as the queue chose if it is elastic.
-func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
+func (a *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	wanted := podsOf(&rj.Template.Spec)
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if b := boundsOf(a.js, rj); ok && b.Elastic {
@@ -40,7 +40,7 @@ func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
 }
 
 // jobsLeft counts the Jobs that may still need quota.
-func (a *attempt) jobsLeft(rj *jobset.ReplicatedJob) int32 {
+func (a *planner) jobsLeft(rj *jobset.ReplicatedJob) int32 {
 	if successMayBeUndone(a.js) {
 		return rj.Replicas
 	}
@@ -50,7 +50,7 @@ func (a *attempt) jobsLeft(rj *jobset.ReplicatedJob) int32 {
 // resizeJobs resizes running Jobs to the size that the spec asks for now; suspended Jobs are resized when they are
 // resumed. A Job of a fixed size is limited to the parallelism that it has quota for, whatever was set on the Job
 // itself.
-func (a *attempt) resizeJobs() {
+func (a *planner) resizeJobs() {
 	sizes, most := map[string]int32{}, map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]

@@ -9,7 +9,7 @@ import (
 
 // dependenciesMet reports whether every replicated job that rj depends on has reached the required state. Until then,
 // no Jobs of rj are created.
-func (a *attempt) dependenciesMet(rj *jobset.ReplicatedJob) bool {
+func (a *planner) dependenciesMet(rj *jobset.ReplicatedJob) bool {
 	for _, dependency := range rj.DependsOn {
 		replicas := a.replicas(dependency.Name)
 		c := a.counts(dependency.Name)
@@ -28,30 +28,30 @@ func (a *attempt) dependenciesMet(rj *jobset.ReplicatedJob) bool {
 }
 
 // waitsInOrder reports whether the replicated jobs after rj must wait for it to start, and if so says it in the status.
-func (a *attempt) waitsInOrder(rj *jobset.ReplicatedJob) bool {
+func (a *planner) waitsInOrder(rj *jobset.ReplicatedJob) bool {
 	c := a.counts(rj.Name)
 	if !inOrder(a.js) || a.held() || c.Ready+c.Succeeded+c.Failed >= rj.Replicas {
 		return false
 	}
-	a.set(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue,
+	a.setCondition(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue,
 		jobset.InOrderStartupPolicyInProgressReason, jobset.InOrderStartupPolicyInProgressMessage, corev1.EventTypeNormal)
-	a.flip(jobset.JobSetStartupPolicyCompleted)
+	a.endCondition(jobset.JobSetStartupPolicyCompleted)
 	return true
 }
 
-// noteAllStarted says in the status that all replicated jobs have started in order.
-func (a *attempt) noteAllStarted() {
+// endStartup says in the status that all replicated jobs have started in order.
+func (a *planner) endStartup() {
 	if !inOrder(a.js) || a.held() {
 		return
 	}
-	a.set(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue,
+	a.setCondition(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue,
 		jobset.InOrderStartupPolicyCompletedReason, jobset.InOrderStartupPolicyCompletedMessage, corev1.EventTypeNormal)
-	a.flip(jobset.JobSetStartupPolicyInProgress)
+	a.endCondition(jobset.JobSetStartupPolicyInProgress)
 }
 
-// flip sets a condition of the startup policy to False because the other one has become True. Reason and message stay
-// unchanged, as in the JobSet controller.
-func (a *attempt) flip(kind jobset.JobSetConditionType) {
+// endCondition sets a condition of the startup policy to False because the other one has become True. Reason and
+// message stay unchanged, as in the JobSet controller.
+func (a *planner) endCondition(kind jobset.JobSetConditionType) {
 	for i := range a.js.Status.Conditions {
 		if c := &a.js.Status.Conditions[i]; c.Type == string(kind) && c.Status == metav1.ConditionTrue {
 			c.Status = metav1.ConditionFalse
@@ -64,7 +64,7 @@ func inOrder(js *jobset.JobSet) bool {
 	return js.Spec.StartupPolicy != nil && js.Spec.StartupPolicy.StartupPolicyOrder == jobset.InOrder
 }
 
-func (a *attempt) replicas(name string) int32 {
+func (a *planner) replicas(name string) int32 {
 	for _, rj := range a.js.Spec.ReplicatedJobs {
 		if rj.Name == name {
 			return rj.Replicas

@@ -16,7 +16,7 @@ import (
 
 // countJobs fills in status.replicatedJobsStatus: an entry for each replicated job from the first plan on, in
 // descending order of names, as in the JobSet controller. Only Jobs of the current attempt are counted.
-func (a *attempt) countJobs() {
+func (a *planner) countJobs() {
 	entries := map[string]*jobset.ReplicatedJobStatus{}
 	for _, rj := range a.js.Spec.ReplicatedJobs {
 		entries[rj.Name] = &jobset.ReplicatedJobStatus{Name: rj.Name}
@@ -31,7 +31,7 @@ func (a *attempt) countJobs() {
 		if entry == nil {
 			continue
 		}
-		if ready(job) {
+		if isReady(job) {
 			entry.Ready++
 		}
 		if job.Status.Active > 0 {
@@ -75,7 +75,7 @@ func sameButCounts(x, y *jobset.JobSetStatus) bool {
 }
 
 // counts returns the status entry of a replicated job.
-func (a *attempt) counts(name string) jobset.ReplicatedJobStatus {
+func (a *planner) counts(name string) jobset.ReplicatedJobStatus {
 	i := slices.IndexFunc(a.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
 	if i < 0 {
 		return jobset.ReplicatedJobStatus{}
@@ -84,7 +84,7 @@ func (a *attempt) counts(name string) jobset.ReplicatedJobStatus {
 }
 
 // allReady reports whether every Job of the spec is ready or has succeeded.
-func (a *attempt) allReady() bool {
+func (a *planner) allReady() bool {
 	for _, rj := range a.js.Spec.ReplicatedJobs {
 		if c := a.counts(rj.Name); c.Ready+c.Succeeded < rj.Replicas {
 			return false
@@ -93,8 +93,9 @@ func (a *attempt) allReady() bool {
 	return true
 }
 
-// set sets a condition, and adds an event if it changed. A condition that does not exist is not added as False.
-func (a *attempt) set(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
+// setCondition sets a condition, and adds an event if it changed. A condition that does not exist is not added as
+// False.
+func (a *planner) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
 	before := meta.FindStatusCondition(a.js.Status.Conditions, string(kind))
 	if status == metav1.ConditionFalse && before == nil {
 		return
@@ -108,10 +109,10 @@ func (a *attempt) set(kind jobset.JobSetConditionType, status metav1.ConditionSt
 	a.plan.Events = append(a.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
-// turnOff sets a condition that is True to False.
-func (a *attempt) turnOff(kind jobset.JobSetConditionType, reason, message string) {
+// clearCondition sets a condition that is True to False.
+func (a *planner) clearCondition(kind jobset.JobSetConditionType, reason, message string) {
 	if meta.IsStatusConditionTrue(a.js.Status.Conditions, string(kind)) {
-		a.set(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
+		a.setCondition(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
 	}
 }
 

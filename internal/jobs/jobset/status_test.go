@@ -55,7 +55,7 @@ func TestReady(t *testing.T) {
 		"a Job that has ended is not ready, it has succeeded": {job("leader", 0).succeeded().job, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ready(tc.job); got != tc.want {
+			if got := isReady(tc.job); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 // succeeded evaluates the success policy: all Jobs of the target replicated jobs have succeeded, or any of them. An
 // empty list of targets means all replicated jobs, and without a policy all Jobs must succeed. A JobSet without any
 // succeeded Job has not succeeded.
-func (a *attempt) succeeded() bool {
+func (a *planner) succeeded() bool {
 	if len(a.children.succeeded) == 0 {
 		return false
 	}
@@ -41,7 +41,7 @@ const neverSucceedsReason = "SuccessPolicyNeverMet"
 
 // warnOfNoSuccess records that the success policy can never be met: it asks for the success of any Job of replicated jobs
 // that have none. Replicas and success policy are immutable.
-func (a *attempt) warnOfNoSuccess() {
+func (a *planner) warnOfNoSuccess() {
 	policy := a.js.Spec.SuccessPolicy
 	if policy == nil || policy.Operator != jobset.OperatorAny || len(policy.TargetReplicatedJobs) == 0 {
 		return
@@ -58,9 +58,9 @@ func (a *attempt) warnOfNoSuccess() {
 
 // complete ends the JobSet as completed. As in fail, the status is written first. What still runs is deleted by the
 // next plan, once the end is recorded.
-func (a *attempt) complete() {
+func (a *planner) complete() {
 	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetCompleted)
-	a.set(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
-	a.turnOff(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)
+	a.setCondition(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
+	a.clearCondition(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)
 }

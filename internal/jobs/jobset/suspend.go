@@ -15,7 +15,7 @@ import (
 )
 
 // held reports whether no pods may run: because the queue says so, or, for a JobSet without a queue, its user.
-func (a *attempt) held() bool {
+func (a *planner) held() bool {
 	if a.seen.Admission.Grant == jobs.Unqueued {
 		return ptr.Deref(a.js.Spec.Suspend, false)
 	}
@@ -28,15 +28,15 @@ const (
 	queueDecidesMessage = "spec.suspend is false again: the queue decides when this JobSet runs; to hold it, set spec.active of its Workload to false"
 )
 
-// takesOverSuspend reports whether spec.suspend of an admitted JobSet is still true. The queue decides about a queued
+// mustClearSuspend reports whether spec.suspend of an admitted JobSet is still true. The queue decides about a queued
 // JobSet, and the field should show that it runs.
-func (a *attempt) takesOverSuspend() bool {
+func (a *planner) mustClearSuspend() bool {
 	return a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(a.seen.Job.Spec.Suspend, false)
 }
 
-// takeOverSuspend sets spec.suspend to false. All else is left to the next plan: a status write would conflict with
+// clearSuspend sets spec.suspend to false. All else is left to the next plan: a status write would conflict with
 // this change.
-func (a *attempt) takeOverSuspend() {
+func (a *planner) clearSuspend() {
 	resumed := a.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
 	change := jobs.Change(a.seen.Job, resumed)
@@ -47,7 +47,7 @@ func (a *attempt) takeOverSuspend() {
 }
 
 // suspendJobs suspends running Jobs and sets the condition Suspended.
-func (a *attempt) suspendJobs() {
+func (a *planner) suspendJobs() {
 	for _, job := range a.children.active {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
@@ -56,12 +56,12 @@ func (a *attempt) suspendJobs() {
 		stopped.Spec.Suspend = ptr.To(true)
 		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
 	}
-	a.set(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
+	a.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
 
 // resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
 // templates that new Jobs would get: nothing of what an earlier admission added is left.
-func (a *attempt) resumeJobs() {
+func (a *planner) resumeJobs() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		if !a.dependenciesMet(rj) {
@@ -79,7 +79,7 @@ func (a *attempt) resumeJobs() {
 			return
 		}
 	}
-	a.turnOff(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
+	a.clearCondition(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
 }
 
 // The event for a user whose running Job was given other nodes.
@@ -90,13 +90,13 @@ const (
 
 // move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The
 // template can only be changed while the Job has no pods; then it is resumed. job may be nil.
-func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
+func (a *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
 		return
 	}
-	if from, to := a.rowOf(rj, granted).ranks(index); exclusionOf(a.js, rj).byHand ||
-		granted.Reaches(job.Spec.Template, from, to) && a.inItsDomain(rj, index, job.Spec.Template, granted) {
+	if from, to := a.layoutOf(rj, granted).ranks(index); exclusionOf(a.js, rj).manual ||
+		granted.Reaches(job.Spec.Template, from, to) && a.selectsDomain(rj, index, job.Spec.Template, granted) {
 		return
 	}
 	stopped := job.DeepCopy()
@@ -108,13 +108,13 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 // resume resumes a suspended Job with the template that a new Job would get. If the template changes, it waits until
 // the pods of the old one are gone. API servers before 1.36 allow the change only if status.startTime is not set, and
 // require the Job's owner to reset it; later ones reset it themselves.
-func (a *attempt) resume(job, fresh *batchv1.Job) {
+func (a *planner) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
 	if most := ptr.Deref(fresh.Spec.Parallelism, 1); a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
 		desired.Spec.Parallelism = ptr.To(most) // as in resizeJobs
 	}
 	switch {
-	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh), asksForMore(job, fresh):
+	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh), asksForMore(job, fresh):
 		// These changes of the template are not allowed even while the Job is suspended, or show that someone made its
 		// pods ask for more than the JobSet does.
 		a.deleteJobs([]*batchv1.Job{job})
@@ -193,5 +193,5 @@ func keepJobControllerKeys(had, wanted map[string]string) map[string]string {
 			keep[key] = value
 		}
 	}
-	return with(wanted, keep)
+	return merged(wanted, keep)
 }

@@ -55,12 +55,12 @@ func dnsHostnames(js *jobset.JobSet) bool {
 }
 
 // newJob returns the Job of this index, as it is created now. Its pods get what admission granted their pod set.
-func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
+func (a *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	js := a.js
 	keys := identity(js, rj, index)
 	template := podTemplate(rj)
-	template.Labels = with(template.Labels, keys)
-	template.Annotations = with(template.Annotations, keys)
+	template.Labels = merged(template.Labels, keys)
+	template.Annotations = merged(template.Annotations, keys)
 	maps.Copy(template.Labels, a.podLabels(&template.Spec))
 	maps.Copy(template.Annotations, placementKeys(js, rj))
 	if dnsHostnames(js) {
@@ -77,8 +77,8 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            jobName(js, rj.Name, index),
 			Namespace:       js.Namespace,
-			Labels:          with(rj.Template.Labels, keys),
-			Annotations:     with(with(rj.Template.Annotations, placementKeys(js, rj)), keys),
+			Labels:          merged(rj.Template.Labels, keys),
+			Annotations:     merged(merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(js, kind)},
 		},
 		Spec: *rj.Template.Spec.DeepCopy(),
@@ -140,7 +140,7 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 }
 
 // podLabels returns labels of the pods that their Job does not have.
-func (a *attempt) podLabels(pod *corev1.PodSpec) map[string]string {
+func (a *planner) podLabels(pod *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	if dnsHostnames(a.js) {
 		out[muster.SubdomainLabel] = subdomain(a.js)
@@ -175,8 +175,8 @@ func groupOf(rj *jobset.ReplicatedJob) string {
 
 func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
 
-// with returns the entries of both maps; those of more take precedence.
-func with(base, more map[string]string) map[string]string {
+// merged returns the entries of both maps; those of more take precedence.
+func merged(base, more map[string]string) map[string]string {
 	out := make(map[string]string, len(base)+len(more))
 	maps.Copy(out, base)
 	maps.Copy(out, more)

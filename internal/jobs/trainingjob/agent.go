@@ -32,7 +32,7 @@ func (of lattice) mark(template *corev1.PodTemplateSpec) {
 
 // lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise, those
 // with an agent would wait for the others in vain.
-func (l *look) lattice() lattice {
+func (l *planner) lattice() lattice {
 	granted := l.seen.Admission.PodSets[worker].Template
 	if granted == nil {
 		return latticeOf(l.job)
@@ -49,7 +49,7 @@ func (of lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, temp
 	}
 	round := roundOf(job, index)
 	round.Framework = of.framework
-	if c := trainer(&template.Spec); c != nil {
+	if c := trainingContainer(&template.Spec); c != nil {
 		round.Container = c.Name
 	}
 	return agent.Inject(template, round)
@@ -68,8 +68,8 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	}
 }
 
-// tellSizes updates on existing pods the annotation with the sizes that their rounds may have.
-func (l *look) tellSizes() {
+// updateRoundSizes updates on existing pods the annotation with the sizes that their rounds may have.
+func (l *planner) updateRoundSizes() {
 	sizes := roundOf(l.job, 0).Sizes()
 	for i := range l.roster.Replicas {
 		pod := l.roster.Replicas[i].Pod

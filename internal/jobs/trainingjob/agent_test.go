@@ -55,8 +55,9 @@ func TestTheAgentRunsTheCommandOfTheContainerThatTrains(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsAsItWasAdmitted: what a job comes to say of injectLattice and its framework while it runs holds from its next
-// start, as its template does. A worker without the agent among others with it would never be in a round of theirs.
+// TestTheAgentIsAsItWasAdmitted: what a job comes to say of injectLattice and its framework while it runs holds from
+// its next start, as its template does. A worker without the agent among others with it would never be in a round of
+// theirs.
 func TestTheAgentIsAsItWasAdmitted(t *testing.T) {
 	says := func(injected bool, framework breezeml.Framework) func(jobBuilder) {
 		return func(job jobBuilder) { job.Spec.InjectLattice, job.Spec.Framework = injected, framework }
@@ -106,7 +107,8 @@ func newWithAgent(size int32) jobBuilder {
 	return job
 }
 
-// TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue, or gives its quota back if the operator has come to add none since.
+// TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue, or gives its quota back if the operator has come to add none
+// since.
 func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
 	job := newWithAgent(1)
 	d := describe(job.TrainingJob, jobs.Facts{})

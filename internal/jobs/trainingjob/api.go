@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// gathers is how long changes of pods are batched: too short for users to notice.
-const gathers = 100 * time.Millisecond
+// batchDelay is how long changes of pods are batched: too short for users to notice.
+const batchDelay = 100 * time.Millisecond
 
 // worker is the name of the only pod set, and a part of the names of pods.
 const worker = breezeml.WorkerType
@@ -45,7 +45,7 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 		New:        func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
 		Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
 		Matters:    matters,
-		BatchDelay: gathers,
+		BatchDelay: batchDelay,
 		Resizes:    true,
 		Gangs:      true,
 		PodLabels: func(uid types.UID) map[string]string {

@@ -12,23 +12,23 @@ import (
 )
 
 // end ends the job. The status is written first, because what follows from it cannot be undone.
-func (l *look) end(o *jobs.Outcome) {
+func (l *planner) end(o *jobs.Outcome) {
 	l.plan.StatusFirst = true
 	condition, reason, event := breezeml.JobSucceeded, breezeml.SucceededReason, corev1.EventTypeNormal
 	if !o.Succeeded {
 		condition, reason, event = breezeml.JobFailed, breezeml.FailedReason, corev1.EventTypeWarning
 	}
 	l.setCondition(condition, true, reason, o.Message)
-	l.tell(jobs.Event{Type: event, Reason: reason, Message: o.Message})
+	l.addEvent(jobs.Event{Type: event, Reason: reason, Message: o.Message})
 	s := &l.job.Status
-	l.enter(breezeml.StageCompleted, 0)
+	l.setStage(breezeml.StageCompleted, 0)
 	s.CooldownTime = nil
 	s.CompletionTime, s.ExecStatus.CompletionTime = l.now.DeepCopy(), l.now.DeepCopy()
 }
 
 // cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
 // wants their quota back. Finally it deletes the job.
-func (l *look) cleanUp() {
+func (l *planner) cleanUp() {
 	policy := l.job.Spec.RunPolicy.CleanPodPolicy
 	stays := map[int32]bool{}
 	for _, pod := range l.pods {
@@ -45,7 +45,7 @@ func (l *look) cleanUp() {
 }
 
 // expire deletes the job once its time to live has passed.
-func (l *look) expire() {
+func (l *planner) expire() {
 	ended, ttl := l.job.Status.CompletionTime, l.job.Spec.RunPolicy.TTLSecondsAfterFinished
 	if ended == nil || ttl == nil {
 		return

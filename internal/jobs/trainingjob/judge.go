@@ -21,8 +21,8 @@ func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartP
 	return policy
 }
 
-// retries reports whether a worker whose pod has failed is recreated.
-func retries(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
+// isRetried reports whether a worker whose pod has failed is recreated.
+func isRetried(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
 	switch policy {
 	case breezeml.RestartAlways, breezeml.RestartOnFailure:
 		return true
@@ -47,7 +47,7 @@ func exitCodeOf(pod *corev1.Pod) int32 {
 }
 
 // judge returns how the job has ended, nil if it has not.
-func (l *look) judge() *jobs.Outcome {
+func (l *planner) judge() *jobs.Outcome {
 	runs := l.job.Status.Stage == breezeml.StageRunning
 	if runs {
 		if over := l.ended(); over != nil {
@@ -56,29 +56,29 @@ func (l *look) judge() *jobs.Outcome {
 	}
 	due := l.deadline()
 	if !due.IsZero() && !l.seen.Now.Before(due) {
-		return &jobs.Outcome{Message: l.named(breezeml.DeadlineMessage)}
+		return &jobs.Outcome{Message: l.message(breezeml.DeadlineMessage)}
 	}
 	l.plan.DueBy(due)
 	if runs {
-		return l.spent()
+		return l.backoffExceeded()
 	}
 	return nil
 }
 
 // ended returns how the workers of a running job have ended, nil if they have not.
-func (l *look) ended() *jobs.Outcome {
+func (l *planner) ended() *jobs.Outcome {
 	if failed, first := l.failedForGood(); failed > 0 {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
 	}
 	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
-		return &jobs.Outcome{Succeeded: true, Message: l.named(breezeml.SucceededMessage)}
+		return &jobs.Outcome{Succeeded: true, Message: l.message(breezeml.SucceededMessage)}
 	}
 	return nil
 }
 
 // failedForGood returns the number of workers whose pods have failed and are not recreated, and the first of those
 // pods. Failed workers beyond the current size count too: shrinking does not undo a failure.
-func (l *look) failedForGood() (int, *corev1.Pod) {
+func (l *planner) failedForGood() (int, *corev1.Pod) {
 	var (
 		count int
 		first *corev1.Pod
@@ -95,15 +95,16 @@ func (l *look) failedForGood() (int, *corev1.Pod) {
 		}
 	}
 	for _, pod := range l.roster.Surplus {
-		if pod.Status.Phase == corev1.PodFailed && !replicas.IsGoing(pod) && !replicas.Disrupted(pod) && !retries(policy, pod) {
+		if pod.Status.Phase == corev1.PodFailed && !replicas.IsGoing(pod) && !replicas.Disrupted(pod) && !isRetried(policy, pod) {
 			note(pod)
 		}
 	}
 	return count, first
 }
 
-// spent returns a failure if the workers have been restarted more often than the backoff limit allows, else nil.
-func (l *look) spent() *jobs.Outcome {
+// backoffExceeded returns a failure if the workers have been restarted more often than the backoff limit allows, else
+// nil.
+func (l *planner) backoffExceeded() *jobs.Outcome {
 	limit := l.job.Spec.RunPolicy.BackoffLimit
 	if limit == nil {
 		return nil
@@ -155,24 +156,24 @@ func failureOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s: %s", pod.Name, why)
 }
 
-// remembered returns what the status records about a worker.
-func (l *look) remembered(_ string, index int32) replicas.Memory {
+// memoryOf returns what the status records about a worker.
+func (l *planner) memoryOf(_ string, index int32) replicas.Memory {
 	return replicas.Memory{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }
 
 // countRestarts counts the workers that are recreated. The status is written first: it marks their pods as pods of an
 // earlier attempt, so that nothing is counted twice.
-func (l *look) countRestarts() {
-	if len(l.again) == 0 {
+func (l *planner) countRestarts() {
+	if len(l.restarting) == 0 {
 		return
 	}
 	l.plan.StatusFirst = true
 	if l.job.Status.Restarts == nil {
 		l.job.Status.Restarts = map[string]int32{}
 	}
-	for i := range l.again {
-		r := &l.again[i]
+	for i := range l.restarting {
+		r := &l.restarting[i]
 		l.job.Status.Restarts[strconv.Itoa(int(r.Index))] = r.Restarts + 1
 	}
-	l.tell(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.again), failureOf(l.again[0].Pod))))
+	l.addEvent(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.restarting), failureOf(l.restarting[0].Pod))))
 }

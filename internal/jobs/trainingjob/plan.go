@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one planning of a TrainingJob: the observed state, and what is planned so far.
-type look struct {
+// planner makes one plan for a TrainingJob: it holds the observed state and what is planned so far.
+type planner struct {
 	settings Settings
 	seen     jobs.Seen[*breezeml.TrainingJob]
 	// job is a copy of the job whose status is brought up to date.
@@ -25,8 +25,8 @@ type look struct {
 	// lost holds failed pods of the roster that do not count as failures, because their nodes or places were taken
 	// away.
 	lost []*corev1.Pod
-	// again holds the workers that this plan restarts, in their previous state.
-	again []replicas.Replica
+	// restarting holds the workers that this plan restarts, in their previous state.
+	restarting []replicas.Replica
 	// cannotStart says why missing pods cannot be created, "" if they can.
 	cannotStart string
 	plan        jobs.Plan
@@ -34,11 +34,11 @@ type look struct {
 
 // plan returns what has to be done for a TrainingJob, given the observed state.
 func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
-	l := &look{
+	l := &planner{
 		settings: settings, seen: seen, job: seen.Job.DeepCopy(), now: metav1.NewTime(seen.Now).Rfc3339Copy(),
 		pods: jobs.ChildrenOf[*corev1.Pod](seen.Children),
 	}
-	l.begin()
+	l.setCreated()
 	over := outcome(l.job)
 	if over == nil {
 		if over = l.decide(); over != nil {
@@ -60,43 +60,43 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 
 // decide moves the job to the stage and size that it should have, or returns how it has ended. If the job is to stop,
 // the results of workers that ended before still count: otherwise, finished work would be run again.
-func (l *look) decide() *jobs.Outcome {
-	if l.stops() {
-		l.callRoll()
+func (l *planner) decide() *jobs.Outcome {
+	if l.mustStop() {
+		l.assessWorkers()
 		if over := l.ended(); over != nil {
 			return over
 		}
 	}
 	l.advance()
-	l.callRoll()
+	l.assessWorkers()
 	return l.judge()
 }
 
-// callRoll determines which workers there should be, and the state of each.
-func (l *look) callRoll() {
+// assessWorkers determines which workers there should be, and the state of each.
+func (l *planner) assessWorkers() {
 	size := l.job.Status.CurrentSize
 	policy := restartPolicyOf(l.job, l.lattice())
 	l.roster = replicas.Look(l.job.Name, []replicas.Group{{
 		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
 		Restart: replicas.Restart{
 			OnFailure: policy != breezeml.RestartNever,
-			Retry:     func(pod *corev1.Pod) bool { return retries(policy, pod) },
+			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) },
 			Limit:     math.MaxInt32,
 		},
-	}}, l.remembered, l.pods)
+	}}, l.memoryOf, l.pods)
 	l.lost = l.roster.Lost()
 }
 
 // run brings a job that may have pods closer to its size.
-func (l *look) run() {
-	l.again = l.roster.Restart()
+func (l *planner) run() {
+	l.restarting = l.roster.Restart()
 	l.countRestarts()
-	if l.giveUpStuck() {
+	if l.requeueStuck() {
 		return
 	}
 	l.plan.DeletePods(l.roster.Outdated())
 	l.plan.DeletePods(l.lost)
-	l.tellSizes()
+	l.updateRoundSizes()
 	if l.seen.Admission.MayStart() {
 		l.createServices()
 		l.createPods()
@@ -106,7 +106,7 @@ func (l *look) run() {
 }
 
 // progress returns what the queue needs to know.
-func (l *look) progress(over *jobs.Outcome) jobs.Progress {
+func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{Outcome: over, Ready: over != nil} // pods that still run after the end need not be ready
 	for _, n := range l.job.Status.Restarts {
 		p.Restarts += int64(n)
@@ -147,7 +147,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 // reclaimable reports workers that have succeeded, which keeps the queue from growing the job. It reports no more than
 // the pods that were not granted, so that no granted quota is given away: the pod of a succeeded worker may get lost,
 // and is recreated then.
-func (l *look) reclaimable() map[string]int32 {
+func (l *planner) reclaimable() map[string]int32 {
 	granted := l.seen.Admission.PodSets[worker]
 	n := min(l.succeeded(), granted.Asked-granted.Count)
 	if l.job.Status.Stage != breezeml.StageRunning || n <= 0 {
@@ -156,4 +156,4 @@ func (l *look) reclaimable() map[string]int32 {
 	return map[string]int32{worker: n}
 }
 
-func (l *look) tell(e jobs.Event) { l.plan.Events = append(l.plan.Events, e) }
+func (l *planner) addEvent(e jobs.Event) { l.plan.Events = append(l.plan.Events, e) }

@@ -18,8 +18,8 @@ import (
 // datasetVolume is the name of the volume with the dataset.
 const datasetVolume = "muster-dataset"
 
-// trainer returns the training container, nil if there is none.
-func trainer(spec *corev1.PodSpec) *corev1.Container {
+// trainingContainer returns the training container, nil if there is none.
+func trainingContainer(spec *corev1.PodSpec) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == breezeml.DefaultContainerName {
 			return &spec.Containers[i]
@@ -46,7 +46,7 @@ func podRestartPolicy(job *breezeml.TrainingJob) corev1.RestartPolicy {
 func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 	template := *job.Spec.ReplicaSpecs.Template.DeepCopy()
 	template.Spec.RestartPolicy = podRestartPolicy(job)
-	if c := trainer(&template.Spec); c != nil && job.Spec.Dataset != "" {
+	if c := trainingContainer(&template.Spec); c != nil && job.Spec.Dataset != "" {
 		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: datasetVolume, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: job.Spec.Dataset, ReadOnly: true}}})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: datasetVolume, MountPath: breezeml.DatasetsPath + job.Spec.Dataset, ReadOnly: true})
@@ -55,7 +55,7 @@ func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 }
 
 // labels returns the labels by which the pods and Services of a worker are found.
-func (l *look) labels(index int32) map[string]string {
+func (l *planner) labels(index int32) map[string]string {
 	return map[string]string{
 		breezeml.OperatorNameLabel: breezeml.OperatorName,
 		breezeml.JobNameLabel:      l.job.Name,
@@ -66,7 +66,7 @@ func (l *look) labels(index int32) map[string]string {
 
 // template returns the pod template of the current run: the admitted one, which the quota is for. Later changes of the
 // job take effect at its next start.
-func (l *look) template() corev1.PodTemplateSpec {
+func (l *planner) template() corev1.PodTemplateSpec {
 	granted, ok := l.seen.Admission.PodSets[worker]
 	if !ok || granted.Template == nil {
 		return templateOf(l.job)
@@ -82,7 +82,7 @@ func (l *look) template() corev1.PodTemplateSpec {
 }
 
 // newPod returns the pod of a worker as it is created, for its place if it has one.
-func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
+func (l *planner) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
 	template, err := l.lattice().withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
 	if err != nil {
 		return nil, err
@@ -102,18 +102,18 @@ func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 	return pod, nil
 }
 
-func (l *look) owner() metav1.OwnerReference {
+func (l *planner) owner() metav1.OwnerReference {
 	return *metav1.NewControllerRef(l.job, l.settings.kind())
 }
 
 // createPods creates missing pods.
-func (l *look) createPods() {
+func (l *planner) createPods() {
 	seats := l.roster.Seats(worker, l.seen.Admission.PodSets[worker].Places)
 	for _, r := range l.roster.Missing() {
 		pod, err := l.newPod(r, seats[r.Index])
 		if err != nil { // the operator could add it when the job was queued
 			l.cannotStart = noAgent(err)
-			l.tell(jobs.Obstacle(jobs.InvalidJob, l.cannotStart))
+			l.addEvent(jobs.Obstacle(jobs.InvalidJob, l.cannotStart))
 			return
 		}
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))

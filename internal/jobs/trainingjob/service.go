@@ -17,7 +17,7 @@ import (
 const serviceFailedReason = "FailedCreateService"
 
 // createServices creates the Services of workers that have none.
-func (l *look) createServices() {
+func (l *planner) createServices() {
 	there := map[string]bool{}
 	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
 		there[service.Name] = true
@@ -31,7 +31,7 @@ func (l *look) createServices() {
 
 // newService returns the Service that gives a worker's pod a DNS name, even before it is ready: workers look each other
 // up while they start.
-func (l *look) newService(r *replicas.Replica) *corev1.Service {
+func (l *planner) newService(r *replicas.Replica) *corev1.Service {
 	labels := l.labels(r.Index)
 	selector := l.labels(r.Index)
 	labels[muster.JobUIDLabel] = string(l.job.UID)
@@ -46,8 +46,8 @@ func (l *look) newService(r *replicas.Replica) *corev1.Service {
 }
 
 // ports returns the ports that the training container declares.
-func (l *look) ports() []corev1.ServicePort {
-	c := trainer(&l.job.Spec.ReplicaSpecs.Template.Spec)
+func (l *planner) ports() []corev1.ServicePort {
+	c := trainingContainer(&l.job.Spec.ReplicaSpecs.Template.Spec)
 	if c == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (l *look) ports() []corev1.ServicePort {
 }
 
 // deleteServices deletes the Services of workers that do not exist any more.
-func (l *look) deleteServices(gone func(index int32) bool) {
+func (l *planner) deleteServices(gone func(index int32) bool) {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
 		if index, ok := replicas.IndexOf(l.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {
 			l.plan.Writes = append(l.plan.Writes, jobs.Delete(service, metav1.DeletePropagationBackground))

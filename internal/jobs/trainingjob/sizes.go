@@ -26,7 +26,7 @@ func mistakeOf(job *breezeml.TrainingJob) string {
 	case size.most < size.least:
 		return fmt.Sprintf("minSize, %d, is above maxSize, %d: lower the one or raise the other", size.least, size.most)
 	}
-	if c := trainer(&job.Spec.ReplicaSpecs.Template.Spec); job.Spec.InjectLattice && (c == nil || len(c.Command) == 0) {
+	if c := trainingContainer(&job.Spec.ReplicaSpecs.Template.Spec); job.Spec.InjectLattice && (c == nil || len(c.Command) == 0) {
 		return "injectLattice needs an explicit command in the container " + breezeml.DefaultContainerName + ", or in the first if none has that name"
 	}
 	return ""

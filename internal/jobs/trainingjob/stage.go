@@ -13,82 +13,82 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// begin sets the condition Created when the job is first observed.
-func (l *look) begin() {
+// setCreated sets the condition Created when the job is first observed.
+func (l *planner) setCreated() {
 	if condition(l.job, breezeml.JobCreated) != nil {
 		return
 	}
-	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.named(breezeml.CreatedMessage))
+	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.message(breezeml.CreatedMessage))
 	if p := l.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; p != "" && p != podRestartPolicy(l.job) {
-		l.tell(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
+		l.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
 			"The restart policy %s in the pod template does not count: that of spec.replicaSpecs does, %s", p, restartPolicyOf(l.job, latticeOf(l.job)))))
 	}
 }
 
-// named returns a message with the name of the job.
-func (l *look) named(message string) string { return fmt.Sprintf(message, l.job.Name) }
+// message returns a message with the name of the job.
+func (l *planner) message(message string) string { return fmt.Sprintf(message, l.job.Name) }
 
-// stops reports whether the job has been running and may not run any more.
-func (l *look) stops() bool {
+// mustStop reports whether the job has been running and may not run any more.
+func (l *planner) mustStop() bool {
 	return l.job.Status.Stage == breezeml.StageRunning && (mistakeOf(l.job) != "" || suspended(l.job) || l.granted() == 0)
 }
 
 // advance moves a job that has not ended to the stage and size that it should have.
-func (l *look) advance() {
+func (l *planner) advance() {
 	s := &l.job.Status
 	before := *s
 	if mistake := mistakeOf(l.job); mistake != "" {
 		if s.Stage != breezeml.StageWrongConfiguration {
-			l.tell(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
+			l.addEvent(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
 		}
-		l.enter(breezeml.StageWrongConfiguration, 0)
+		l.setStage(breezeml.StageWrongConfiguration, 0)
 		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once corrected, the job is treated as new
 		return
 	}
 	switch s.Stage {
 	case breezeml.StageNone:
-		l.queue(l.job.CreationTimestamp)
+		l.enqueue(l.job.CreationTimestamp)
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageWrongConfiguration: // corrected: treated as new
-		l.queue(l.now)
+		l.enqueue(l.now)
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageRequeueCooldown:
 		if until := ptr.Deref(s.CooldownTime, metav1.Time{}).Time; !suspended(l.job) && l.seen.Now.Before(until) {
 			l.plan.DueBy(until)
 			return
 		}
-		l.queue(l.now)
+		l.enqueue(l.now)
 	}
 	switch was := isTrue(l.job, breezeml.JobSuspended); {
 	case suspended(l.job):
 		if !was {
-			l.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, l.named(breezeml.SuspendedMessage))
-			l.tell(jobs.Normal(breezeml.SuspendedReason, l.named(breezeml.SuspendedMessage)))
+			l.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, l.message(breezeml.SuspendedMessage))
+			l.addEvent(jobs.Normal(breezeml.SuspendedReason, l.message(breezeml.SuspendedMessage)))
 		}
-		l.enter(breezeml.StageWaiting, 0)
+		l.setStage(breezeml.StageWaiting, 0)
 		s.ExecStatus.StartTime = nil
 		return
 	case was:
-		l.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, l.named(breezeml.ResumedMessage))
-		l.tell(jobs.Normal(breezeml.ResumedReason, l.named(breezeml.ResumedMessage)))
-		l.queue(l.now)
+		l.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, l.message(breezeml.ResumedMessage))
+		l.addEvent(jobs.Normal(breezeml.ResumedReason, l.message(breezeml.ResumedMessage)))
+		l.enqueue(l.now)
 	}
-	l.follow(before.Stage)
+	l.followAdmission(before.Stage)
 }
 
-// queue makes the job wait for its first start, or for another one, behind the jobs that are already waiting.
-func (l *look) queue(since metav1.Time) {
-	l.enter(breezeml.StageWaiting, 0)
+// enqueue makes the job wait for its first start, or for another one, behind the jobs that are already waiting.
+func (l *planner) enqueue(since metav1.Time) {
+	l.setStage(breezeml.StageWaiting, 0)
 	l.job.Status.CooldownTime = nil
 	l.job.Status.QueuedTime = since.DeepCopy()
 }
 
-// follow makes the job run with what it was granted, or wait for it.
-func (l *look) follow(before breezeml.Stage) {
+// followAdmission makes the job run with what it was granted, or wait for it.
+func (l *planner) followAdmission(before breezeml.Stage) {
 	s := &l.job.Status
 	switch size := l.granted(); {
 	case size > 0:
-		l.enter(breezeml.StageRunning, size)
+		l.setStage(breezeml.StageRunning, size)
 		if before != breezeml.StageRunning {
 			s.LastExecTime = l.now.DeepCopy()
 		}
@@ -96,16 +96,16 @@ func (l *look) follow(before breezeml.Stage) {
 			s.ExecStatus.StartTime = l.now.DeepCopy()
 		}
 	case l.seen.Admission.Deactivated:
-		l.enter(breezeml.StageCancelled, 0)
+		l.setStage(breezeml.StageCancelled, 0)
 	default:
-		l.enter(breezeml.StageWaiting, 0)
+		l.setStage(breezeml.StageWaiting, 0)
 	}
 }
 
 // granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
 // granted gets the lower number. Once a worker has succeeded, the job is about to end and does not grow: new workers
 // would repeat finished work.
-func (l *look) granted() int32 {
+func (l *planner) granted() int32 {
 	most := sizesOf(l.job).most
 	if s := &l.job.Status; s.Stage == breezeml.StageRunning && l.succeeded() > 0 {
 		most = min(most, s.CurrentSize)
@@ -120,7 +120,7 @@ func (l *look) granted() int32 {
 }
 
 // succeeded counts the pods that have succeeded.
-func (l *look) succeeded() int32 {
+func (l *planner) succeeded() int32 {
 	var n int32
 	for _, pod := range l.pods {
 		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsGoing(pod) {
@@ -130,20 +130,20 @@ func (l *look) succeeded() int32 {
 	return n
 }
 
-// enter sets stage and size. It resets the requeue time, since the pods of a new size have not been pending yet.
-func (l *look) enter(stage breezeml.Stage, size int32) {
+// setStage sets stage and size. It resets the requeue time, since the pods of a new size have not been pending yet.
+func (l *planner) setStage(stage breezeml.Stage, size int32) {
 	s := &l.job.Status
 	if s.Stage == stage && s.CurrentSize == size {
 		return
 	}
 	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
-		l.tell(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job goes on with %d workers in place of %d", size, s.CurrentSize)))
+		l.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job goes on with %d workers in place of %d", size, s.CurrentSize)))
 	}
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }
 
 // deadline returns when the job must have ended, zero for never.
-func (l *look) deadline() time.Time {
+func (l *planner) deadline() time.Time {
 	started, seconds := l.job.Status.ExecStatus.StartTime, l.job.Spec.RunPolicy.ActiveDeadlineSeconds
 	if started == nil || seconds == nil || *seconds > int64(time.Duration(1<<62)/time.Second) {
 		return time.Time{}

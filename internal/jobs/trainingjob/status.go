@@ -13,7 +13,7 @@ import (
 )
 
 // report fills in the status. Once the job has ended, conditions and counts stay as they are.
-func (l *look) report(over *jobs.Outcome) {
+func (l *planner) report(over *jobs.Outcome) {
 	before := &l.seen.Job.Status
 	s := &l.job.Status
 	if outcome(l.seen.Job) == nil {
@@ -38,7 +38,7 @@ func sameButCounts(a, b *breezeml.TrainingJobStatus) bool {
 }
 
 // countWorkers counts the workers by state.
-func (l *look) countWorkers() {
+func (l *planner) countWorkers() {
 	var counts breezeml.ReplicaStatus
 	for i := range l.roster.Replicas {
 		switch l.roster.Replicas[i].Phase {
@@ -57,7 +57,7 @@ func (l *look) countWorkers() {
 }
 
 // setRunning sets the condition Running or Restarting and removes the other one.
-func (l *look) setRunning(over *jobs.Outcome) {
+func (l *planner) setRunning(over *jobs.Outcome) {
 	running := l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
 	some := false
 	for i := range l.roster.Replicas {
@@ -73,26 +73,26 @@ func (l *look) setRunning(over *jobs.Outcome) {
 		l.clear(breezeml.JobRunning, reason, over.Message)
 	case l.job.Status.Stage != breezeml.StageRunning:
 		l.dropCondition(breezeml.JobRestarting)
-		l.clear(breezeml.JobRunning, "TrainingJob"+string(l.job.Status.Stage), l.named(breezeml.StoppedMessage))
-	case len(l.again) > 0:
+		l.clear(breezeml.JobRunning, "TrainingJob"+string(l.job.Status.Stage), l.message(breezeml.StoppedMessage))
+	case len(l.restarting) > 0:
 		l.dropCondition(breezeml.JobRunning)
 		l.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason,
-			fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.again), failureOf(l.again[0].Pod)))
+			fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.restarting), failureOf(l.restarting[0].Pod)))
 	case some && (running || !restarting):
 		l.dropCondition(breezeml.JobRestarting)
-		l.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, l.named(breezeml.RunningMessage))
+		l.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, l.message(breezeml.RunningMessage))
 	}
 }
 
 // clear sets a condition that is True to False.
-func (l *look) clear(kind breezeml.JobConditionType, reason, message string) {
+func (l *planner) clear(kind breezeml.JobConditionType, reason, message string) {
 	if isTrue(l.job, kind) {
 		l.setCondition(kind, false, reason, message)
 	}
 }
 
 // setCondition sets a condition and its times of last update and transition.
-func (l *look) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
+func (l *planner) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
 	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: l.now, LastTransitionTime: l.now}
 	if is {
 		c.Status = corev1.ConditionTrue
@@ -111,7 +111,7 @@ func (l *look) setCondition(kind breezeml.JobConditionType, is bool, reason, mes
 	*before = c
 }
 
-func (l *look) dropCondition(kind breezeml.JobConditionType) {
+func (l *planner) dropCondition(kind breezeml.JobConditionType) {
 	list := &l.job.Status.ExecStatus.Conditions
 	for i := range *list {
 		if (*list)[i].Type == kind {

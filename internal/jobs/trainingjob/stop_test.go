@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestWhatHasEndedIsNotRunAgainForWhatStopsItThen: workers ended while the job had its place, and what takes that from it is
-// seen in the same look.
+// TestWhatHasEndedIsNotRunAgainForWhatStopsItThen: workers ended while the job had its place, and what takes that from
+// it is seen in the same look.
 func TestWhatHasEndedIsNotRunAgainForWhatStopsItThen(t *testing.T) {
 	wrong := func(b jobBuilder) jobBuilder {
 		out := jobBuilder{b.DeepCopy()}

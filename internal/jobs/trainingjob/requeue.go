@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// giveUpStuck takes a job out of the queue for the cooldown if some of its pods have been pending for too long, and
+// requeueStuck takes a job out of the queue for the cooldown if some of its pods have been pending for too long, and
 // reports whether it did: others can use its quota, and waiting does not solve the problem. While pods are missing, it
 // is not known yet whether they would run.
-func (l *look) giveUpStuck() bool {
+func (l *planner) requeueStuck() bool {
 	s := &l.job.Status
 	stuck := l.pending()
 	switch {
@@ -32,10 +32,10 @@ func (l *look) giveUpStuck() bool {
 		return false
 	}
 	until := metav1.NewTime(l.now.Add(l.settings.Cooldown))
-	l.tell(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
+	l.addEvent(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
 		"Pods are pending for more than %s, %s among them: the job gives up its place and queues again at %s. Look at that pod's events for why",
 		l.settings.PendingTimeout, stuck.Name, until.UTC().Format("2006-01-02 15:04:05 UTC"))))
-	l.enter(breezeml.StageRequeueCooldown, 0)
+	l.setStage(breezeml.StageRequeueCooldown, 0)
 	s.CooldownTime = &until
 	l.plan.StatusFirst = true
 	l.plan.DueBy(until.Time)
@@ -45,7 +45,7 @@ func (l *look) giveUpStuck() bool {
 
 // pending returns a worker whose pod exists and does not run, because it has not started or is terminating. Nil if
 // there is none.
-func (l *look) pending() *replicas.Replica {
+func (l *planner) pending() *replicas.Replica {
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
 		if r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsGoing(r.Pod)) {
