@@ -62,9 +62,9 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &recorded{}), clock: now}}
 }
 
-// TestWorkloadsOfAbandonedJobsGo: those that Muster made for jobs which are another's now, whether the jobs are there
-// or not, each when no pod uses its quota any more; and no others.
-func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
+// TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster made for jobs of another controller
+// are deleted, whether the jobs exist or not, each once no pod uses its quota, and that no others are.
+func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}
 	admitted := func(w *kueue.Workload) { w.Status = waiting().admitted().w.Status }
@@ -109,8 +109,9 @@ func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
 	}
 }
 
-// TestPodsOfAbandonedJobsAreLookedAtLessAndLess: each look is a list, and they may run for weeks.
-func TestPodsOfAbandonedJobsAreLookedAtLessAndLess(t *testing.T) {
+// TestPodsOfAbandonedJobsAreListedLessAndLessOften checks the polling interval: each poll is a list, and the pods may
+// run for weeks.
+func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{
 		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: 10 * time.Second, time.Minute: time.Minute, 240 * time.Hour: time.Minute,
 	} {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
+func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -49,9 +49,9 @@ func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
 	}
 }
 
-// TestWhatOutlivesJobsIsNotTakenFromOthers: a claim of the name that somebody made by hand stays as large as he made
-// it, one that jobs made grows with the job that wants more.
-func TestWhatOutlivesJobsIsNotTakenFromOthers(t *testing.T) {
+// TestApplyDoesNotForceFieldsOfObjectsWithoutController checks that a volume claim created by a user keeps its size,
+// while one that jobs applied grows for a job that asks for more.
+func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -88,9 +88,9 @@ func TestWhatOutlivesJobsIsNotTakenFromOthers(t *testing.T) {
 	}
 }
 
-// TestWhatWasCreatedAndIsSaidNoMoreGoes: an object that is not there is created, in one request, and all that is
-// applied later is as if it had been applied from the beginning, but for what somebody else has added.
-func TestWhatWasCreatedAndIsSaidNoMoreGoes(t *testing.T) {
+// TestApplyRemovesFieldsThatAreNotAppliedAnyMore checks that an object that was created, with a single request, is
+// later updated as if it had been applied from the beginning; fields of other managers stay.
+func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestWhatWasCreatedAndIsSaidNoMoreGoes(t *testing.T) {
 	}
 }
 
-func TestAStatusForARefusalIsWrittenInPlaceOfTheOther(t *testing.T) {
+func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestAStatusForARefusalIsWrittenInPlaceOfTheOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsRemovedIsTheJobsOwn(t *testing.T) {
+func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ func tolerated(object client.Object) {
 	}
 }
 
-// TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse: one that is made anew would ask for the same.
-func TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
+// TestBatchJobRunsThoughAPolicyMutatesItsWorkload: a new Workload would be mutated in the same way.
+func TestBatchJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate, w.creating = running, tolerated
 	w.settle()
@@ -35,9 +35,9 @@ func TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
 	}
 }
 
-// TestABatchJobQueuesAnewThatAsksForMoreThanItDid, also where its Workload never asked for the same, and whatever
-// somebody has noted on the one that he made for it.
-func TestABatchJobQueuesAnewThatAsksForMoreThanItDid(t *testing.T) {
+// TestBatchJobThatAsksForMoreIsQueuedAgain, also if its Workload never asked for the same, and whatever digest someone
+// recorded on a Workload made by hand.
+func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 	more := corev1.ResourceList{"cpu": resource.MustParse("1")}
 	enlarge := func(w *batchWorld) {
 		job := w.batchJob()
@@ -79,8 +79,8 @@ func TestABatchJobQueuesAnewThatAsksForMoreThanItDid(t *testing.T) {
 	})
 }
 
-// TestALatticeJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse, where Volcano runs it.
-func TestALatticeJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
+// TestLatticeJobRunsThoughAPolicyMutatesItsWorkload, if Volcano runs it.
+func TestLatticeJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
 		t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestWhatWasNotedOfAJobOutlivesAnUpgrade: jobs that run would be stopped by a Muster that takes the same needs for
-// others. Whoever has to change the digest changes askedVersion with it.
-func TestWhatWasNotedOfAJobOutlivesAnUpgrade(t *testing.T) {
+// TestAskedDigestIsStableAcrossVersions checks the digest of fixed needs: a version that computed another one would
+// stop running jobs. A change of the digest requires a new askedVersion.
+func TestAskedDigestIsStableAcrossVersions(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	podSets := func(cpu string) []kueue.PodSet {
 		one := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
@@ -38,8 +38,9 @@ func TestWhatWasNotedOfAJobOutlivesAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestADigestOfAnotherVersionIsReplaced, whether or not the Workload holds quota, and no other one is while the pod sets stay the same.
-func TestADigestOfAnotherVersionIsReplaced(t *testing.T) {
+// TestDigestOfAnotherVersionIsReplaced checks that this is so whether or not the Workload holds quota, and that other
+// digests are kept while the pod sets stay the same.
+func TestDigestOfAnotherVersionIsReplaced(t *testing.T) {
 	const now = "v1-aa"
 	for recorded, want := range map[string]string{"v0-00": now, "forged": now, "": "", "v1-00": "v1-00"} {
 		for name, w := range map[string]workloadBuilder{"waiting": waiting(), "admitted": waiting().admitted()} {

@@ -11,9 +11,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestAWorkloadThatIsJustMadeTellsItsJobNothing: its job has made it. One that somebody has said something of does, and
-// one that is nobody's, which a job may name.
-func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
+// TestNewWorkloadDoesNotTriggerAReconcile, since its job created it, unless it has a status or no owner, in which case
+// a job may name it.
+func TestNewWorkloadDoesNotTriggerAReconcile(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*kueue.Workload)
 		tells  bool

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
+func TestJobWaitsForItsPrebuiltWorkloadAndAdoptsIt(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
 	w := newBatchWorld(t, fault{}, job, 0)
@@ -41,8 +41,9 @@ func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
 	}
 }
 
-// TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone: its user stops it and has its pods ask for more, in one change.
-func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+// TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone checks a job that its user suspends and changes to larger pods in one
+// update.
+func TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	for _, name := range []string{"", "prebuilt"} {
 		t.Run("names a Workload "+name, func(t *testing.T) {
 			job := newBatchJob("cq", true)
@@ -92,9 +93,9 @@ func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	}
 }
 
-// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job
-// took it.
-func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
+// TestJobIsReconciledForTheWorkloadThatItNames, even before it controls it, for instance if the Workload is admitted
+// while the job adopts it.
+func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
@@ -136,9 +137,9 @@ func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
 	}
 }
 
-// TestAJobWithAMistakeTakesNoWorkload: it is told that it is not queued, which is so also where somebody has made one
-// for it.
-func TestAJobWithAMistakeTakesNoWorkload(t *testing.T) {
+// TestJobWithAMistakeDoesNotAdoptAWorkload: its event says that it is not queued, which must hold for a prebuilt
+// Workload as well.
+func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel], job.Labels[kueue.MaxExecTimeSecondsLabel] = "prebuilt", "1h"
 	w := newBatchWorld(t, fault{}, job, 0)
@@ -165,8 +166,8 @@ func TestAJobWithAMistakeTakesNoWorkload(t *testing.T) {
 	}
 }
 
-// TestAJobThatGivesItsWorkloadBackDoesNotGoByIt: with a mistake it gets no other.
-func TestAJobThatGivesItsWorkloadBackDoesNotGoByIt(t *testing.T) {
+// TestJobWithAMistakeGetsNoNewWorkload once it has given back the one that it had.
+func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile() // it queues
 	w.admit()

@@ -40,9 +40,8 @@ func (d *dropping) Tell(regarding, related runtime.Object, kind, reason, action,
 	return !d.busy
 }
 
-// TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime: its Workload has ended by then. It is told once, and once by
-// the next operator.
-func TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime(t *testing.T) {
+// TestStartFailureIsReportedOnceTheRecorderHasCapacity, though the Workload has ended by then, once by each operator.
+func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
 	w := newBatchWorld(t, fault{}, job, 0)
@@ -88,8 +87,8 @@ func TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime(t *testing.T) {
 	}
 }
 
-// TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater, once; and it does.
-func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
+// TestQueueChangeOfARunningJobIsReportedAsDeferred, once, and takes effect later.
+func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	w.admit()
@@ -129,8 +128,8 @@ func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
 	}
 }
 
-// TestABatchJobIsNotToldWhatHeldBeforeAConflict: the reconciler believes that it has quota, and it has just lost it.
-func TestABatchJobIsNotToldWhatHeldBeforeAConflict(t *testing.T) {
+// TestNoStandingEventAfterAConflict: the plan assumed quota that the job had just lost.
+func TestNoStandingEventAfterAConflict(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	w.admit()
@@ -159,8 +158,9 @@ func TestABatchJobIsNotToldWhatHeldBeforeAConflict(t *testing.T) {
 	}
 }
 
-// TestABatchJobThatRunsIsToldThatLabelsCountLater, once; and they do. A class in place of another counts at once.
-func TestABatchJobThatRunsIsToldThatLabelsCountLater(t *testing.T) {
+// TestLabelChangeOfARunningJobIsReportedAsDeferred, once, and takes effect later. Replacing one priority class by
+// another takes effect at once.
+func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	for name, value := range map[string]int32{"soon": 7, "now": 9} {
 		w.put(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
@@ -214,8 +214,8 @@ func TestABatchJobThatRunsIsToldThatLabelsCountLater(t *testing.T) {
 	}
 }
 
-// TestABatchJobIsToldOnceThatItsQueueDecides: when the change was taken back, not when somebody else's came in between.
-func TestABatchJobIsToldOnceThatItsQueueDecides(t *testing.T) {
+// TestQueueDecidesIsReportedOnce: when the change is reverted, not when another client's update causes a conflict.
+func TestQueueDecidesIsReportedOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	resumed := w.batchJob()
@@ -237,9 +237,9 @@ func TestABatchJobIsToldOnceThatItsQueueDecides(t *testing.T) {
 	}
 }
 
-// TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that
-// no other Job is queued by that class is another matter.
-func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
+// TestBatchJobKeepsThePriorityOfADeletedClass while it waits, also if it moves to another queue. No other Job is queued
+// with that class.
+func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
 	w := newBatchWorld(t, fault{}, job, 0)
@@ -275,9 +275,8 @@ func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
 	}
 }
 
-// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is
-// another or comes again.
-func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
+// TestMistakeOfABatchJobIsReportedOnce, however often the job changes, and again if the mistake changes or comes back.
+func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
 	w := newBatchWorld(t, fault{}, job, 0)
@@ -315,9 +314,9 @@ func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is
-// no mistake.
-func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
+// TestMissingQueueIsReportedOnce with the existing queues, but not while the job's own queue was created just before
+// it.
+func TestMissingQueueIsReportedOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
 	told := func() (told []string) {
 		w.reconcile()

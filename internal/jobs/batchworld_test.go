@@ -120,9 +120,8 @@ var batchLives = map[string]struct {
 	}, 1},
 }
 
-// TestNoWriteThatFailsChangesTheEndOfABatchJob: whichever write of its life fails,
-// before it took effect or after, it comes to the same end.
-func TestNoWriteThatFailsChangesTheEndOfABatchJob(t *testing.T) {
+// TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write fails in turn, before or after it takes effect.
+func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 	for name, life := range batchLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,9 +149,9 @@ func TestNoWriteThatFailsChangesTheEndOfABatchJob(t *testing.T) {
 	}
 }
 
-// TestABatchJobsLifeTakesFewWrites: six where the reference implementation needs
-// eight, its queue's admission counted in both.
-func TestABatchJobsLifeTakesFewWrites(t *testing.T) {
+// TestWritesOfABatchJob checks that a Job costs six writes, those of its queue's admission included; the reference
+// implementation needs eight.
+func TestWritesOfABatchJob(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.put(personsQueue("cq"))
 	w.settle()
@@ -173,7 +172,7 @@ func TestABatchJobsLifeTakesFewWrites(t *testing.T) {
 	}
 }
 
-func TestABatchJobThatNobodyHeldIsStoppedAtOnce(t *testing.T) {
+func TestUnheldBatchJobIsStoppedAtOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", false), 0)
 	w.reconcile()
 	if !*w.batchJob().Spec.Suspend {
@@ -189,7 +188,7 @@ func TestABatchJobThatNobodyHeldIsStoppedAtOnce(t *testing.T) {
 	}
 }
 
-func TestABatchJobWithoutAQueueIsNoneOfOurs(t *testing.T) {
+func TestBatchJobWithoutAQueueIsLeftAlone(t *testing.T) {
 	for name, job := range map[string]*batchv1.Job{"one that runs": newBatchJob("", false), "one that its user suspended": newBatchJob("", true)} {
 		t.Run(name, func(t *testing.T) {
 			w := newBatchWorld(t, fault{}, job, 0)
@@ -201,7 +200,7 @@ func TestABatchJobWithoutAQueueIsNoneOfOurs(t *testing.T) {
 	}
 }
 
-func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T) {
+func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queueMade int // seconds after the Job
 		want      int
@@ -224,8 +223,8 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 	}
 }
 
-// TestADeletedWorkloadCountsUntilItsBatchJobHasStopped, and is made anew then.
-func TestADeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
+// TestDeletedWorkloadCountsUntilItsBatchJobHasStopped, and is created again then.
+func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
 	w.settle()
@@ -251,7 +250,7 @@ func TestADeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	}
 }
 
-func TestTheWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
+func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
 	w.settle()
@@ -275,7 +274,7 @@ func TestTheWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	}
 }
 
-func TestWhatChecksAddThatCannotBeAddedEndsTheWorkload(t *testing.T) {
+func TestConflictingCheckUpdatesFinishTheWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a"}
 	w := newBatchWorld(t, fault{}, job, 0)

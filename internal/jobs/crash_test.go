@@ -81,10 +81,9 @@ func (l life) live(t *testing.T, f fault) *world {
 	return w
 }
 
-// TestNoWriteThatFailsChangesTheEnd: whichever write of a JobSet's life fails, by
-// whichever error, before it took effect or after, the JobSet comes to the same end
-// and each child is made as often as without the fault.
-func TestNoWriteThatFailsChangesTheEnd(t *testing.T) {
+// TestFailedWritesDoNotChangeTheOutcome: each write of a JobSet's life fails in turn, with each error, before or after
+// it takes effect. The JobSet ends in the same way, and each child is created as often as without the fault.
+func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +130,7 @@ func faults(writes []string) []fault {
 	return out
 }
 
-// TestSteadyStateWritesNothing: whoever has nothing to do is silent.
+// TestSteadyStateWritesNothing checks that reconciling a job with nothing to do writes nothing.
 func TestSteadyStateWritesNothing(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {

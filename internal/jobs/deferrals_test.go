@@ -23,8 +23,8 @@ func (w *world) statuses() int {
 	return n
 }
 
-// TestCountsAreToldOnceASecond: however often the Jobs of a JobSet change meanwhile.
-func TestCountsAreToldOnceASecond(t *testing.T) {
+// TestCountsAreWrittenOnceASecond, however often the Jobs of a JobSet change in between.
+func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.fate = running
 	first := w.reconcile().RequeueAfter
@@ -46,9 +46,8 @@ func TestCountsAreToldOnceASecond(t *testing.T) {
 	}
 }
 
-// TestPodsThatEndTogetherGiveTheirQuotaBackTogether: within a second, and with whatever
-// else there is to tell.
-func TestPodsThatEndTogetherGiveTheirQuotaBackTogether(t *testing.T) {
+// TestReclaimsAreWrittenTogether if pods end within a second, and together with other changes of the status.
+func TestReclaimsAreWrittenTogether(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
 	ended := map[string]bool{}
 	w.fate = func(job *batchv1.Job) batchv1.JobConditionType {
@@ -81,8 +80,8 @@ func TestPodsThatEndTogetherGiveTheirQuotaBackTogether(t *testing.T) {
 	}
 }
 
-// TestWhatTellsMoreThanCountsIsWrittenAtOnce: and the counts with it.
-func TestWhatTellsMoreThanCountsIsWrittenAtOnce(t *testing.T) {
+// TestStatusWithMoreThanCountsIsWrittenAtOnce, and the counts with it.
+func TestStatusWithMoreThanCountsIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.reconcile()
 	for range 3 { // pods, ready pods, the end
@@ -97,7 +96,7 @@ func TestWhatTellsMoreThanCountsIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
-func TestCountsOfAJobThatGoesAreForgotten(t *testing.T) {
+func TestDeferralsOfADeletedJobAreForgotten(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.fate = func(*batchv1.Job) batchv1.JobConditionType { return "" }
 	w.reconcile()
@@ -117,9 +116,9 @@ func TestCountsOfAJobThatGoesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAnEndIsRememberedBeforeItsQuotaIsGivenBack: the status of a GenericJob may wait for
-// longer than that, but nothing else remembers how a pod ended that is gone.
-func TestAnEndIsRememberedBeforeItsQuotaIsGivenBack(t *testing.T) {
+// TestStatusIsWrittenBeforeReclaims: the status of a GenericJob may wait longer than the reclaim, but it is the only
+// record of how a deleted pod ended.
+func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
 	w := genericLives["succeeded, and others run on"].begin(t, fault{})
 	w.mayEnd = func(pod *corev1.Pod) bool {
 		return pod.Name == "job-worker-0" && w.genericJob().Status.Phase == tensorstack.JobPhaseRunning

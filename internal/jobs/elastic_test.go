@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestAnElasticJobThatSaysNoSpeedIsToldSo: a number that cannot be meant is not taken for the default one.
-func TestAnElasticJobThatSaysNoSpeedIsToldSo(t *testing.T) {
+// TestInvalidSpeedExponentIsAMistake and is not replaced by the default.
+func TestInvalidSpeedExponentIsAMistake(t *testing.T) {
 	mistakes := func(annotations map[string]string) []Event {
 		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
 		return mistakesOf(&batchv1.Job{}, Description{PodSets: podSets}, PriorityFacts{}, false)
@@ -33,8 +33,8 @@ func TestAnElasticJobThatSaysNoSpeedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLargerThanHeWasGranted: nor who has raised his least since.
-func TestNobodyIsLargerThanHeWasGranted(t *testing.T) {
+// TestSizeIsAtMostWhatWasGranted, even if the minimum has been raised since.
+func TestSizeIsAtMostWhatWasGranted(t *testing.T) {
 	for _, tc := range []struct{ least, most, granted, want int32 }{{1, 8, 2, 2}, {4, 8, 2, 2}, {1, 8, 9, 8}, {8, 8, 8, 8}} {
 		if got := (Bounds{Least: tc.least, Most: tc.most, Elastic: true}).Size(tc.granted); got != tc.want {
 			t.Errorf("between %d and %d, granted %d, it is of %d, want %d", tc.least, tc.most, tc.granted, got, tc.want)

@@ -134,7 +134,7 @@ var (
 	forbidden   = apierrors.NewForbidden(configMaps, "c", errors.New("exceeded quota: 100% of it"))
 )
 
-func TestCreateIsDoneOnceHoweverOftenItIsTried(t *testing.T) {
+func TestCreateIsIdempotent(t *testing.T) {
 	b := newBench(t)
 	for range 2 {
 		if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}}); err != nil {
@@ -143,7 +143,7 @@ func TestCreateIsDoneOnceHoweverOftenItIsTried(t *testing.T) {
 	}
 }
 
-func TestCreateRefusesToAdoptWhatSomebodyElseMade(t *testing.T) {
+func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 	b := newBench(t, orphan("c"))
 	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
 	const says = "the name c is taken by an object that belongs to somebody else: delete that ConfigMap, or give the job another name"
@@ -155,7 +155,7 @@ func TestCreateRefusesToAdoptWhatSomebodyElseMade(t *testing.T) {
 	}
 }
 
-func TestCreateOfWhatNobodyControlsIsContentWithAnyOfTheName(t *testing.T) {
+func TestCreateWithoutControllerAcceptsAnExistingObject(t *testing.T) {
 	b := newBench(t, orphan("c"))
 	if err := b.run(t, Plan{Writes: []Write{Create(orphan("c"))}}); err != nil {
 		t.Error(err)
@@ -194,7 +194,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-func TestChangeFailsIfTheObjectChangedInBetween(t *testing.T) {
+func TestChangeFailsIfTheObjectHasChanged(t *testing.T) {
 	b := newBench(t, orphan("c"))
 	var seen corev1.ConfigMap
 	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &seen); err != nil {
@@ -214,9 +214,9 @@ func TestChangeFailsIfTheObjectChangedInBetween(t *testing.T) {
 	}
 }
 
-// TestAChangeDespiteTheStatus: what the controller of an object says of it is no reason to plan again, what people
-// change is.
-func TestAChangeDespiteTheStatus(t *testing.T) {
+// TestDespiteStatus checks that an update of the status by the object's controller does not fail the change, while
+// other updates do.
+func TestDespiteStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(*batchv1.Job)
 		status    bool
@@ -273,7 +273,7 @@ func TestAChangeDespiteTheStatus(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
+func TestStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
 	b := newBench(t)
 	if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}, Status: b.job.DeepCopy()}); err != nil {
 		t.Fatal(err)
@@ -333,9 +333,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestTheQueueHearsOfAJobThatIsKeptFromItsPods: what must be there before them is refused, and the quota is for others
-// meanwhile.
-func TestTheQueueHearsOfAJobThatIsKeptFromItsPods(t *testing.T) {
+// TestWorkloadIsWrittenThoughFirstWritesFail, so that others can use the quota.
+func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 	b := newBench(t)
 	if err := kueue.AddToScheme(b.client.Scheme()); err != nil {
 		t.Fatal(err)
@@ -350,9 +349,9 @@ func TestTheQueueHearsOfAJobThatIsKeptFromItsPods(t *testing.T) {
 	}
 }
 
-// TestWritesOfAPlanAreUnderWayTogether: each of them ends only once all have begun, so that one after the other would
-// never end.
-func TestWritesOfAPlanAreUnderWayTogether(t *testing.T) {
+// TestWritesOfAPlanAreConcurrent: each of them ends only once all have started, so that sequential writes would never
+// end.
+func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(writesAtOnce)
 	all := make(chan struct{})
@@ -390,7 +389,7 @@ func sortCreates(writes []string) {
 	})
 }
 
-func TestOvertaken(t *testing.T) {
+func TestIsConflict(t *testing.T) {
 	failure := func(verb verb, err error) error {
 		return &writeError{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
+func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want int
@@ -38,8 +38,8 @@ func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
 	}
 }
 
-// TestAnEventThatComesWithAWriteIsToldOnceThatIsDone: and only then.
-func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
+// TestEventOfAWriteIsRecordedOnSuccess only.
+func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
 	b := newBench(t)
 	b.fail["create c"] = conflict
 	plan := Plan{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
@@ -55,9 +55,9 @@ func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
 	}
 }
 
-// TestAStatusTellsOfNoWriteThatFailed: what the status says that a write did is taken out of it where that very write
-// fails, or is yet to be done; the rest of the status and the events are told whatever else fails.
-func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
+// TestStatusDoesNotReportFailedWrites: what the status says that a write did is reverted if that write fails or is
+// still to be done. The rest of the status and the events are written whatever else fails.
+func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 	unavailable := errors.New("unavailable")
 	for name, tc := range map[string]struct {
 		fails       string

@@ -151,8 +151,8 @@ func (c *crew) bind(name string) {
 	c.pods[name] = pod
 }
 
-// TestAGangIsBoundWholeAndNobodyWaitsForWhoWillNotCome whatever befalls its pods.
-func TestAGangIsBoundWholeAndNobodyWaitsForWhoWillNotCome(t *testing.T) {
+// TestGangsAreBoundTogetherAndNeverWaitForever, whatever happens to their pods.
+func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 5).Draw(t, "size")
 		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{}, succeeded: map[string]bool{},

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestPodsOfAGangHaveItsPriority, whatever class is the default by the time that they are made.
+// TestPodsOfAGangHaveItsPriority, whatever the default class is when they are created.
 func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 	group := func(name, class string, priority int32) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
+func TestHasNativeGangs(t *testing.T) {
 	groups := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
 	const long = int(20 * time.Second / probeInterval)
 	for name, tc := range map[string]struct {
@@ -107,9 +107,8 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// TestGangsOfAnotherTimeHoldNobodyBack: where jobs make no PodGroups any more nobody keeps those in step that are
-// there.
-func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
+// TestLeftoverPodGroupsAreRelaxed once jobs create no PodGroups any more, since nothing updates them then.
+func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
 		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	}
@@ -121,9 +120,8 @@ func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
 	}
 }
 
-// TestAPodGroupThatIsBeingDeletedIsKeptInStep: the pods that are of it keep it for as long as they are there, and
-// kube-scheduler goes by it.
-func TestAPodGroupThatIsBeingDeletedIsKeptInStep(t *testing.T) {
+// TestTerminatingPodGroupIsUpdated: it exists as long as its pods do, and kube-scheduler enforces it.
+func TestTerminatingPodGroupIsUpdated(t *testing.T) {
 	there := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	there.DeletionTimestamp = ptr.To(metav1.Now())
 	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{there})

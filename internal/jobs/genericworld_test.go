@@ -276,8 +276,8 @@ func (w *genericWorld) podGroups() []unstructured.Unstructured {
 	return groups.Items
 }
 
-// TestNoWriteThatFailsChangesTheEndOfAGenericJob: whichever write of its life fails.
-func TestNoWriteThatFailsChangesTheEndOfAGenericJob(t *testing.T) {
+// TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob, whichever write fails.
+func TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob(t *testing.T) {
 	for name, life := range genericLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,8 +301,7 @@ func TestNoWriteThatFailsChangesTheEndOfAGenericJob(t *testing.T) {
 	}
 }
 
-// TestAGenericJobAtRestIsSilent: whoever has nothing to do writes nothing.
-func TestAGenericJobAtRestIsSilent(t *testing.T) {
+func TestSteadyStateOfAGenericJobWritesNothing(t *testing.T) {
 	for name, life := range genericLives {
 		t.Run(name, func(t *testing.T) {
 			w := life.begin(t, fault{})
@@ -312,9 +311,9 @@ func TestAGenericJobAtRestIsSilent(t *testing.T) {
 	}
 }
 
-// TestAGenericJobsLifeTakesFewWrites: its pods and Services, three of its status, and
-// four of its Workload beside the admission.
-func TestAGenericJobsLifeTakesFewWrites(t *testing.T) {
+// TestWritesOfAGenericJob checks the writes of its life: its pods and Services, three of its status, and four of its
+// Workload besides the admission.
+func TestWritesOfAGenericJob(t *testing.T) {
 	for name, most := range map[string]int{"without a queue": 3, "queued, admitted, run, succeeded": 3 + 4 + 1} {
 		w := genericLives[name].begin(t, fault{})
 		w.settle()

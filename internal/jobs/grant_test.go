@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-func TestWhatReadyChecksAddIsGranted(t *testing.T) {
+func TestUpdatesOfReadyChecksAreGranted(t *testing.T) {
 	spot := corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists}
 	w := waiting().admitted().w
 	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
@@ -40,7 +40,7 @@ func TestWhatReadyChecksAddIsGranted(t *testing.T) {
 	}
 }
 
-func TestAChecksAdditionsNeverChangeWhatIsThere(t *testing.T) {
+func TestCheckUpdatesNeverChangeExistingValues(t *testing.T) {
 	flavors := map[string]*kueue.ResourceFlavor{"f": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}}
 	for name, tc := range map[string]struct {
 		update   kueue.PodSetUpdate
@@ -72,7 +72,7 @@ func TestAChecksAdditionsNeverChangeWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAWorkloadThatIsOverOrDeletedLetsNobodyRun(t *testing.T) {
+func TestFinishedOrDeletedWorkloadGrantsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		w    *kueue.Workload
 		want Grant
@@ -89,7 +89,7 @@ func TestAWorkloadThatIsOverOrDeletedLetsNobodyRun(t *testing.T) {
 	}
 }
 
-func TestSinceWhenPodsAreNotReady(t *testing.T) {
+func TestUnreadySince(t *testing.T) {
 	later := metav1.NewTime(now)
 	recovering := waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForRecovery", "")
 	recovering.w.Status.Conditions[2].LastTransitionTime = later
@@ -109,8 +109,8 @@ func TestSinceWhenPodsAreNotReady(t *testing.T) {
 	}
 }
 
-// TestWhoCannotStartIsTold: an event on the job says what its Workload says.
-func TestWhoCannotStartIsTold(t *testing.T) {
+// TestStartFailureIsReportedOnTheJob with the message of its Workload.
+func TestStartFailureIsReportedOnTheJob(t *testing.T) {
 	const conflict = `the admission check c sets the node selector k of pod set main to "false", but it is "true" already`
 	want := []Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
 	if diff := cmp.Diff(want, cannotStart(Admission{Grant: Admitted, Conflict: conflict}, nil)); diff != "" {

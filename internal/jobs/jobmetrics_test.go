@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-func TestEachMomentOfAJobCountsOnce(t *testing.T) {
+func TestEachTransitionIsCountedOnce(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	job := func(name, uid string, created time.Time) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(created)}}
@@ -50,8 +50,8 @@ func TestEachMomentOfAJobCountsOnce(t *testing.T) {
 	}
 }
 
-// TestTheFirstJobOfAKindCounts, though it is looked at in the second after that of its creation.
-func TestTheFirstJobOfAKindCounts(t *testing.T) {
+// TestFirstJobOfAKindIsCounted, though it is reconciled in the second after that of its creation.
+func TestFirstJobOfAKindIsCounted(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(began.Add(time.Minute).Truncate(time.Second))}}
 	var l jobStates

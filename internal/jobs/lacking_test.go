@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot, and not from one that was lost and came again; nor for another of
-// its name, or from a time when it lacked nothing in between.
-func TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot(t *testing.T) {
+// TestLackedCountsFromTheLastPodCreated, not from one that was lost and recreated, and starts from scratch for another
+// job of the same name or after a time with no pods missing.
+func TestLackedCountsFromTheLastPodCreated(t *testing.T) {
 	var l lacks
 	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := func(uid types.UID) client.Object {

@@ -23,9 +23,9 @@ func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
 	return w
 }
 
-// TestARunIsMadeOnceWhateverFails: neither is one left out that could not be made at its time, nor is there another for
-// it.
-func TestARunIsMadeOnceWhateverFails(t *testing.T) {
+// TestScheduledRunIsCreatedOnceWhateverFails: no run is omitted because it could not be created in time, and none is
+// created twice.
+func TestScheduledRunIsCreatedOnceWhateverFails(t *testing.T) {
 	names := func(w *latticeWorld) (out []string) {
 		for _, job := range list[lattice.LatticeJobList](w.world).Items {
 			out = append(out, job.Name)

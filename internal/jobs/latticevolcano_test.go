@@ -86,9 +86,9 @@ func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return b.Client.Get(ctx, key, object, opts...)
 }
 
-// TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting: the job is admitted as it was, and would hold that
-// quota for nothing.
-func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) {
+// TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart: the job is admitted as it was, and would hold its quota for
+// nothing.
+func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
 		t.Fatal(err)
@@ -107,9 +107,9 @@ func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) 
 	}
 }
 
-// TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has
-// just begun may read of the job before it does of its VCJob.
-func TestALostJobGivesItsQuotaBack(t *testing.T) {
+// TestLostJobReturnsItsQuota, since nothing of it will run any more. A VCJob that is missing from the cache is not
+// lost: after a restart, the job may be cached before its VCJob.
+func TestLostJobReturnsItsQuota(t *testing.T) {
 	w := runsWithVolcano(t)
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), blind{w.watched()}, w.events, w.clock)
 	w.know(true)
@@ -132,9 +132,9 @@ func TestALostJobGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer: neither for those of a later
-// VCJob of its name.
-func TestADeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
+// TestDeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano created, but not for the pods of a later VCJob of the same
+// name.
+func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	for name, labels := range map[string]func(*volcano.Job) map[string]string{
 		"":                              func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
 		"started by an earlier version": func(vcjob *volcano.Job) map[string]string { return map[string]string{volcano.JobNameKey: vcjob.Name} },
@@ -178,9 +178,9 @@ func (w *latticeWorld) evict() {
 	w.updateStatus(evicted)
 }
 
-// TestAnEvictedJobIsNotLost: though the operator is killed between any two of its writes, what it has deleted itself is
-// made again.
-func TestAnEvictedJobIsNotLost(t *testing.T) {
+// TestEvictedJobIsNotLost if the operator is killed between any two of its writes: what it has deleted itself is
+// created again.
+func TestEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
 		w := runsWithVolcano(t)
 		w.fault, w.seen, w.writes = f, map[string]int{}, nil
@@ -201,9 +201,9 @@ func TestAnEvictedJobIsNotLost(t *testing.T) {
 	}
 }
 
-// TestAnEvictedJobIsNotLostToWhoLags: another operator takes over, which has seen that the VCJob is gone, and not yet
-// that the job says why.
-func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
+// TestEvictedJobIsNotLostToAStaleCache: a new leader may have seen that the VCJob is gone, but not yet the status that
+// says why.
+func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	w := runsWithVolcano(t)
 	ran := w.latticeJob()
 	w.evict()
@@ -224,9 +224,9 @@ func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichTheVCJobQueuesHasNoWorkload: where Muster runs VCJobs that Volcano has run before, what the jobs had
-// queued for themselves with goes, or both would take quota. It goes once the pods are gone that Volcano has made.
-func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
+// TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued: if Muster runs VCJobs that Volcano ran before, the Workload of the
+// LatticeJob is deleted, or both would take quota. It is gone once the pods are gone that Volcano created.
+func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 	for name, edit := range map[string]func(*lattice.LatticeJob){
 		"by its field": func(*lattice.LatticeJob) {},
 		"by a label":   func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} },
@@ -260,8 +260,9 @@ func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
 	}
 }
 
-// TestAPrebuiltWorkloadIsTheVCJobs where that queues: the job makes it, and does not wait for it.
-func TestAPrebuiltWorkloadIsTheVCJobs(t *testing.T) {
+// TestPrebuiltWorkloadIsForTheVCJob if that is queued: the LatticeJob creates the VCJob without waiting for the
+// Workload.
+func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 	for _, queue := range []string{"", "cq"} {
 		w := newExternalWorld(t)
 		w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
@@ -282,9 +283,9 @@ func TestAPrebuiltWorkloadIsTheVCJobs(t *testing.T) {
 	}
 }
 
-// TestPodsAreNotCountedTwiceWhereVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as
+// TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as
 // that runs.
-func TestPodsAreNotCountedTwiceWhereVolcanoTakesOver(t *testing.T) {
+func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)

@@ -197,9 +197,9 @@ func (w *latticeWorld) objects() map[string]any {
 	return out
 }
 
-// TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob: each write of each of its lives fails in turn, before it took
-// effect or after, as where the operator is killed between any two; it comes to the same objects, and to the same end.
-func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
+// TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob: each write of each of its lives fails in turn, before or after
+// it takes effect, as if the operator was killed between any two. The objects and the outcome are the same.
+func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 	for name, life := range latticeLives {
 		t.Run(name, func(t *testing.T) {
 			good := newLatticeWorld(t, fault{}, slices.Clone(life.fortunes)).live()
@@ -226,8 +226,8 @@ func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
 	}
 }
 
-// TestARefusedLabelIsTold on the job: a policy may say which queues people may name.
-func TestARefusedLabelIsTold(t *testing.T) {
+// TestRefusedLabelIsReported on the job: a policy may restrict which queues users may name.
+func TestRefusedLabelIsReported(t *testing.T) {
 	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
 		[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota)}).live()
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "theirs"} })

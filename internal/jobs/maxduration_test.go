@@ -15,7 +15,7 @@ func bounded(text string) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
 }
 
-func TestTheMaxDurationOfAQueueIsRead(t *testing.T) {
+func TestMaxDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 0, "0": 0, "0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour,
 		"1y": 365 * 24 * time.Hour, "500ms": 500 * time.Millisecond, "1m1ms": time.Minute + time.Millisecond,
@@ -30,7 +30,7 @@ func TestTheMaxDurationOfAQueueIsRead(t *testing.T) {
 	}
 }
 
-func TestAQueueBoundsWhatIsAskedOfIt(t *testing.T) {
+func TestQueueBoundsTheExecutionTime(t *testing.T) {
 	queues := func(text string) QueueFacts {
 		return QueueFacts{Cluster: map[string]*kueue.ClusterQueue{"cq": bounded(text)},
 			Local: map[string]*kueue.LocalQueue{"q": {Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}}}

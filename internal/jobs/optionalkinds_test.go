@@ -42,9 +42,9 @@ func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
 	}
 }
 
-// TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed: an operator that has just begun took Volcano for missing, and had
-// all that waited give their Workloads back, with their places in line.
-func TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed(t *testing.T) {
+// TestNoJobIsReconciledBeforeOptionalKindsAreKnown: an operator that has just started must not take Volcano for
+// missing, or waiting jobs would lose their Workloads and their places in the queue.
+func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	w := newExternalWorld(t)
 	w.know(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
@@ -66,8 +66,8 @@ func TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed(t *testing.T) {
 	}
 }
 
-// TestAJobThatALabelSendsToVolcanoGivesItsPlaceBack, as one does that its spec sends there.
-func TestAJobThatALabelSendsToVolcanoGivesItsPlaceBack(t *testing.T) {
+// TestJobThatALabelSendsToVolcanoReturnsItsQuota, as one does that its spec sends there.
+func TestJobThatALabelSendsToVolcanoReturnsItsQuota(t *testing.T) {
 	w := newExternalWorld(t)
 	w.know(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} })

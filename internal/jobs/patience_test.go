@@ -9,9 +9,9 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestAStatusIsKeptBackAsLongAsItMay: what tells counts alone, always; what people may wait for, while the API server
-// is busy; what writes rely on, never.
-func TestAStatusIsKeptBackAsLongAsItMay(t *testing.T) {
+// TestStatusDelay checks that a status with only counts is always held back, one that users may wait for while the API
+// server is busy, and one that writes depend on never.
+func TestStatusDelay(t *testing.T) {
 	const every = 5 * time.Second
 	for name, tc := range map[string]struct {
 		plan        Plan
@@ -29,9 +29,9 @@ func TestAStatusIsKeptBackAsLongAsItMay(t *testing.T) {
 	}
 }
 
-// TestAStatusThatYieldsIsToldOnceItIsQuiet: with its events, at the next look after the API server has caught up or
-// when it has waited for long enough, and from then on as if it had never waited.
-func TestAStatusThatYieldsIsToldOnceItIsQuiet(t *testing.T) {
+// TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet, with its events, or when it has waited for long enough, and from
+// then on without delay.
+func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns"}}
 	told := job.DeepCopy()

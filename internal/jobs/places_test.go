@@ -60,7 +60,7 @@ func placed() (*kueue.Workload, Nodes) {
 	return w, nodes
 }
 
-func TestPodsOfAPlacedPodSetSayWhoseTheyAreAndReachTheirNodes(t *testing.T) {
+func TestInjectionOfAPlacedPodSet(t *testing.T) {
 	w, nodes := placed()
 	g := grantOf(w, nil, nodes).PodSets["main"]
 	if got := g.For(0, 6); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
@@ -78,7 +78,7 @@ func TestPodsOfAPlacedPodSetSayWhoseTheyAreAndReachTheirNodes(t *testing.T) {
 	}
 }
 
-func TestSlicesAreNotMixedByATemplate(t *testing.T) {
+func TestTemplateDoesNotMixSlices(t *testing.T) {
 	w, nodes := placed()
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
 	for name, tc := range map[string]struct {
@@ -99,7 +99,7 @@ func TestSlicesAreNotMixedByATemplate(t *testing.T) {
 	}
 }
 
-func TestTheDomainThatPodsShare(t *testing.T) {
+func TestDomain(t *testing.T) {
 	w, nodes := placed()
 	g := grantOf(w, nil, nodes).PodSets["main"]
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ func cpus(count int32, cpu string) []kueue.PodSet {
 			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}}}
 }
 
-func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
+func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	job := jobWith(map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"})
 	// The API server fills in a Job's template; who writes a Workload by hand does not.
 	described := Description{PodSets: cpus(2, "1000m")}
@@ -104,7 +104,7 @@ func TestRequestOf(t *testing.T) {
 	}
 }
 
-func TestAPriorityClassThatDoesNotExistIsAMistake(t *testing.T) {
+func TestMissingPriorityClassIsAMistake(t *testing.T) {
 	job := jobWith(map[string]string{kueue.WorkloadPriorityClassLabel: "high"})
 	if _, mistake := requestOf(job, PriorityFacts{}); mistake == nil || mistake.Reason != InvalidJob {
 		t.Errorf("told %+v", mistake)
@@ -115,8 +115,8 @@ func TestAPriorityClassThatDoesNotExistIsAMistake(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsOfAMistakeIsTold: who has a Workload waits, or runs, by what that says.
-func TestWhatFollowsOfAMistakeIsTold(t *testing.T) {
+// TestMistakeSaysWhatFollows: a job that has a Workload keeps to it.
+func TestMistakeSaysWhatFollows(t *testing.T) {
 	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
 	own := Description{Mistake: Mistake("One is wrong")}
 	fixed := Description{Mistake: FixedMistake("One is wrong")}

@@ -82,9 +82,8 @@ func TestPriorityOf(t *testing.T) {
 	}
 }
 
-// TestEqualDefaultClassesAreToldApartByName: else the order of a map would have the
-// Workload written again and again.
-func TestEqualDefaultClassesAreToldApartByName(t *testing.T) {
+// TestEqualDefaultClassesAreOrderedByName: otherwise map order would make the Workload be written again and again.
+func TestEqualDefaultClassesAreOrderedByName(t *testing.T) {
 	var classes []*schedulingv1.PriorityClass
 	for i := range 9 {
 		classes = append(classes, podClass(fmt.Sprintf("class-%d", i), 5, true))

@@ -139,7 +139,7 @@ func TestChooseQueue(t *testing.T) {
 	}
 }
 
-func TestTheLocalQueueThatIsMadeLeadsToTheClusterQueueAndIsMarked(t *testing.T) {
+func TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled(t *testing.T) {
 	want := &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: "ns", Labels: map[string]string{"muster.dev/made-for": "big"}},
 		Spec:       kueue.LocalQueueSpec{ClusterQueue: "big"},
@@ -149,9 +149,8 @@ func TestTheLocalQueueThatIsMadeLeadsToTheClusterQueueAndIsMarked(t *testing.T) 
 	}
 }
 
-// TestTheMarkIsALabelThatTheAPITakes: names of ClusterQueues may be longer than a
-// label's value.
-func TestTheMarkIsALabelThatTheAPITakes(t *testing.T) {
+// TestMadeForLabelIsAValidValue: names of ClusterQueues may be longer than a label value.
+func TestMadeForLabelIsAValidValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9][a-z0-9.-]{55,70}[a-z0-9]`).Draw(t, "name of the ClusterQueue")
 		value := localQueueFor(name, "ns").Labels[muster.MadeForLabel]
@@ -188,8 +187,8 @@ func TestOwnedByServed(t *testing.T) {
 	}
 }
 
-// TestWhatAJobMakesOfItsOwnKindQueues: where its API says so. What belongs to others does not, whatever it is.
-func TestWhatAJobMakesOfItsOwnKindQueues(t *testing.T) {
+// TestJobsCreatedByJobsOfTheirKindAreQueued if their API says so; those created by jobs of other kinds are not.
+func TestJobsCreatedByJobsOfTheirKindAreQueued(t *testing.T) {
 	own, other := schema.GroupVersionKind{Group: "a.dev", Version: "v1", Kind: "A"}, schema.GroupKind{Group: "b.dev", Kind: "B"}
 	served := []schema.GroupKind{own.GroupKind(), other}
 	for repeats, want := range map[bool][]schema.GroupKind{false: {own.GroupKind(), other}, true: {other}} {

@@ -10,9 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestReadinessGivesWay: that pods have become ready is told at once while the API server is
-// quiet, else when patience is over; what else a Workload is told does not wait for it.
-func TestReadinessGivesWay(t *testing.T) {
+// TestReadinessIsHeldBack while the API server is busy, until patience is over; other changes of the status are not.
+func TestReadinessIsHeldBack(t *testing.T) {
 	admittedAt := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	admitted := &kueue.Workload{}
 	workload.SetCondition(admitted, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", admittedAt)

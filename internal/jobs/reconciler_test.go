@@ -28,8 +28,8 @@ func personsQueue(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
 }
 
-// TestWhoIsQueued: who gets a Workload, and who runs at once.
-func TestWhoIsQueued(t *testing.T) {
+// TestIsQueued checks which jobs get a Workload, and which run at once.
+func TestIsQueued(t *testing.T) {
 	owned := newJobSet("cq")
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "outer", UID: "outer", Controller: ptr.To(true)}}
 	ownedByOther := newJobSet("cq")
@@ -66,7 +66,7 @@ func TestWhoIsQueued(t *testing.T) {
 	}
 }
 
-func TestAQueueThatComesLaterDoesNotTakeInWhoRuns(t *testing.T) {
+func TestLaterQueueDoesNotTakeInRunningJobs(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""), clusterQueue("cq"), flavor())
 	w.fate = running
 	w.settle()
@@ -90,7 +90,7 @@ func (w *world) put(o client.Object) {
 	}
 }
 
-func TestALocalQueueIsMadeThoughItsClusterQueueComesAfterTheJob(t *testing.T) {
+func TestLocalQueueIsCreatedForALaterClusterQueue(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), flavor())
 	w.reconcile()
 	if got := list[kueue.LocalQueueList](w).Items; len(got) != 0 {
@@ -103,7 +103,7 @@ func TestALocalQueueIsMadeThoughItsClusterQueueComesAfterTheJob(t *testing.T) {
 	}
 }
 
-func TestALocalQueueThatAPersonRemovedIsNotMadeForWhoRunsOrHasEnded(t *testing.T) {
+func TestDeletedLocalQueueIsNotRecreatedForRunningOrEndedJobs(t *testing.T) {
 	for name, fate := range map[string]func(*batchv1.Job) batchv1.JobConditionType{"running": running, "ended": nil} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
@@ -122,8 +122,7 @@ func TestALocalQueueThatAPersonRemovedIsNotMadeForWhoRunsOrHasEnded(t *testing.T
 	}
 }
 
-// TestAJobSetThatMovesToAnotherQueueTakesItsWorkloadAlong: while it waits.
-func TestAJobSetThatMovesToAnotherQueueTakesItsWorkloadAlong(t *testing.T) {
+func TestWaitingJobSetMovesToAnotherQueueWithItsWorkload(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("typo"), clusterQueue("cq"), flavor())
 	w.reconcile()
 	js := w.jobSet()
@@ -164,9 +163,9 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeMadeInANamespaceThatGoesIsNoError: the job goes with it. Nobody is told, for events are not made
-// there either, and it is not tried again.
-func TestWhatCannotBeMadeInANamespaceThatGoesIsNoError(t *testing.T) {
+// TestCreateInATerminatingNamespaceIsNoError: the job goes with the namespace, no event can be created there, and the
+// create is not retried.
+func TestCreateInATerminatingNamespaceIsNoError(t *testing.T) {
 	goes := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
 	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
 	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: goes}, newJobSet(""))
@@ -178,9 +177,9 @@ func TestWhatCannotBeMadeInANamespaceThatGoesIsNoError(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAJobIsWrittenBeforeItsQuotaIsGivenBack: else an operator that dies in
-// between leaves a job that may go on and holds nothing.
-func TestTheEndOfAJobIsWrittenBeforeItsQuotaIsGivenBack(t *testing.T) {
+// TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned: otherwise an operator that dies in between would leave a job that
+// may go on without quota.
+func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 	for name, fate := range map[string]func(*batchv1.Job) batchv1.JobConditionType{
 		"Completed": func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete },
 		"Failed":    func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobFailed },
@@ -217,7 +216,7 @@ func TestTheEndOfAJobIsWrittenBeforeItsQuotaIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestAFlavorThatIsGoneStopsOnlyWhatWouldStart(t *testing.T) {
+func TestMissingFlavorPreventsOnlyNewStarts(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
 	ends := batchv1.JobConditionType("")
 	w.fate = func(*batchv1.Job) batchv1.JobConditionType { return ends }
@@ -237,7 +236,7 @@ func TestAFlavorThatIsGoneStopsOnlyWhatWouldStart(t *testing.T) {
 	}
 }
 
-func TestNobodyStartsWithoutTheFlavorThatItWasGiven(t *testing.T) {
+func TestNoJobStartsWithoutItsFlavor(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"))
 	w.settle()
 	if got := list[batchv1.JobList](w).Items; len(got) != 0 {
@@ -255,7 +254,7 @@ func TestNobodyStartsWithoutTheFlavorThatItWasGiven(t *testing.T) {
 	}
 }
 
-func TestAJobSetIsPlannedAgainWhenItIsDue(t *testing.T) {
+func TestJobSetIsReconciledWhenDue(t *testing.T) {
 	js := newJobSet("")
 	js.Spec.TTLSecondsAfterFinished = ptr.To[int32](60)
 	w := newWorld(t, fault{}, js)
@@ -271,7 +270,7 @@ func TestAJobSetIsPlannedAgainWhenItIsDue(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsBeingDeletedOrIsGoneIsLeftAlone(t *testing.T) {
+func TestDeletedJobIsLeftAlone(t *testing.T) {
 	js := newJobSet("cq")
 	js.Finalizers = []string{"foregroundDeletion"}
 	w := newWorld(t, fault{}, js, clusterQueue("cq"))
@@ -286,9 +285,8 @@ func TestAJobThatIsBeingDeletedOrIsGoneIsLeftAlone(t *testing.T) {
 	gone.reconcile()
 }
 
-// TestADeletedWorkloadIsMadeAnewAndStopsItsJobUntilThen: nobody runs in a queue
-// without quota.
-func TestADeletedWorkloadIsMadeAnewAndStopsItsJobUntilThen(t *testing.T) {
+// TestDeletedWorkloadStopsItsJobAndIsCreatedAgain: no queued job runs without quota.
+func TestDeletedWorkloadStopsItsJobAndIsCreatedAgain(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
 	w.fate = running
 	w.settle()

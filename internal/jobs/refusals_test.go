@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestAGangWhosePodsAreRefusedIsReleasedAndWaitsLongerEachTime(t *testing.T) {
+func TestRefusedGangIsReleasedWithBackoff(t *testing.T) {
 	w := waiting().admitted().w
 	for _, wait := range []time.Duration{time.Minute, 2 * time.Minute} {
 		w.Status.Conditions = waiting().admitted().w.Status.Conditions
@@ -150,7 +150,7 @@ func TestAGangWhosePodsAreRefusedIsReleasedAndWaitsLongerEachTime(t *testing.T) 
 	}
 }
 
-func TestAGangThatWasRefusedTooOftenIsToBeDeactivated(t *testing.T) {
+func TestGangRefusedTooOftenIsDeactivated(t *testing.T) {
 	w := waiting().admitted().w
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](3)}
 	report(w, Progress{Active: true, Refused: "no"}, Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
@@ -159,8 +159,8 @@ func TestAGangThatWasRefusedTooOftenIsToBeDeactivated(t *testing.T) {
 	}
 }
 
-// Without its PodGroup no pod of a gang can be made: who is refused it gives its quota back as one whose pods are.
-func TestARefusedPodGroupIsARefusalOfItsPods(t *testing.T) {
+// TestRefusedPodGroupCountsAsRefusedPods, since no pod of the gang can be created without it.
+func TestRefusedPodGroupCountsAsRefusedPods(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	write, lacks := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
 	if !lacks || !isRefusal(&corev1.Event{Reason: write.onFailure}) {

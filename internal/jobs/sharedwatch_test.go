@@ -20,8 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestControllersShareAWatch: each of two controllers hears, once and by its own queue, what its predicate lets
-// through.
+// TestControllersShareAWatch checks that each of two controllers receives, once and in its own queue, the events that
+// its predicate lets through.
 func TestControllersShareAWatch(t *testing.T) {
 	ctx := t.Context()
 	informers := &informertest.FakeInformers{Scheme: testcluster.Scheme()}
@@ -71,8 +71,8 @@ func TestControllersShareAWatch(t *testing.T) {
 	expect("a went", 1, []string{"all/a"}, nil)
 }
 
-// TestNobodyHearsBeforeAllDo: what was there at the start is told once, to all.
-func TestNobodyHearsBeforeAllDo(t *testing.T) {
+// TestEventsAreDeliveredOnceAllControllersHaveStarted, because the initial list is delivered only once.
+func TestEventsAreDeliveredOnceAllControllersHaveStarted(t *testing.T) {
 	ctx := t.Context()
 	informers := &informertest.FakeInformers{Scheme: testcluster.Scheme()}
 	watches := newSharedWatches(informers)

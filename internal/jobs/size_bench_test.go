@@ -74,7 +74,7 @@ func largeSet(t testing.TB, size int) func() {
 	}
 }
 
-// BenchmarkReconcile: the time of a look at a JobSet by its number of Jobs.
+// BenchmarkReconcile measures a reconcile by the number of Jobs of the JobSet.
 func BenchmarkReconcile(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("%d Jobs", size), func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAStandingEventIsKnownByWhatItIsAbout: where it says that, other words for it are no news, and another thing is.
-func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
+// TestStandingEventIsIdentifiedByItsKey if it has one: a new message does not record it again, a new key does.
+func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 	about := func(queue, message string) Event {
 		e := Obstacle(queueNotFound, message)
 		e.Key = queue
@@ -35,8 +35,8 @@ func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldByTwoIsToldOnce: a job may be told what its queue tells it as well.
-func TestWhatIsToldByTwoIsToldOnce(t *testing.T) {
+// TestEqualStandingEventsOfOnePlanAreRecordedOnce: a job's API and its queue may report the same.
+func TestEqualStandingEventsOfOnePlanAreRecordedOnce(t *testing.T) {
 	var told standingEvents
 	job, times := jobWith(nil), 0
 	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}

@@ -33,9 +33,9 @@ func stub(podSets ...kueue.PodSet) *kueue.Workload {
 	return w
 }
 
-// TestPodsOfAJobThatNamesAStubAreItsOwn: who makes a Workload by hand writes what it is to have quota for, and nothing
-// else of the pods.
-func TestPodsOfAJobThatNamesAStubAreItsOwn(t *testing.T) {
+// TestPodsOfAJobWithAMinimalPrebuiltWorkload are those of the job's own template: a Workload made by hand says only
+// what needs quota.
+func TestPodsOfAJobWithAMinimalPrebuiltWorkload(t *testing.T) {
 	prebuilt := map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
 	training := newTrainingJob()
 	training.Labels, training.Spec.ReplicaSpecs.Template = prebuilt, fullTemplate()
@@ -58,8 +58,8 @@ func TestPodsOfAJobThatNamesAStubAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestAJobThatNamesAStubAndAsksForMoreLaterGetsItsOwnPods: as large as there is quota for.
-func TestAJobThatNamesAStubAndAsksForMoreLaterGetsItsOwnPods(t *testing.T) {
+// TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore gets pods of its own template, as large as there is quota for.
+func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 	job := newGenericJob("cq")
 	job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
 	for i := range job.Spec.ReplicaSpecs {

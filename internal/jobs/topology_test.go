@@ -26,7 +26,7 @@ func annotated(sets ...map[string]string) []kueue.PodSet {
 	return out
 }
 
-func TestAnnotationsOfAPodTemplateAskForTopology(t *testing.T) {
+func TestRequestTopology(t *testing.T) {
 	rack := ptr.To("example.com/rack")
 	for name, tc := range map[string]struct {
 		annotations map[string]string
@@ -56,7 +56,7 @@ func TestAnnotationsOfAPodTemplateAskForTopology(t *testing.T) {
 	}
 }
 
-func TestARequestSaysHowPodsKnowTheirRanks(t *testing.T) {
+func TestTopologyRequestHasRanks(t *testing.T) {
 	podSets := annotated(map[string]string{"required-topology": "rack"}, nil)
 	if mistake := RequestTopology(podSets, func(i int) Ranks { return Ranks{IndexLabel: "index", GroupLabel: "group", Groups: int32(i + 2)} }); mistake != nil {
 		t.Fatal(mistake.Message)

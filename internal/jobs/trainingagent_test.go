@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack: it queued while the operator served one, and is told
-// once what is wrong.
-func TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack(t *testing.T) {
+// TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore, and reports once why: the operator served an agent when
+// the job was queued.
+func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	runs := newTrainingJob()
 	runs.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}
 	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), runs, clusterQueue("cq"), flavor())}

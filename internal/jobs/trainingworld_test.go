@@ -164,8 +164,8 @@ func (w *trainingWorld) state() breezeml.TrainingJob {
 	return job
 }
 
-// TestNoWriteThatFailsChangesTheEndOfATrainingJob: whichever write of its life fails.
-func TestNoWriteThatFailsChangesTheEndOfATrainingJob(t *testing.T) {
+// TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob, whichever write fails.
+func TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob(t *testing.T) {
 	for name, life := range trainingLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,8 +180,7 @@ func TestNoWriteThatFailsChangesTheEndOfATrainingJob(t *testing.T) {
 	}
 }
 
-// TestATrainingJobAtRestIsSilent: whoever has nothing to do writes nothing.
-func TestATrainingJobAtRestIsSilent(t *testing.T) {
+func TestSteadyStateOfATrainingJobWritesNothing(t *testing.T) {
 	for name, life := range trainingLives {
 		t.Run(name, func(t *testing.T) { life.live(t, fault{}).atRest(t) })
 	}

@@ -82,7 +82,7 @@ func TestWorkloadName(t *testing.T) {
 	}
 }
 
-func TestWorkloadNameIsAlwaysOneThatTheAPITakes(t *testing.T) {
+func TestWorkloadNameIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,3}[a-z0-9])?`)
 		name := strings.Join(rapid.SliceOfN(label, 130, 130).Draw(t, "labels"), ".")
@@ -157,7 +157,7 @@ func TestGrantOf(t *testing.T) {
 	}
 }
 
-func TestFewerPodsThanAskedForAreGrantedAsCounted(t *testing.T) {
+func TestPartialAdmissionGrantsTheAssignedCount(t *testing.T) {
 	w := waiting().admitted().w
 	w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
 	if got := grantOf(w, nil, nil).PodSets["main"].Count; got != 1 {
@@ -230,7 +230,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestPodsThatNobodyHeldAreToldOfUntilTheyAreGone(t *testing.T) {
+func TestUnheldPodsAreReportedUntilTheyAreGone(t *testing.T) {
 	w := &kueue.Workload{}
 	report(w, Progress{Active: true}, minutely, now)
 	if !workload.IsTrue(w, muster.UnheldCondition) {
@@ -242,7 +242,7 @@ func TestPodsThatNobodyHeldAreToldOfUntilTheyAreGone(t *testing.T) {
 	}
 }
 
-func TestWhatIsReportedIsDatedAndOfAGeneration(t *testing.T) {
+func TestReportedConditionsHaveTimeAndGeneration(t *testing.T) {
 	w := waiting().admitted().w
 	w.Generation = 3
 	report(w, Progress{Ready: true}, minutely, now)
@@ -326,7 +326,7 @@ func TestWorkloadWrites(t *testing.T) {
 	}
 }
 
-func TestAQuantityWrittenInAnotherWayIsNoChange(t *testing.T) {
+func TestEqualQuantitiesAreNoChange(t *testing.T) {
 	withCPU := func(cpu string) *kueue.Workload {
 		w := waiting().w
 		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
@@ -366,7 +366,7 @@ func TestReclaimablePodsOnlyGrowWhileQuotaIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhoHoldsTheAdmissionBackIsCopiedWhileTheJobWaits(t *testing.T) {
+func TestAdmissionGatesAreCopiedWhileTheJobWaits(t *testing.T) {
 	gated := func(by string) *kueue.Workload {
 		w := waiting().w
 		setGates(w, by)
@@ -386,8 +386,8 @@ func TestWhoHoldsTheAdmissionBackIsCopiedWhileTheJobWaits(t *testing.T) {
 	}
 }
 
-// TestAShrinkingEndsWhenThePodsAreGone: not before, and not while nobody says.
-func TestAShrinkingEndsWhenThePodsAreGone(t *testing.T) {
+// TestShrinkEndsWhenThePodsAreGone, not before, and not while their number is unknown.
+func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 	shrinking := func() *kueue.Workload {
 		w := waiting().admitted().w
 		w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
@@ -418,8 +418,8 @@ func TestAShrinkingEndsWhenThePodsAreGone(t *testing.T) {
 	}
 }
 
-// TestThePriorityOfAnElasticJobMayChangeWhileItRuns: of others it is what they were admitted with.
-func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
+// TestPriorityOfAnElasticJobMayChangeWhileItRuns. Other jobs keep the priority that they were admitted with.
+func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 	for elastic, want := range map[bool]int32{true: 5, false: 0} {
 		seen := waiting().admitted().w
 		if elastic {
@@ -437,9 +437,9 @@ func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestAnElasticJobThatIsLoweredWhileItRunsSaysSo: by an annotation, for its pod sets are as they were admitted, and not
-// for longer than that is so.
-func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
+// TestLoweredElasticJobSaysSoOnItsWorkload by an annotation, since its pod sets stay as admitted, for as long as this
+// is so.
+func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
 		said                      int32
@@ -486,7 +486,7 @@ func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
 	}
 }
 
-func TestAPodSetIsElasticOnlyWhereItsAPIResizes(t *testing.T) {
+func TestPodSetIsElasticOnlyIfItsAPIResizes(t *testing.T) {
 	asked := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
 	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: asked}}}, {Name: "b"}}
 	fixSizes(podSets)

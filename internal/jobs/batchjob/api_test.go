@@ -50,7 +50,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestAnotherControllersJobIsForeign(t *testing.T) {
+func TestJobOfAnotherControllerIsForeign(t *testing.T) {
 	for manager, want := range map[string]bool{"": false, "kubernetes.io/job-controller": false, "example.com/other": true} {
 		b := newJob(1)
 		if manager != "" {
@@ -70,7 +70,7 @@ func TestCountIndexes(t *testing.T) {
 	}
 }
 
-func TestIndexesThatFailedForGoodAreNotWaitedFor(t *testing.T) {
+func TestFailedIndexesAreNotWaitedFor(t *testing.T) {
 	b := newJob(4).indexed().started(grant(4))
 	b.job.Status.CompletedIndexes, b.job.Status.FailedIndexes = "0", ptr.To("2-3")
 	if got := reclaimable(b.job); got != 3 {

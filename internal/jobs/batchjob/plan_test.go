@@ -91,9 +91,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasGivenOtherPodsIsNotStarted: while it is suspended its user may have its pods ask for more than it has
-// quota for.
-func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
+// TestChangedJobIsNotStarted: while a Job is suspended, its user may make its pods ask for more than it has quota for.
+func TestChangedJobIsNotStarted(t *testing.T) {
 	granted := grant(2)
 	granted.Template = newJob(2).job.Spec.Template.DeepCopy()
 	larger := func(b builder) builder {
@@ -121,8 +120,7 @@ func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasGivenOtherPodsAndStartedIsStopped: a user may do both with one change.
-func TestAJobThatWasGivenOtherPodsAndStartedIsStopped(t *testing.T) {
+func TestJobChangedAndResumedAtOnceIsStopped(t *testing.T) {
 	granted := grant(2)
 	granted.Template = newJob(2).job.Spec.Template.DeepCopy()
 	for name, larger := range map[string]bool{"as it was started": false, "with larger pods": true} {
@@ -209,7 +207,7 @@ func on(node string, count int32) podspec.Place {
 	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 }
 
-func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
+func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	moved := []string{"Warning Moved: " + movedMessage}
 	for name, tc := range map[string]struct {
 		had, has jobs.PodSetAdmission
@@ -249,9 +247,8 @@ func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt: that is when the Job controller writes that it is
-// suspended.
-func TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt(t *testing.T) {
+// TestNewJobStartsDespiteStatusUpdates: the Job controller reports its suspension at that time.
+func TestNewJobStartsDespiteStatusUpdates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job       builder
 		admission jobs.Admission

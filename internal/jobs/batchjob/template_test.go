@@ -117,9 +117,9 @@ func asStored(t *rapid.T, job *batchv1.Job) string {
 	return string(text)
 }
 
-// TestWhatAdmissionAddedIsGoneAfterTheStop: the Job is as its user made it, byte for
-// byte, however often it was started and stopped, and by whichever operator.
-func TestWhatAdmissionAddedIsGoneAfterTheStop(t *testing.T) {
+// TestStopRestoresTheJob: it is as its user made it, byte for byte, however often it was started and stopped, and by
+// whichever operator.
+func TestStopRestoresTheJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		job := anyJob(t)
 		want := asStored(t, job)
@@ -156,7 +156,7 @@ func TestWhatAdmissionAddedIsGoneAfterTheStop(t *testing.T) {
 	})
 }
 
-func TestANoteThatCannotBeReadGoesAndChangesNothing(t *testing.T) {
+func TestInvalidAnnotationIsRemovedAndIgnored(t *testing.T) {
 	for _, text := range []string{"", "{", `{"parallelism": "many"}`, "[]"} {
 		job := newJob(2).annotated(muster.BeforeAdmissionAnnotation, text).job
 		if diff := cmp.Diff(newJob(2).job.Spec, restored(job).Spec); diff != "" {
@@ -168,8 +168,7 @@ func TestANoteThatCannotBeReadGoesAndChangesNothing(t *testing.T) {
 	}
 }
 
-// TestCompletionsStayOnceAnIndexIsDone: fewer would be below what is done, and none that are
-// not allowed any more.
+// TestCompletionsStayOnceAnIndexIsDone: they must not become fewer than are done.
 func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 	synced := func(done string) builder {
 		return newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").completed(done)

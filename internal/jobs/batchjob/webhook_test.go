@@ -21,9 +21,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestTheWebhookRefusesNobody: not where queues cannot be read, as of a namespace that the operator's cache leaves out,
-// nor what it cannot read.
-func TestTheWebhookRefusesNobody(t *testing.T) {
+// TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache leaves out,
+// nor if the request cannot be decoded.
+func TestWebhookDeniesNoJob(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -49,7 +49,7 @@ func TestTheWebhookRefusesNobody(t *testing.T) {
 	}
 }
 
-func TestTheWebhookHoldsJobsWithAQueue(t *testing.T) {
+func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	label := func(b builder, key, value string) builder {
 		b.job.Labels = map[string]string{key: value}
 		return b

@@ -50,7 +50,7 @@ func variable(job *batchv1.Job, name string) string {
 	return ""
 }
 
-func TestAgentsAreAddedWhereTheyAreAskedFor(t *testing.T) {
+func TestAgentsAreAddedWhereRequested(t *testing.T) {
 	list, _ := made(withAgents(newSet().js), someAgent)
 	if len(list) != 3 {
 		t.Fatalf("%d Jobs are made", len(list))
@@ -75,7 +75,7 @@ func TestAgentsAreAddedWhereTheyAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestOfAJobSetThatRestartsInPlaceTheStatusCounts(t *testing.T) {
+func TestRoundsOfAJobSetThatRestartsInPlaceAreCountedInItsStatus(t *testing.T) {
 	list, _ := made(withAgents(newSet().restarts(2, jobset.InPlaceRestart).js), someAgent)
 	if got := variable(list[0], "LATTICE_MAX_RESTARTS"); got != "-1" {
 		t.Errorf("the agent's own budget is %q", got)
@@ -85,7 +85,7 @@ func TestOfAJobSetThatRestartsInPlaceTheStatusCounts(t *testing.T) {
 	}
 }
 
-func TestWithoutItsAgentNoJobIsMade(t *testing.T) {
+func TestNoJobIsCreatedWithoutItsAgent(t *testing.T) {
 	silent := withAgents(newSet().js)
 	silent.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0].Command = nil
 	for why, tc := range map[string]struct {
@@ -117,8 +117,8 @@ func TestWithoutItsAgentNoJobIsMade(t *testing.T) {
 	}
 }
 
-// TestAnOperatorThatServesNoAgentsStopsNobody: agents that are in pods need it only to run again.
-func TestAnOperatorThatServesNoAgentsStopsNobody(t *testing.T) {
+// TestOperatorWithoutAgentsStopsNoRunningJob: agents in existing pods need the operator only to restart.
+func TestOperatorWithoutAgentsStopsNoRunningJob(t *testing.T) {
 	all := []jobBuilder{job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready()}
 	p := look(t, withAgents(newSet().js), admitted, of(all...))
 	same(t, "conditions", nil, conditions(p))
@@ -129,7 +129,7 @@ func TestAnOperatorThatServesNoAgentsStopsNobody(t *testing.T) {
 	same(t, "writes", nil, writes(p))
 }
 
-func TestWhatKeptPodsFromBeingStartedIsOver(t *testing.T) {
+func TestCannotStartIsClearedOnceAgentsAreServed(t *testing.T) {
 	js := withAgents(newSet().is(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, "no agent").js)
 	seen := seenOf(js, unqueued, of())
 	seen.Facts.Agent = someAgent

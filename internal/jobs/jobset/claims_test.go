@@ -30,7 +30,7 @@ func (b setBuilder) claiming(template string, whenDeleted jobset.RetentionPolicy
 	return b
 }
 
-func TestClaimsAreMadeAndMounted(t *testing.T) {
+func TestClaimsAreCreatedAndMounted(t *testing.T) {
 	p := look(t, newSet().claiming("data", jobset.RetentionPolicyDelete).claiming("models", jobset.RetentionPolicyRetain).js, unqueued, nil)
 	want := func(name string, owners []metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", OwnerReferences: owners,
@@ -48,7 +48,7 @@ func TestClaimsAreMadeAndMounted(t *testing.T) {
 	same(t, "volumes of the leader, who mounts none", nil, createdJob(t, p, "js-leader-0").Spec.Template.Spec.Volumes)
 }
 
-func TestClaimsThatAreThere(t *testing.T) {
+func TestExistingClaims(t *testing.T) {
 	all := []string{"create Service js", "create Job js-leader-0", "create Job js-workers-0", "create Job js-workers-1"}
 	const told = "Warning PVCCreationFailed: the PersistentVolumeClaim data-js is there already and "
 	const remedy = ": delete it, or give the JobSet another name"

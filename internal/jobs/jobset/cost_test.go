@@ -9,9 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestALookCostsAsMuchHoweverJobsAreGrouped: what a look at 1,024 Jobs allocates does not grow with the number of
-// replicated jobs that they are of, as it would if each of these had all Jobs looked through.
-func TestALookCostsAsMuchHoweverJobsAreGrouped(t *testing.T) {
+// TestPlanAllocationsDoNotDependOnTheNumberOfReplicatedJobs: planning 1,024 Jobs must not scan all Jobs for each
+// replicated job.
+func TestPlanAllocationsDoNotDependOnTheNumberOfReplicatedJobs(t *testing.T) {
 	const total = 1024
 	allocated := func(groups int) uint64 {
 		b := newSet()
@@ -32,9 +32,9 @@ func TestALookCostsAsMuchHoweverJobsAreGrouped(t *testing.T) {
 	}
 }
 
-// TestFailuresTogetherCostNoMoreThanTheirNumber: what it allocates to make anew Jobs that fail together, each alone,
-// grows with their number and no faster.
-func TestFailuresTogetherCostNoMoreThanTheirNumber(t *testing.T) {
+// TestAllocationsOfRestartsAreLinear checks that recreating Jobs that fail together, each alone, allocates in
+// proportion to their number.
+func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	allocated := func(failures int) uint64 {
 		b := newSet().restarts(1<<30, jobset.Recreate)
 		b.js.Spec.ReplicatedJobs = nil

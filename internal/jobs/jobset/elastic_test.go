@@ -40,7 +40,7 @@ func (b jobBuilder) runs(pods, leaving int32) jobBuilder {
 	return b
 }
 
-func TestWhatAnElasticReplicatedJobAsksOfItsQueue(t *testing.T) {
+func TestDescribeElasticReplicatedJob(t *testing.T) {
 	inPlace := elasticSet(2, 4).restarts(1, jobset.InPlaceRestart)
 	apart := elasticSet(2, 4)
 	apart.js.Spec.ReplicatedJobs[1].Template.Annotations = map[string]string{jobset.ExclusiveKey: "rack"}
@@ -75,7 +75,7 @@ func tell(js *jobset.JobSet) string {
 	return js.Spec.ReplicatedJobs[1].Template.Spec.Template.Annotations[muster.MinReplicasAnnotation]
 }
 
-func TestTheJobOfAnElasticReplicatedJobHasAsManyPodsAsAreGranted(t *testing.T) {
+func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	leader := job("leader", 0).runs(1, 0)
 	for what, tc := range map[string]struct {
 		grant   jobs.Admission
@@ -123,7 +123,7 @@ func TestTheJobOfAnElasticReplicatedJobHasAsManyPodsAsAreGranted(t *testing.T) {
 	}
 }
 
-func TestAnElasticJobThatIsMadeOrResumedHasTheSizeOfItsAdmission(t *testing.T) {
+func TestCreatedOrResumedElasticJobHasItsAdmittedSize(t *testing.T) {
 	for what, children := range map[string][]jobBuilder{"made": nil, "resumed": {job("workers", 0).of(2).suspended()}} {
 		p := look(t, elasticSet(2, 4).js, sized(4), of(children...))
 		for _, w := range p.Writes {
@@ -137,15 +137,15 @@ func TestAnElasticJobThatIsMadeOrResumedHasTheSizeOfItsAdmission(t *testing.T) {
 	}
 }
 
-func TestOnceAnElasticJobHasEndedItGivesAllBack(t *testing.T) {
+func TestEndedElasticJobReclaimsAllPods(t *testing.T) {
 	p := look(t, elasticSet(2, 4).js, sized(3), of(job("leader", 0).runs(1, 0), job("workers", 0).of(3).succeeded()))
 	same(t, "given back", map[string]int32{"workers": 4}, p.Progress.Reclaimable)
 	same(t, "in use", map[string]int32{"workers": 0}, p.Progress.Pods)
 }
 
-// TestPodsOfAnElasticJobWaitForTheirPlaces: the template of a Job that runs never changes, and pods that come later go
-// to nodes that it knows nothing of.
-func TestPodsOfAnElasticJobWaitForTheirPlaces(t *testing.T) {
+// TestPodsOfAnElasticJobAreGatedUntilPlaced: the template of a running Job never changes, and pods created later go to
+// nodes that it does not name.
+func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {
 	grant := sized(2)
 	workers := grant.PodSets["workers"]
 	workers.Places = grantPlaces(on("a", 2)).PodSets["workers"].Places

@@ -38,7 +38,7 @@ func jobKey(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestJobsThatAreKeptApartAskForASliceEach(t *testing.T) {
+func TestExclusiveJobsAskForASliceEach(t *testing.T) {
 	slices := func() *kueue.PodSetTopologyRequest {
 		return &kueue.PodSetTopologyRequest{
 			PodIndexLabel: ptr.To(batchv1.JobCompletionIndexAnnotation), SubGroupIndexLabel: ptr.To(jobset.JobIndexKey), SubGroupCount: ptr.To[int32](2),
@@ -78,7 +78,7 @@ func TestJobsThatAreKeptApartAskForASliceEach(t *testing.T) {
 	}
 }
 
-func TestMistakesInKeepingJobsApart(t *testing.T) {
+func TestMistakesInExclusivePlacement(t *testing.T) {
 	both := apart()
 	both.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{
 		kueue.PodSetSliceRequiredTopologyAnnotation: "rack", kueue.PodSetSliceSizeAnnotation: "2"}
@@ -110,7 +110,7 @@ func company(template corev1.PodTemplateSpec) (with, away []corev1.PodAffinityTe
 	return with, away
 }
 
-func TestWherePlacesAreNotGivenAllPodsOfAJobKeepTogetherAndAwayFromOthers(t *testing.T) {
+func TestExclusiveJobsWithoutPlacesUsePodAffinity(t *testing.T) {
 	quotaOnly := grantPlaces()
 	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "with quota alone": quotaOnly} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWherePlacesAreNotGivenAllPodsOfAJobKeepTogetherAndAwayFromOthers(t *tes
 	}
 }
 
-func TestAPriorityBelowZeroIsNoLabel(t *testing.T) {
+func TestNegativePriorityIsNoLabel(t *testing.T) {
 	js := apart()
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.PriorityClassName = "low"
 	a := newPlanner(seenOf(js, unqueued, nil))
@@ -144,7 +144,7 @@ func TestAPriorityBelowZeroIsNoLabel(t *testing.T) {
 	}
 }
 
-func TestWhatThePodsAskOfOthersThemselvesStays(t *testing.T) {
+func TestPodAffinityOfTheTemplateStays(t *testing.T) {
 	js := apart()
 	own := corev1.PodAffinityTerm{TopologyKey: "zone"}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity = &corev1.Affinity{
@@ -155,7 +155,7 @@ func TestWhatThePodsAskOfOthersThemselvesStays(t *testing.T) {
 	}
 }
 
-func TestAJobThatHasItsDomainByItsPlacesSelectsIt(t *testing.T) {
+func TestExclusiveJobWithPlacesSelectsItsDomain(t *testing.T) {
 	p := look(t, apart(), grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil)
 	for job, rack := range map[string]string{"js-workers-0": "r1", "js-workers-1": "r2"} {
 		template := createdJob(t, p, job).Spec.Template
@@ -172,7 +172,7 @@ func TestAJobThatHasItsDomainByItsPlacesSelectsIt(t *testing.T) {
 	same(t, "nodes", []string{"a", "b"}, hostNames(createdJob(t, p, "js-workers-0").Spec.Template.Spec))
 }
 
-func TestAJobWhoseDomainIsAnotherAfterARepairMoves(t *testing.T) {
+func TestJobMovesIfARepairChangesItsDomain(t *testing.T) {
 	gated := grantPlaces(on("a", 1), on("b", 3), on("c", 4))
 	p := look(t, apart(), gated, nil)
 	first, second := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")
@@ -183,7 +183,7 @@ func TestAJobWhoseDomainIsAnotherAfterARepairMoves(t *testing.T) {
 	same(t, "writes", []string{"change Job js-workers-0, suspended"}, writes(p))
 }
 
-func TestPeopleWhoLabelNodesThemselvesAreTakenAtTheirWord(t *testing.T) {
+func TestManuallyLabelledNodesAreUsed(t *testing.T) {
 	toleration := corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "with places": grantPlaces(on("a", 4), on("c", 4))} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestPeopleWhoLabelNodesThemselvesAreTakenAtTheirWord(t *testing.T) {
 	}
 }
 
-func TestAJobThatMustAskOtherThingsOfOtherPodsIsMadeAnew(t *testing.T) {
+func TestJobIsRecreatedIfItsPodAffinityChanges(t *testing.T) {
 	had := createdJob(t, look(t, apart(), grantPlaces(on("a", 4), on("c", 4)), nil), "js-workers-0")
 	had.Spec.Suspend = ptr.To(true)
 	same(t, "writes", []string{"delete Job js-workers-0"}, writes(look(t, apart(), grantPlaces(), []client.Object{service(), had, job("workers", 1).ready().job})))

@@ -42,7 +42,7 @@ func groupOfJob(job *batchv1.Job) string {
 	return *job.Spec.Template.Spec.SchedulingGroup.PodGroupName
 }
 
-func TestJobsOfAnAdmittedJobSetJoinAGangThatIsMadeFirst(t *testing.T) {
+func TestJobsJoinAGangThatIsCreatedFirst(t *testing.T) {
 	p := lookWithGangs(twoByFour(), grantPlaces())
 	same(t, "first", []string{"create js-workers: 8"}, firsts(p))
 	group := p.First[0].Object()
@@ -56,8 +56,8 @@ func TestJobsOfAnAdmittedJobSetJoinAGangThatIsMadeFirst(t *testing.T) {
 	}
 }
 
-// TestTheGangOfWhoStartsLaterIsMadeAtOnce: what was said to an earlier one is not taken to be said to it.
-func TestTheGangOfWhoStartsLaterIsMadeAtOnce(t *testing.T) {
+// TestGangOfALaterReplicatedJobIsCreatedAtOnce, independently of the gangs of earlier ones.
+func TestGangOfALaterReplicatedJobIsCreatedAtOnce(t *testing.T) {
 	js, admission := twoByFour(), grantPlaces()
 	later := *js.Spec.ReplicatedJobs[0].DeepCopy()
 	later.Name, later.DependsOn = "later", []jobset.DependsOn{{Name: "workers", Status: jobset.DependencyComplete}}
@@ -74,7 +74,7 @@ func TestTheGangOfWhoStartsLaterIsMadeAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoJoinsNoGang(t *testing.T) {
+func TestJobsThatJoinNoGang(t *testing.T) {
 	own := twoByFour()
 	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
 	alone := twoByFour()
@@ -120,7 +120,7 @@ func ran(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []client.Object
 	return twoByFour(), children
 }
 
-func TestAGangHasAsManyAsStillHaveToRun(t *testing.T) {
+func TestGangCountsThePodsThatStillHaveToRun(t *testing.T) {
 	pods := func(job *batchv1.Job, active, ready, succeeded int32) {
 		job.Status.Active, job.Status.Ready, job.Status.Succeeded = active, ptr.To(ready), succeeded
 	}
@@ -143,8 +143,8 @@ func TestAGangHasAsManyAsStillHaveToRun(t *testing.T) {
 	}
 }
 
-// TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody: a pod that is made anew would wait for those that are gone.
-func TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody(t *testing.T) {
+// TestRemainingPodGroupsAreRelaxed: otherwise replacement pods would wait for pods that do not come back.
+func TestRemainingPodGroupsAreRelaxed(t *testing.T) {
 	pods := func(job *batchv1.Job, pods, ready int32) {
 		job.Spec.Parallelism, job.Spec.Completions = &pods, &pods
 		job.Status.Active, job.Status.Ready = pods, &ready
@@ -179,8 +179,8 @@ func TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody(t *testing.T) {
 	}
 }
 
-// TestJobsThatLeaveAGangLeaveItWhole: of those that may be bound the rest stays a gang.
-func TestJobsThatLeaveAGangLeaveItWhole(t *testing.T) {
+// TestGangKeepsItsCountWhileExcludedJobsLeave, so that the remaining pods stay a gang.
+func TestGangKeepsItsCountWhileExcludedJobsLeave(t *testing.T) {
 	js, children := ran(func(first, second *batchv1.Job) {
 		first.Status.Ready = nil
 		second.Spec.Template.Spec.SchedulingGroup = nil
@@ -188,7 +188,7 @@ func TestJobsThatLeaveAGangLeaveItWhole(t *testing.T) {
 	same(t, "first", []string{"change js-workers: 4"}, firsts(lookWithGangs(js, grantPlaces(), children...)))
 }
 
-func TestAGangThatShrankIsWholeAgainAfterARestart(t *testing.T) {
+func TestGangIsCompleteAgainAfterARestart(t *testing.T) {
 	js, children := ran(func(_, _ *batchv1.Job) {})
 	group := children[1].(*schedulingv1beta1.PodGroup)
 	group.Spec.SchedulingPolicy.Gang.MinCount = 3
@@ -196,7 +196,7 @@ func TestAGangThatShrankIsWholeAgainAfterARestart(t *testing.T) {
 	same(t, "first", []string{"change js-workers: 8"}, firsts(lookWithGangs(js, grantPlaces(), children[:2]...)))
 }
 
-func TestJobsBesideSomeThatRunWithoutAGangJoinNone(t *testing.T) {
+func TestJobsJoinNoGangIfOthersRunWithoutOne(t *testing.T) {
 	js, children := ran(func(first, _ *batchv1.Job) { first.Spec.Template.Spec.SchedulingGroup = nil })
 	p := lookWithGangs(js, grantPlaces(), children[0], children[2])
 	if got := groupOfJob(createdJob(t, p, "js-workers-1")); got != "" || len(p.First) > 0 {
@@ -204,9 +204,8 @@ func TestJobsBesideSomeThatRunWithoutAGangJoinNone(t *testing.T) {
 	}
 }
 
-// TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew: such as one whose pods are now given their
-// places one by one.
-func TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew(t *testing.T) {
+// TestJobThatLeavesItsGangIsRecreated, for instance because its pods now get their places one by one.
+func TestJobThatLeavesItsGangIsRecreated(t *testing.T) {
 	js, children := ran(func(first, second *batchv1.Job) {
 		first.Spec.Suspend, first.Status.Active = ptr.To(true), 0
 		second.Spec.Suspend, second.Status.Active = ptr.To(true), 0
@@ -216,8 +215,8 @@ func TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew(t *testing.T) {
 	same(t, "first", nil, firsts(p))
 }
 
-// TestJobsOfAGangNameItsPriorityClass, or leave it where that cannot be: kube-scheduler binds nobody of a gang with
-// pods of another priority.
+// TestJobsOfAGangNameItsPriorityClass if possible: kube-scheduler binds no pods of a gang if some have another
+// priority.
 func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 	class := func(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
@@ -256,9 +255,9 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 	want(look(js, another, service, group, children[3]), "", "")
 }
 
-// TestADefaultClassThatComesBetweenAGangAndItsPods: kube-scheduler would bind none of them. Jobs that have no ready pod
-// yet are made anew in a gang of their priority; the others, whose pods were bound before, are left alone.
-func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
+// TestDefaultClassCreatedBetweenAGangAndItsPods: kube-scheduler would not bind the pods. Jobs without a ready pod are
+// recreated in a gang of the right priority; the others, whose pods are bound already, are left alone.
+func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	nine := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "nine"}, Value: 9, GlobalDefault: true}
 	look := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {
 		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"nine": nine}}}
@@ -312,8 +311,9 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 	}
 }
 
-// No pod of a gang is made before its PodGroup: a JobSet that is refused it gives its quota back.
-func TestAJobSetWhosePodGroupIsRefusedSaysSo(t *testing.T) {
+// TestRefusedPodGroupIsReported: no pod of a gang is created before its PodGroup, so a JobSet that is refused it
+// returns its quota.
+func TestRefusedPodGroupIsReported(t *testing.T) {
 	refused := map[types.UID][]jobs.Refusal{"js-uid": {{Message: "no PriorityClass", Last: now}}}
 	admission := grantPlaces()
 	admission.UnreadySince = now.Add(-time.Minute)

@@ -75,7 +75,7 @@ func TestRestartInPlace(t *testing.T) {
 	}
 }
 
-func TestAnEvictionIsNoAttempt(t *testing.T) {
+func TestEvictionIsNoAttempt(t *testing.T) {
 	js := newSet().restarts(2, jobset.InPlaceRestart).js
 	js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = ptr.To[int32](1), ptr.To[int32](2)
 	s := statusOf(look(t, js, stopping, of(job("leader", 0).ready())))
@@ -89,7 +89,7 @@ func tampered(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func TestOnlyPodsThatSayTheirAttemptAreFollowed(t *testing.T) {
+func TestOnlyPodsWithAnAttemptAreWatched(t *testing.T) {
 	if got := podsInPlace.Labels(newSet().js); got != nil {
 		t.Errorf("a JobSet that makes its Jobs anew asks for pods %v", got)
 	}

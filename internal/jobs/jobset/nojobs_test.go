@@ -11,7 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestReplicatedJobsWithoutJobs: they hold nobody up, and alone they are no success.
+// TestReplicatedJobsWithoutJobs checks that they hold up no other replicated job, and that a JobSet of nothing else
+// does not succeed.
 func TestReplicatedJobsWithoutJobs(t *testing.T) {
 	empty := func() setBuilder {
 		return setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}
@@ -42,8 +43,8 @@ func TestReplicatedJobsWithoutJobs(t *testing.T) {
 	}
 }
 
-// TestASuccessPolicyThatCanNeverBeMetIsReported: the JobSet would run without end, and nothing would say why.
-func TestASuccessPolicyThatCanNeverBeMetIsReported(t *testing.T) {
+// TestUnreachableSuccessPolicyIsReported: the JobSet would run forever, and nothing would say why.
+func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
 	const never = "Warning SuccessPolicyNeverMet: The JobSet can never succeed: successPolicy waits for a Job of none to succeed, and replicas there is 0." +
 		" Create the JobSet again with another policy"
 	for name, tc := range map[string]struct {
@@ -60,8 +61,8 @@ func TestASuccessPolicyThatCanNeverBeMetIsReported(t *testing.T) {
 	}
 }
 
-// TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that none of two
-// attempts run beside each other.
+// TestJobsAreDeletedWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that pods of
+// two attempts never run at the same time.
 func TestJobsGoWithTheirPods(t *testing.T) {
 	over := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m").js
 	for what, p := range map[string]jobs.Plan{

@@ -74,7 +74,7 @@ func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
 	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
 }
 
-func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
+func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	p := look(t, twoByFour(), grantPlaces(on("a", 4), on("b", 3), on("c", 1)), nil)
 	pinned, gated := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")
 	children := []client.Object{service(), pinned, gated}

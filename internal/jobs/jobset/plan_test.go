@@ -187,7 +187,7 @@ func TestARestartIsCountedBeforeAnythingIsDeleted(t *testing.T) {
 	}
 }
 
-func TestTheEndIsTerminal(t *testing.T) {
+func TestOutcomeIsFinal(t *testing.T) {
 	completed := func() setBuilder {
 		return newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "jobset completed successfully")
 	}
@@ -272,8 +272,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestAJobsOwnTimeToLiveBeginsWithTheEndOfTheJobSet: one that were gone before would be run again.
-func TestAJobsOwnTimeToLiveBeginsWithTheEndOfTheJobSet(t *testing.T) {
+// TestTimeToLiveOfAJobStartsWithTheEndOfTheJobSet: a Job deleted before would be run again.
+func TestTimeToLiveOfAJobStartsWithTheEndOfTheJobSet(t *testing.T) {
 	ttl := func(b setBuilder, seconds int32) setBuilder {
 		b.js.Spec.ReplicatedJobs[1].Template.Spec.TTLSecondsAfterFinished = &seconds
 		return b

@@ -189,9 +189,9 @@ func (c *cluster) runJobs(some, fails func(name string) bool) bool {
 	return changed
 }
 
-// TestEveryJobSetComesToOneEnd: whatever its policies, however its Jobs end and
-// whoever suspends, evicts or deletes in between.
-func TestEveryJobSetComesToOneEnd(t *testing.T) {
+// TestEveryJobSetEndsOnce, whatever its policies, however its Jobs end, and whatever is suspended, evicted or deleted
+// in between.
+func TestEveryJobSetEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queued := rapid.Bool().Draw(t, "queued")
 		c := &cluster{t: t, js: randomSet(t), grant: unqueued, children: map[string]client.Object{}}
@@ -256,8 +256,8 @@ func TestEveryJobSetComesToOneEnd(t *testing.T) {
 	})
 }
 
-// TestWhoMustNotRunComesToRestWithoutPods: however it got there.
-func TestWhoMustNotRunComesToRestWithoutPods(t *testing.T) {
+// TestHeldJobSetLosesItsPods and then stays unchanged, whatever its state was before.
+func TestHeldJobSetLosesItsPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{t: t, js: randomSet(t), grant: admitted, children: map[string]client.Object{}}
 		never := func(string) bool { return false }

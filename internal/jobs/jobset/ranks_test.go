@@ -72,8 +72,9 @@ func TestWhichJobsWereAdmitted(t *testing.T) {
 	}
 }
 
-// TestPlacesOfJobsThatAreKeptApart: each Job goes to the domain of its own places, whoever ended before it.
-func TestPlacesOfJobsThatAreKeptApartWithoutTheOnesThatHadSucceeded(t *testing.T) {
+// TestPlacesOfExclusiveJobs checks that each Job goes to the domain of its own places, whichever Jobs succeeded before
+// the admission.
+func TestPlacesOfExclusiveJobs(t *testing.T) {
 	js := twoByFour()
 	js.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
 	grant := grantPlaces(on("c", 2), on("d", 2))

@@ -193,7 +193,7 @@ func (b setBuilder) rules(rules ...jobset.FailurePolicyRule) setBuilder {
 	return b
 }
 
-func TestEachJobThatFailsAtOnceCostsItsOwnRestart(t *testing.T) {
+func TestJobsThatFailTogetherCountARestartEach(t *testing.T) {
 	alone := jobset.FailurePolicyRule{Name: "alone", Action: jobset.RestartJob}
 	js := newSet().restarts(2, jobset.Recreate).rules(alone).js
 	p := look(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).ready()))
@@ -210,7 +210,7 @@ func TestEachJobThatFailsAtOnceCostsItsOwnRestart(t *testing.T) {
 
 func ptrTo[T any](v T) *T { return &v }
 
-func TestAJobThatIsMadeAnewAloneComesBackWithItsCount(t *testing.T) {
+func TestSingleRestartIsCountedOnTheNewJob(t *testing.T) {
 	js := newSet().restarts(3, jobset.Recreate).restarted(1).js
 	js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "leader"}}
 	present := func(name string, index int) jobBuilder { return job(name, index).attempt("1") }
@@ -227,9 +227,9 @@ func TestAJobThatIsMadeAnewAloneComesBackWithItsCount(t *testing.T) {
 	same(t, "then all is as it should be", nil, writes(p))
 }
 
-// TestAFailedJobThatSomebodyTamperedWithIsNotRestartedForEver: it does not say which
-// attempt it is of, and is of the past once it is being deleted.
-func TestAFailedJobThatSomebodyTamperedWithIsNotRestartedForEver(t *testing.T) {
+// TestTamperedFailedJobIsNotRestartedForever: its attempt is unknown, and it counts as outdated once it is being
+// deleted.
+func TestTamperedFailedJobIsNotRestartedForever(t *testing.T) {
 	js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts}).js
 	tampered := job("workers", 0).attempt("x").failed()
 	p := look(t, js, unqueued, of(tampered))

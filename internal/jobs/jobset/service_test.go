@@ -11,7 +11,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-func TestServiceOfTheSubdomainThatIsThere(t *testing.T) {
+func TestExistingServiceOfTheSubdomain(t *testing.T) {
 	other := []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "other", UID: "other", Controller: ptr.To(true)}}
 	joined := metav1.OwnerReference{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js-uid"}
 	const taken = "Warning HeadlessServiceCreationFailed: the Service net, which would give the pods their host names, is there already, and is not headless or selects other pods:" +
@@ -57,7 +57,7 @@ func TestServiceOfTheSubdomainThatIsThere(t *testing.T) {
 	}
 }
 
-func TestAServiceForEachReplicatedJobOnlyIfAskedFor(t *testing.T) {
+func TestServicePerReplicatedJobOnlyIfRequested(t *testing.T) {
 	b := newSet()
 	b.js.Annotations = map[string]string{"muster.dev/service-per-replicated-job": "true"}
 	p := look(t, b.js, unqueued, nil)

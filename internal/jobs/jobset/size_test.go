@@ -69,7 +69,7 @@ func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
 	}
 }
 
-func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
+func TestSizesOfCreatedOrResumedJobs(t *testing.T) {
 	p := look(t, newSet().workersOf(6).js, quota(8, 8), of(job("leader", 0).ready(), job("workers", 0).of(2).suspended()))
 	for _, w := range p.Writes {
 		if got := w.Object().(*batchv1.Job); *got.Spec.Parallelism != 4 || *got.Spec.Completions != 4 || *got.Spec.Suspend {
@@ -79,8 +79,8 @@ func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
 	same(t, "writes", []string{"change Job js-workers-0", "create Job js-workers-1"}, writes(p))
 }
 
-// TestJobsOfNoPodsHaveNone, whether their quota is for none or they have given back what there was.
-func TestJobsOfNoPodsHaveNone(t *testing.T) {
+// TestJobsWithoutPodsHaveNone, whether they were granted none or all were reclaimed.
+func TestJobsWithoutPodsHaveNone(t *testing.T) {
 	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "in a queue": quota(0, 0), "with quota left": quota(8, 8)} {
 		p := look(t, newSet().workersOf(0).js, admission, of(job("leader", 0).ready()))
 		for _, name := range []string{"js-workers-0", "js-workers-1"} {
@@ -92,9 +92,8 @@ func TestJobsOfNoPodsHaveNone(t *testing.T) {
 	}
 }
 
-// TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger
-// ones.
-func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
+// TestJobsRunOnlyWhatTheirJobSetHasQuotaFor: changing the Jobs of a JobSet gives no more and no larger pods.
+func TestJobsRunOnlyWhatTheirJobSetHasQuotaFor(t *testing.T) {
 	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
 	asks := func(cpu string) []corev1.Container {
 		return []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
@@ -131,8 +130,8 @@ func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
 	}
 }
 
-// TestQuotaOfSucceededJobs: one of two has succeeded. Its pods are given back for good,
-// unless a restart could run them again.
+// TestQuotaOfSucceededJobs checks that the pods of a succeeded Job are reclaimed for good, unless a restart could run
+// them again.
 func TestQuotaOfSucceededJobs(t *testing.T) {
 	children := of(job("leader", 0).ready(), job("workers", 0).of(4).succeeded(), job("workers", 1).of(4).ready())
 	for name, tc := range map[string]struct {

@@ -113,9 +113,8 @@ func TestDependsOn(t *testing.T) {
 	}
 }
 
-// TestADependencyOfAnEarlierAttemptDoesNotCount: after a restart everybody waits
-// anew.
-func TestADependencyOfAnEarlierAttemptDoesNotCount(t *testing.T) {
+// TestDependencyOfAnEarlierAttemptDoesNotCount: after a restart, dependents wait again.
+func TestDependencyOfAnEarlierAttemptDoesNotCount(t *testing.T) {
 	b := newSet().with("eval", 1, jobset.DependsOn{Name: "leader", Status: jobset.DependencyComplete}).restarted(1)
 	p := look(t, b.js, unqueued, of(job("leader", 0).succeeded().deleting()))
 	same(t, "writes", []string{"create Job js-workers-0", "create Job js-workers-1"}, writes(p))

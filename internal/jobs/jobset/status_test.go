@@ -62,9 +62,9 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestAnIndexThatFailedForGoodIsNotWaitedFor: what clients know as ready has all pods of the Job; its queue is told
-// what is still to come.
-func TestAnIndexThatFailedForGoodIsNotWaitedFor(t *testing.T) {
+// TestFailedIndexesAreNotWaitedFor: the public status counts a Job as ready if all its pods are; the queue, if all
+// that still run are.
+func TestFailedIndexesAreNotWaitedFor(t *testing.T) {
 	js := newSet().with("many", 1)
 	many := &js.js.Spec.ReplicatedJobs[2].Template.Spec
 	many.CompletionMode, many.Parallelism, many.Completions, many.BackoffLimitPerIndex = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](3), ptr.To[int32](3), ptr.To[int32](0)
@@ -82,14 +82,14 @@ func TestAnIndexThatFailedForGoodIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsCountedForEachJobIsKept(t *testing.T) {
+func TestRestartCountsOfEachJobAreKept(t *testing.T) {
 	b := newSet()
 	b.js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "leader", JobRestarts: []int32{2}, JobRestartsCountTowardsMax: []int32{1}}, {Name: "gone"}}
 	got := statusOf(look(t, b.js, unqueued, nil)).ReplicatedJobsStatus
 	same(t, "counts", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader", JobRestarts: []int32{2}, JobRestartsCountTowardsMax: []int32{1}}}, got)
 }
 
-func TestConditionsAreDatedWhenTheyTurn(t *testing.T) {
+func TestConditionTimes(t *testing.T) {
 	p := look(t, newSet().suspended().js, unqueued, nil)
 	if got := statusOf(p).Conditions[0].LastTransitionTime; !got.Time.Equal(now) {
 		t.Errorf("dated %v, want now", got)

@@ -41,9 +41,8 @@ func ownedByTheSet() []metav1.OwnerReference {
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
 }
 
-// TestAJobAsItIsCreated has every name, label, annotation and default of the public
-// API.
-func TestAJobAsItIsCreated(t *testing.T) {
+// TestCreatedJob checks all names, labels, annotations and defaults of the public API.
+func TestCreatedJob(t *testing.T) {
 	b := newSet().with("ps", 3).restarted(2)
 	b.js.Labels, b.js.Annotations = map[string]string{"not": "copied"}, map[string]string{"not": "copied"}
 	b.js.Spec.Coordinator = &jobset.Coordinator{ReplicatedJob: "leader", JobIndex: 0, PodIndex: 0}
@@ -111,7 +110,7 @@ func TestIndices(t *testing.T) {
 	}
 }
 
-func TestWhatTheTemplateSaysGoesBeforeDefaults(t *testing.T) {
+func TestTemplateTakesPrecedenceOverDefaults(t *testing.T) {
 	b := newSet()
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -167,7 +166,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func TestAFailedCreationIsTold(t *testing.T) {
+func TestFailedCreateIsReported(t *testing.T) {
 	p := look(t, newSet().js, unqueued, nil)
 	all := created(p)
 	want := []jobs.Write{
@@ -191,7 +190,7 @@ func grant(pool string) jobs.Admission {
 	}}
 }
 
-func TestPodsOfAnAdmittedJobSetGoWhereTheirQuotaIs(t *testing.T) {
+func TestPodsOfAnAdmittedJobSetSelectTheirFlavor(t *testing.T) {
 	b := newSet()
 	b.js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	p := look(t, b.js, grant("gpu"), nil)
@@ -208,9 +207,8 @@ func TestPodsOfAnAdmittedJobSetGoWhereTheirQuotaIs(t *testing.T) {
 	}
 }
 
-// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that ran in one pool and is
-// resumed in another has the template as if made now, but for the keys that the API
-// server put there and that may not change.
+// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that is resumed in another pool has the template of a new Job,
+// except for the keys that the API server added and that are immutable.
 func TestResumingLeavesNothingOfAnEarlierAdmission(t *testing.T) {
 	js := newSet().js
 	had := createdJob(t, look(t, js, grant("gpu"), nil), "js-workers-0")

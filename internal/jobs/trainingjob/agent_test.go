@@ -22,7 +22,7 @@ func seeWithAgent(t *testing.T, job *breezeml.TrainingJob, admission jobs.Admiss
 	return plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: job, Facts: anAgent, Admission: admission, Now: now})
 }
 
-func TestTheAgentRunsTheCommandOfTheContainerThatTrains(t *testing.T) {
+func TestAgentRunsTheCommandOfTheTrainingContainer(t *testing.T) {
 	job := newJob(2, 4)
 	job.Spec.InjectLattice, job.Spec.Framework, job.Spec.RunPolicy.BackoffLimit = true, breezeml.FrameworkGeneric, ptr.To[int32](7)
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Args = []string{"--fast"}
@@ -55,10 +55,9 @@ func TestTheAgentRunsTheCommandOfTheContainerThatTrains(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsAsItWasAdmitted: what a job comes to say of injectLattice and its framework while it runs holds from
-// its next start, as its template does. A worker without the agent among others with it would never be in a round of
-// theirs.
-func TestTheAgentIsAsItWasAdmitted(t *testing.T) {
+// TestAgentIsAsAdmitted: changes of injectLattice and the framework take effect at the next start, as those of the
+// template do. A worker without the agent among others with it would never take part in a round.
+func TestAgentIsAsAdmitted(t *testing.T) {
 	says := func(injected bool, framework breezeml.Framework) func(jobBuilder) {
 		return func(job jobBuilder) { job.Spec.InjectLattice, job.Spec.Framework = injected, framework }
 	}
@@ -107,9 +106,9 @@ func newWithAgent(size int32) jobBuilder {
 	return job
 }
 
-// TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue, or gives its quota back if the operator has come to add none
-// since.
-func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
+// TestJobWhoseAgentCannotBeAddedIsNotQueued, or returns its quota if the operator stopped serving agents after its
+// admission.
+func TestJobWhoseAgentCannotBeAddedIsNotQueued(t *testing.T) {
 	job := newWithAgent(1)
 	d := describe(job.TrainingJob, jobs.Facts{})
 	if d.Mistake == nil || d.Mistake.Reason != jobs.InvalidJob {

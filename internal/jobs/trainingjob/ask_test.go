@@ -38,7 +38,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestWhatAJobAsksOfItsQueue(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	job := newJob(2, 4)
 	d := describe(job.TrainingJob, jobs.Facts{})
 	ps := d.PodSets[0]

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-func TestHowAJobEnds(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	limit := func(b jobBuilder, n int32) jobBuilder { b.Spec.RunPolicy.BackoffLimit = &n; return b }
 	twice := pod(0).Running()
 	twice.Status.ContainerStatuses[0].RestartCount = 2
@@ -57,7 +57,7 @@ func TestHowAJobEnds(t *testing.T) {
 	}
 }
 
-func TestARestartIsCountedOnceAndTold(t *testing.T) {
+func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 	pods := of(pod(0).Ended(3), pod(1).Running())
@@ -79,7 +79,7 @@ func TestARestartIsCountedOnceAndTold(t *testing.T) {
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(then(p, job)))
 }
 
-func TestWhatIsLeftOfAJobThatHasEnded(t *testing.T) {
+func TestCleanPodPolicy(t *testing.T) {
 	services := func() []client.Object {
 		return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-0"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-1"}}}
 	}
@@ -105,7 +105,7 @@ func TestWhatIsLeftOfAJobThatHasEnded(t *testing.T) {
 	}
 }
 
-func TestAJobIsDeletedWhenItsTimeHasCome(t *testing.T) {
+func TestTTLSecondsAfterFinished(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
@@ -118,7 +118,7 @@ func TestAJobIsDeletedWhenItsTimeHasCome(t *testing.T) {
 	same(t, "then", []string{"delete TrainingJob job"}, writes(see(t, now.Add(time.Minute), job.TrainingJob, waiting, nil)))
 }
 
-func TestAJobThatIsActiveForTooLongFails(t *testing.T) {
+func TestActiveDeadline(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)

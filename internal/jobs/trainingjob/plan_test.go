@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-func TestAJobGetsAsManyWorkersAsItIsGranted(t *testing.T) {
+func TestJobGetsAsManyWorkersAsGranted(t *testing.T) {
 	job := newJob(2, 4)
 	p := see(t, now, job.TrainingJob, waiting, nil)
 	same(t, "while it waits", nil, writes(p))
@@ -51,14 +51,14 @@ func TestAJobGetsAsManyWorkersAsItIsGranted(t *testing.T) {
 	}
 }
 
-func TestServicesGoWithTheirWorkers(t *testing.T) {
+func TestServicesAreDeletedWithTheirWorkers(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-1", Namespace: "ns"}}
 	job := then(see(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
 	p := see(t, now, job.TrainingJob, admitted(1), append(of(pod(0).Running(), pod(1).Running()), service))
 	same(t, "shrunk", []string{"create Service job-worker-0", "delete Pod job-worker-1", "delete Service job-worker-1"}, writes(p))
 }
 
-func TestAJobThatIsFinishingDoesNotGrow(t *testing.T) {
+func TestFinishingJobDoesNotGrow(t *testing.T) {
 	job := newJob(1, 4)
 	grant := func(n int32) jobs.Admission {
 		a := admitted(n)
@@ -79,7 +79,7 @@ func TestAJobThatIsFinishingDoesNotGrow(t *testing.T) {
 	same(t, "while all train it grows", "Running 4", stands(then(p, job)))
 }
 
-func TestPodsThatRunAreToldNewSizes(t *testing.T) {
+func TestRoundSizesOfRunningPodsAreUpdated(t *testing.T) {
 	job := newJob(2, 4)
 	job = then(see(t, now, job.TrainingJob, admitted(3), nil), job)
 	worker := func(i int, sizes string) jobstest.Pod {
@@ -106,7 +106,7 @@ func TestPodsThatRunAreToldNewSizes(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotOvercomeWhileWorkersAreMissing: the API server may say nothing more of a refusal that goes on.
+// TestRefusalsAreNotOvercomeWhileWorkersAreMissing: the API server may not report an ongoing refusal again.
 func TestRefusalsAreNotOvercomeWhileWorkersAreMissing(t *testing.T) {
 	for running, missing := range map[int]int32{1: 2, 2: 1, 3: 0} {
 		var pods []client.Object

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-func TestAPodBearsTheNamesOfItsWorker(t *testing.T) {
+func TestNamesAndLabelsOfAPod(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.Dataset = "imagenet"
 	job.Spec.ReplicaSpecs.Template.Labels = map[string]string{"app": "x", "training.kubeflow.org/job-name": "not this"}
@@ -49,7 +49,7 @@ func TestAPodBearsTheNamesOfItsWorker(t *testing.T) {
 	}
 }
 
-func TestWhereContainersAreRestarted(t *testing.T) {
+func TestRestartPolicyOfPods(t *testing.T) {
 	for policy, want := range map[breezeml.RestartPolicy]corev1.RestartPolicy{
 		"": "Never", breezeml.RestartNever: "Never", breezeml.RestartExitCode: "Never", breezeml.RestartOnFailure: "OnFailure", breezeml.RestartAlways: "Always",
 	} {
@@ -69,7 +69,7 @@ func TestWhereContainersAreRestarted(t *testing.T) {
 	}
 }
 
-func TestWorkersAreGivenPlacesThatNobodyHas(t *testing.T) {
+func TestWorkersGetFreePlaces(t *testing.T) {
 	at := func(node string, count int32) podspec.Place {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 	}
@@ -95,7 +95,7 @@ func TestWorkersAreGivenPlacesThatNobodyHas(t *testing.T) {
 	same(t, "places beside one on its way out", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), given))
 }
 
-func TestPodsAreMadeAsTheyWereAdmitted(t *testing.T) {
+func TestPodsAreCreatedAsAdmitted(t *testing.T) {
 	job := newJob(1, 2)
 	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{"mine": "1"}
 	asked := describe(job.TrainingJob, jobs.Facts{}).PodSets[0].Template

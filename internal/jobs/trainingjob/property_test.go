@@ -112,10 +112,9 @@ func (c *cluster) checkStatus(after jobBuilder) {
 // pods are the children that are pods, in the order of their names.
 func (c *cluster) pods() []*corev1.Pod { return jobs.ChildrenOf[*corev1.Pod](c.Children()) }
 
-// TestEveryJobComesToOneEnd: whatever its sizes and policies, however its pods end, and
-// whoever resizes, suspends, evicts, deletes or is killed after whichever write in
-// between.
-func TestEveryJobComesToOneEnd(t *testing.T) {
+// TestEveryJobEndsOnce, whatever its sizes and policies, however its pods end, and whatever is resized, suspended,
+// evicted, deleted or killed between any two writes.
+func TestEveryJobEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), waiting)
 		size := sizesOf(c.job.TrainingJob)
@@ -173,9 +172,9 @@ func TestEveryJobComesToOneEnd(t *testing.T) {
 	})
 }
 
-// TestAJobComesToItsSize: from whatever there is, without a running pod being given up
-// for one that is not, or more than needed.
-func TestAJobComesToItsSize(t *testing.T) {
+// TestJobReachesItsSize from every state, without giving up a running pod for one that does not run, or more pods than
+// necessary.
+func TestJobReachesItsSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), jobs.Admission{})
 		size := sizesOf(c.job.TrainingJob)

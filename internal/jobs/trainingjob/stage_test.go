@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-func TestAJobWithWrongSizesWaitsUntilTheyAreMended(t *testing.T) {
+func TestJobWithWrongSizesWaitsUntilTheyAreCorrected(t *testing.T) {
 	job := newJob(2, 4)
 	job = then(see(t, now, job.TrainingJob, admitted(4), nil), job)
 	job.Spec.MinSize = ptr.To[int32](5)
@@ -34,7 +34,7 @@ func TestAJobWithWrongSizesWaitsUntilTheyAreMended(t *testing.T) {
 	}
 }
 
-func TestAMissingCommandForTheAgentIsAWrongConfiguration(t *testing.T) {
+func TestMissingCommandForTheAgentIsAWrongConfiguration(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.InjectLattice = true
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Command = nil
@@ -45,7 +45,7 @@ func TestAMissingCommandForTheAgentIsAWrongConfiguration(t *testing.T) {
 	}
 }
 
-func TestAPreemptedJobKeepsItsTurn(t *testing.T) {
+func TestPreemptedJobKeepsItsQueuedTime(t *testing.T) {
 	job := newJob(1, 2)
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
 	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
@@ -63,7 +63,7 @@ func TestAPreemptedJobKeepsItsTurn(t *testing.T) {
 	}
 }
 
-func TestASuspendedJobHasNoPods(t *testing.T) {
+func TestSuspendedJobHasNoPods(t *testing.T) {
 	job := newJob(1, 1)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
 	p := see(t, now, job.suspended(true).TrainingJob, admitted(1), of(pod(0).Running()))
@@ -80,7 +80,7 @@ func TestASuspendedJobHasNoPods(t *testing.T) {
 	}
 }
 
-func TestADeactivatedJobIsCancelled(t *testing.T) {
+func TestDeactivatedJobIsCancelled(t *testing.T) {
 	job := newJob(1, 1)
 	off := waiting
 	off.Deactivated = true
@@ -90,7 +90,7 @@ func TestADeactivatedJobIsCancelled(t *testing.T) {
 	same(t, "activated, it is", "Running 1", stands(job))
 }
 
-func TestAJobWhosePodsAreStuckGivesUpItsPlace(t *testing.T) {
+func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	job := newJob(1, 2)
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
 	stuck := of(pod(0).Running(), pod(1))

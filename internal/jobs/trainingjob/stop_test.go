@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestWhatHasEndedIsNotRunAgainForWhatStopsItThen: workers ended while the job had its place, and what takes that from
-// it is seen in the same look.
-func TestWhatHasEndedIsNotRunAgainForWhatStopsItThen(t *testing.T) {
+// TestEndedWorkersCountThoughTheJobIsStopped: the end of workers and the loss of the admission may be observed at the
+// same time.
+func TestEndedWorkersCountThoughTheJobIsStopped(t *testing.T) {
 	wrong := func(b jobBuilder) jobBuilder {
 		out := jobBuilder{b.DeepCopy()}
 		out.Spec.MinSize = ptr.To[int32](5)
@@ -48,8 +48,8 @@ func TestWhatHasEndedIsNotRunAgainForWhatStopsItThen(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForPodsOfAJobThatHasEnded: those that run on, or are on their way out, are not missed.
-func TestNobodyWaitsForPodsOfAJobThatHasEnded(t *testing.T) {
+// TestPodsOfAnEndedJobAreNotWaitedFor: those that still run or are terminating do not make it unready.
+func TestPodsOfAnEndedJobAreNotWaitedFor(t *testing.T) {
 	for _, policy := range []breezeml.CleanPodPolicy{breezeml.CleanPodNone, breezeml.CleanPodAll} {
 		job := newJob(2, 2).cleans(policy)
 		job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
@@ -63,8 +63,8 @@ func TestNobodyWaitsForPodsOfAJobThatHasEnded(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsMendedHasItsTimeAnew: it counts as submitted then, and did not start before.
-func TestAJobThatIsMendedHasItsTimeAnew(t *testing.T) {
+// TestCorrectedJobIsTreatedAsNew: its submit time is when it was corrected, and its start time is reset.
+func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 	job := newJob(1, 2)
 	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-func TestAJobAsksForTheTopologyThatItsTemplateAsksFor(t *testing.T) {
+func TestTopologyOfTheTemplateIsRequested(t *testing.T) {
 	job := newJob(1, 4)
 	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{kueue.PodSetPreferredTopologyAnnotation: "example.com/rack"}
 	d := describe(job.TrainingJob, jobs.Facts{})
