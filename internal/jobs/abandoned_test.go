@@ -22,14 +22,14 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// abandonedAPI has its pods carry their job's UID.
+// abandonedAPI is an API whose pods are labelled with their job's UID.
 func abandonedAPI() API[*corev1.ConfigMap] {
 	return API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{"job": string(uid)}
 	}}
 }
 
-// abandonedWorkload is as Muster made it for a job of the kind.
+// abandonedWorkload returns a Workload as Muster made it for a job of the kind.
 func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload {
 	w := waiting().w
 	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(abandonedAPI().Kind, "job", "u"), Finalizers: []string{kueue.ResourceInUseFinalizer},
@@ -38,12 +38,12 @@ func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload 
 	return w
 }
 
-// abandonedPod is one of that job.
+// abandonedPod returns a pod of that job.
 func abandonedPod() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", Labels: map[string]string{"job": "u"}}}
 }
 
-// abandonedWorld is the controller beside an API server that has the objects.
+// abandonedWorld returns the controller and an API server with the objects.
 func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Object) abandoned[*corev1.ConfigMap] {
 	t.Helper()
 	scheme := runtime.NewScheme()

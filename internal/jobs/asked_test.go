@@ -15,7 +15,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// tolerated is a policy of the cluster's owner that has Workloads tolerate a taint.
+// tolerated acts as a mutating policy that adds a toleration to Workloads.
 func tolerated(object client.Object) {
 	if w, is := object.(*kueue.Workload); is {
 		for i := range w.Spec.PodSets {

@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// dropping is a recorder that has no time for events while it is busy.
+// dropping is a recorder that has no capacity for events while it is busy.
 type dropping struct {
 	*recorder
 	busy bool

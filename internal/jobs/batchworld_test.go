@@ -32,7 +32,7 @@ func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batc
 	return &batchWorld{world: w, evictions: evictions}
 }
 
-// newBatchJob is ns/job with two pods at once; queue is its label.
+// newBatchJob returns ns/job with two concurrent pods; queue is its label.
 func newBatchJob(queue string, suspended bool) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1}}
 	if queue != "" {
@@ -45,7 +45,7 @@ func newBatchJob(queue string, suspended bool) *batchv1.Job {
 
 func (w *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](w.world).Items[0] }
 
-// settle has everybody act in turn until nobody has anything left to do.
+// settle lets all controllers act in turn until none has anything left to do.
 func (w *batchWorld) settle() {
 	w.t.Helper()
 	for range 100 {
@@ -61,7 +61,7 @@ func (w *batchWorld) settle() {
 	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
-// evict takes the admission back, as often as it is to be, once all pods are ready.
+// evict evicts the Workload as often as required, each time once all pods are ready.
 func (w *batchWorld) evict() {
 	for _, wl := range list[kueue.WorkloadList](w.world).Items {
 		if w.evictions == 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
@@ -74,7 +74,7 @@ func (w *batchWorld) evict() {
 	}
 }
 
-// runJob is the Job controller: it moves the Job one step on.
+// runJob acts as the Job controller: it moves the Job one step on.
 func (w *batchWorld) runJob() {
 	for _, job := range list[batchv1.JobList](w.world).Items {
 		s := &job.Status

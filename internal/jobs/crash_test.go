@@ -13,7 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// life is what happens to a JobSet from its creation to its end.
+// life describes what happens to a JobSet from its creation to its end.
 type life struct {
 	jobSet func() *jobset.JobSet
 	fate   func(*batchv1.Job) batchv1.JobConditionType
@@ -59,7 +59,7 @@ var lives = map[string]life{
 	},
 }
 
-// firstAttemptFails lets the leader of the first attempt fail while the workers run.
+// firstAttemptFails makes the leader of the first attempt fail while the workers run.
 func firstAttemptFails(job *batchv1.Job) batchv1.JobConditionType {
 	switch {
 	case job.Labels[jobset.RestartAttemptKey] != "0":
@@ -70,7 +70,7 @@ func firstAttemptFails(job *batchv1.Job) batchv1.JobConditionType {
 	return ""
 }
 
-// live has the life happen with the fault, and returns the world after it.
+// live runs the life with the fault, and returns the world after it.
 func (l life) live(t *testing.T, f fault) *world {
 	t.Helper()
 	w := newWorld(t, f, l.jobSet(), clusterQueue("cq"), flavor())
@@ -116,7 +116,7 @@ func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	}
 }
 
-// faults are all that can befall the writes.
+// faults returns all faults of the given writes.
 func faults(writes []string) []fault {
 	unavailable := apierrors.NewServiceUnavailable("the API server restarts")
 	var out []fault

@@ -12,7 +12,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// statuses are the writes of the JobSet's status so far.
+// statuses returns the writes of the JobSet's status so far.
 func (w *world) statuses() int {
 	n := 0
 	for _, write := range w.writes {

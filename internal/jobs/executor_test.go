@@ -39,8 +39,8 @@ func (r *recorded) Eventf(_, _ runtime.Object, kind, reason, action, note string
 	r.events = append(r.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
-// bench is an executor over an API server of its own that notes each write as
-// "verb name" and fails those that it is told to.
+// bench is an executor with an API server of its own that records each write as "verb name" and fails those that it is
+// told to.
 type bench struct {
 	executor *Executor
 	client   client.Client
@@ -87,8 +87,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// asAnswered is the error as the API server answers it: that a test of a JSON patch fails like an object that is
-// refused.
+// asAnswered returns the error as the API server returns it: a failed test of a JSON patch gives the same error as an
+// invalid object.
 func asAnswered(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
@@ -116,13 +116,13 @@ func (b *bench) succeeding() *batchv1.Job {
 	return out
 }
 
-// child is a ConfigMap that the job controls.
+// child returns a ConfigMap that the job controls.
 func child(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(jobWith(nil), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 }
 
-// orphan is one that nobody controls.
+// orphan returns one without a controller.
 func orphan(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "orphan-uid"}}
 }

@@ -13,7 +13,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
+// NewReconciler returns the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
 	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
 	for _, kind := range api.Optional {
@@ -41,14 +41,14 @@ var (
 	OwnerKeys     = ownerKeys
 )
 
-// JobsOfWorkload are those that the reconciler looks at when it hears of the Workload.
+// JobsOfWorkload returns the jobs that are reconciled for an event of the Workload.
 func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Request {
 	return r.(interface {
 		jobsOfWorkload(context.Context, client.Object) []reconcile.Request
 	}).jobsOfWorkload(context.Background(), w)
 }
 
-// WorkloadFor is a Workload of the job, without anything that it asks for.
+// WorkloadFor returns a Workload of the job without any pod sets.
 func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workload {
 	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
 }

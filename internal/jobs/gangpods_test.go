@@ -17,8 +17,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// crew is the pods of a job of so many, which makes each again that is gone and has not
-// succeeded, and what kube-scheduler knows of them.
+// crew simulates a job that recreates pods that are gone and have not succeeded, and what kube-scheduler knows of its
+// gang.
 type crew struct {
 	t           *rapid.T
 	size, least int32
@@ -30,7 +30,7 @@ type crew struct {
 
 var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
 
-// look has the job make what is missing and delete what is to go.
+// look lets the job create missing pods and delete those that have to go.
 func (c *crew) look(remove ...string) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes}, Admission: Admission{Grant: Admitted}}
@@ -78,7 +78,7 @@ func (c *crew) names() []string {
 	return out
 }
 
-// leave has a pod go: at once if no kubelet knows it.
+// leave deletes a pod: it is gone at once if it has no node.
 func (c *crew) leave(name string) {
 	pod := c.pods[name].DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.Now())
@@ -87,7 +87,7 @@ func (c *crew) leave(name string) {
 	}
 }
 
-// resolve is what the API server makes of a priority class.
+// resolve returns the priority that the API server sets for a priority class.
 func (c *crew) resolve(class string) (string, *int32) {
 	if byDefault := c.classes.podDefault(); class == "" && byDefault != nil {
 		class = byDefault.Name
@@ -99,7 +99,7 @@ func (c *crew) resolve(class string) (string, *int32) {
 	return class, &value
 }
 
-// schedule binds what kube-scheduler would, and says how many pods that are.
+// schedule binds the pods that kube-scheduler would bind, and returns how many.
 func (c *crew) schedule() int {
 	bound := 0
 	for _, group := range c.groups {

@@ -93,7 +93,7 @@ func TestHasNativeGangs(t *testing.T) {
 	}
 }
 
-// lateMapper is one that cannot say anything so many times.
+// lateMapper is a RESTMapper that fails a number of times.
 type lateMapper struct {
 	meta.RESTMapper
 	fails int

@@ -26,7 +26,7 @@ type genericWorld struct {
 	life genericLife
 }
 
-// genericLife is what happens to a GenericJob from its creation to its end.
+// genericLife describes what happens to a GenericJob from its creation to its end.
 type genericLife struct {
 	job  func() *tensorstack.GenericJob
 	code func(name, attempt string) int32
@@ -43,8 +43,7 @@ type genericLife struct {
 	ends   tensorstack.JobPhase
 }
 
-// newGenericJob is ns/job with a master and two workers that may each be restarted
-// once.
+// newGenericJob returns ns/job with a master and two workers that may each be restarted once.
 func newGenericJob(queue string) *tensorstack.GenericJob {
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}}
 	if queue != "" {
@@ -60,7 +59,7 @@ func newGenericJob(queue string) *tensorstack.GenericJob {
 	return job
 }
 
-// firstWorkerFails once, with the exit code 3.
+// firstWorkerFails makes the first worker fail once, with exit code 3.
 func firstWorkerFails(name, attempt string) int32 {
 	if name == "job-worker-0" && attempt == "0" {
 		return 3
@@ -104,7 +103,7 @@ var genericLives = map[string]genericLife{
 		code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 }
 
-// keepsItsPods is a job that has succeeded when its master has, and deletes no pod.
+// keepsItsPods makes a job that succeeds when its master does, and deletes no pods.
 func keepsItsPods() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Spec.SuccessRules = []tensorstack.FinishRule{{"master": {intstr.FromInt32(0)}}}
@@ -112,7 +111,7 @@ func keepsItsPods() *tensorstack.GenericJob {
 	return job
 }
 
-// elasticJob is one of one worker or two.
+// elasticJob makes a job of one or two workers.
 func elasticJob() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Spec.ReplicaSpecs[1].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
@@ -121,7 +120,7 @@ func elasticJob() *tensorstack.GenericJob {
 
 func isWorker(name string) bool { return strings.HasPrefix(name, "job-worker-") }
 
-// namesAWorkload is a job that has the Workload prebuilt.
+// namesAWorkload makes a job that names the Workload prebuilt.
 func namesAWorkload() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
@@ -138,7 +137,7 @@ func t9kPodGroups() client.Object {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "podgroups.scheduler.tensorstack.dev"}}
 }
 
-// begin has the life begin with the fault.
+// begin starts the life with the fault.
 func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
 	t.Helper()
 	queue := clusterQueue("cq")
@@ -154,7 +153,7 @@ func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
 	return w
 }
 
-// inItsGang sees that no pod is made for a scheduler that does not know its gang yet.
+// inItsGang checks that no pod is created for t9k-scheduler before its gang is.
 func (w *genericWorld) inItsGang(o client.Object) {
 	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(w.podGroups()) != 1 {
 		w.t.Errorf("%s is made before its PodGroup", pod.Name)
@@ -165,7 +164,7 @@ func (w *genericWorld) genericJob() *tensorstack.GenericJob {
 	return &list[tensorstack.GenericJobList](w.world).Items[0]
 }
 
-// act evicts, pauses and resumes the job, once all its pods run.
+// act evicts, pauses and resumes the job once all its pods run.
 func (w *genericWorld) act() {
 	job := w.genericJob()
 	switch {
@@ -186,16 +185,15 @@ func (w *genericWorld) act() {
 	}
 }
 
-// runsAsGranted reports whether the job tells of as many workers as it was granted, which
-// all run, and there are no other pods.
+// runsAsGranted reports whether the job's status has as many workers as were granted, all of them run, and there are no
+// other pods.
 func (w *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
 	granted := int(*w.workload().Status.Admission.PodSetAssignments[1].Count)
 	return len(job.Status.Tasks[1].Replicas) == granted && int(job.Status.Aggregate.Running) == granted+1 &&
 		len(list[corev1.PodList](w.world).Items) == granted+1
 }
 
-// restsWithoutPods reports whether a job that is paused has no pods and no quota, but that
-// of a Workload that it names.
+// restsWithoutPods reports whether a paused job has no pods and no quota, except that of a Workload that it names.
 func (w *genericWorld) restsWithoutPods(job *tensorstack.GenericJob) bool {
 	return len(list[corev1.PodList](w.world).Items) == 0 &&
 		(job.Labels[kueue.PrebuiltWorkloadLabel] != "" || len(list[kueue.WorkloadList](w.world).Items) == 0)
@@ -216,8 +214,8 @@ func (w *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
 	}
 }
 
-// endsNow reports whether the pod may end: not while the job is still to be paused or
-// evicted, and not after its end if it is to be deleted then.
+// endsNow reports whether the pod may end: not while the job is still to be paused or evicted, and not after its end if
+// it is to be deleted then.
 func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	job := w.genericJob()
 	over := job.Status.Phase == tensorstack.JobPhaseSucceeded || job.Status.Phase == tensorstack.JobPhaseFailed
@@ -233,8 +231,7 @@ func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	}
 }
 
-// allStarted reports whether there are as many pods as were granted, and none is still to
-// start.
+// allStarted reports whether there are as many pods as were granted, and all have started.
 func (w *genericWorld) allStarted() bool {
 	n := 0
 	for _, pod := range list[corev1.PodList](w.world).Items {
@@ -245,7 +242,7 @@ func (w *genericWorld) allStarted() bool {
 	return n == int(*w.workload().Status.Admission.PodSetAssignments[1].Count)+1
 }
 
-// genericState is the job, but for its resourceVersion and times, and the PodGroups.
+// genericState returns the job without its resourceVersion and times, and the PodGroups.
 type genericState struct {
 	Job       tensorstack.GenericJob
 	PodGroups []unstructured.Unstructured
@@ -266,7 +263,7 @@ func (w *genericWorld) genericState() genericState {
 // t9kPodGroupKind is a gang for t9k-scheduler.
 var t9kPodGroupKind = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroup"}
 
-// podGroups are those of t9k-scheduler.
+// podGroups returns the PodGroups of t9k-scheduler.
 func (w *genericWorld) podGroups() []unstructured.Unstructured {
 	groups := &unstructured.UnstructuredList{}
 	groups.SetGroupVersionKind(t9kPodGroupKind)

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// runsByItsSchedule is a world whose LatticeJob has run once, at the first time of its schedule, with one of its writes
-// failing.
+// runsByItsSchedule returns a world whose LatticeJob has run once, at the first time of its schedule, with one of its
+// writes failing.
 func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
 	t.Helper()
 	w := newLatticeWorld(t, f, nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
-// runsWithVolcano is a world whose LatticeJob was admitted by Muster, and is run by Volcano.
+// runsWithVolcano returns a world whose LatticeJob was admitted by Muster, and is run by Volcano.
 func runsWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
 	t.Helper()
 	w := newExternalWorld(t)
@@ -43,7 +43,7 @@ func runsWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeW
 	return w
 }
 
-// workload is the one that there is, nil for none.
+// workload returns the only Workload, nil if there is none.
 func (w *latticeWorld) workload() *kueue.Workload {
 	w.t.Helper()
 	all := list[kueue.WorkloadList](w.world).Items
@@ -53,7 +53,7 @@ func (w *latticeWorld) workload() *kueue.Workload {
 	return &all[0]
 }
 
-// loseVCJob has somebody delete it.
+// loseVCJob deletes the VCJob as a user would.
 func (w *latticeWorld) loseVCJob() {
 	w.t.Helper()
 	w.changes++
@@ -62,7 +62,7 @@ func (w *latticeWorld) loseVCJob() {
 	}
 }
 
-// blind is a client that has not seen any VCJob yet.
+// blind is a client whose cache does not have any VCJob yet.
 type blind struct{ client.Client }
 
 func (b blind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -72,7 +72,7 @@ func (b blind) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return b.Client.List(ctx, list, opts...)
 }
 
-// behind is a client that has not seen yet what became of the job.
+// behind is a client whose cache has an earlier version of the job.
 type behind struct {
 	client.Client
 	job *lattice.LatticeJob
@@ -170,7 +170,7 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	}
 }
 
-// evict takes its quota from the job.
+// evict evicts the job.
 func (w *latticeWorld) evict() {
 	w.t.Helper()
 	evicted := w.workload()

@@ -29,14 +29,14 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// appliedKinds are those without Go types that a LatticeJob is compiled to, by their resources.
+// appliedKinds lists the kinds without Go types that a LatticeJob is compiled to, by their resources.
 var appliedKinds = map[string]schema.GroupVersionKind{
 	"externalsecrets":           {Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"},
 	"latticemeshmembers":        {Group: "lattice.dev", Version: "v1alpha1", Kind: "LatticeMeshMember"},
 	"tracingpoliciesnamespaced": {Group: "cilium.io", Version: "v1alpha1", Kind: "TracingPolicyNamespaced"},
 }
 
-// latticeManifest is ns/job, of which there is one object at least of each kind.
+// latticeManifest is ns/job, which needs at least one object of each kind.
 const latticeManifest = `
 tasks:
   t:
@@ -55,7 +55,7 @@ tasks:
       service: {ports: {http: {port: 80}}}
 `
 
-// latticeWorld is a world with the LatticeJob ns/job, whose VCJob somebody else runs.
+// latticeWorld is a world with the LatticeJob ns/job, whose VCJob another controller runs.
 type latticeWorld struct {
 	*world
 	// fortunes are what is still to happen to the VCJob, or to the job, one after the other.
@@ -90,7 +90,7 @@ func newLatticeWorld(t *testing.T, f fault, fortunes []func(*latticeWorld)) *lat
 	return &latticeWorld{w, fortunes}
 }
 
-// live has all of it happen, each thing when nobody has anything left to do.
+// live runs the steps, each once no controller has anything left to do.
 func (w *latticeWorld) live() *latticeWorld {
 	w.t.Helper()
 	for {
@@ -119,7 +119,7 @@ func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
 	return &list[lattice.LatticeJobList](w.world).Items[0]
 }
 
-// comesTo has the VCJob be in the phase.
+// comesTo sets the phase of the VCJob.
 func comesTo(phase volcano.JobPhase, reason string) func(*latticeWorld) {
 	return func(w *latticeWorld) {
 		w.t.Helper()
@@ -165,7 +165,7 @@ var latticeLives = map[string]struct {
 	"changed while it runs":          {[]func(*latticeWorld){comesTo(volcano.Running, ""), changes(grow), comesTo(volcano.Completed, "")}, lattice.Succeeded, 0},
 }
 
-// objects are all that the cluster has of the job, but for resourceVersions and UIDs of what was made.
+// objects returns all objects of the job, without resourceVersions and generated UIDs.
 func (w *latticeWorld) objects() map[string]any {
 	out := map[string]any{}
 	note := func(o client.Object) {

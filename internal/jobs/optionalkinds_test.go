@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// newExternalWorld is a latticeWorld whose VCJobs Volcano runs, with a ClusterQueue of Muster's.
+// newExternalWorld returns a latticeWorld whose VCJobs Volcano runs, with a ClusterQueue of Muster's.
 func newExternalWorld(t *testing.T) *latticeWorld {
 	w := newLatticeWorld(t, fault{}, nil)
 	if err := w.api.Create(t.Context(), clusterQueue("cq")); err != nil {
@@ -21,7 +21,7 @@ func newExternalWorld(t *testing.T) *latticeWorld {
 	return w
 }
 
-// restart has a new operator begin, which does not know yet what the cluster serves.
+// restart starts a new operator, which does not know yet what the cluster serves.
 func (w *latticeWorld) restart() {
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.watched(), w.events, w.clock)
 }

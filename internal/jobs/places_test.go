@@ -41,8 +41,8 @@ func TestPlacesOf(t *testing.T) {
 	}
 }
 
-// placed is a Workload that was admitted with four pods of a GPU each on a, where no
-// more fit, and two on b, where more would.
+// placed returns a Workload that was admitted with four pods of one GPU each on a, where no more fit, and two on b,
+// where more would.
 func placed() (*kueue.Workload, Nodes) {
 	w := waiting().admitted().w
 	w.Name = "wl"

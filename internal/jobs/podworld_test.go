@@ -18,8 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podWorld is a world with one job ns/job instead of the JobSet, whose pods Muster makes
-// itself, and with a kubelet.
+// podWorld is a world with one job ns/job instead of the JobSet, whose pods Muster creates itself, and with a kubelet.
 type podWorld struct {
 	*world
 	// code is the exit code of a pod, by its name and attempt; nil for 0.
@@ -32,7 +31,7 @@ type podWorld struct {
 	gone func()
 }
 
-// newPodWorld has the reconciler of an API over the objects.
+// newPodWorld returns a world with the reconciler of an API.
 func newPodWorld(t *testing.T, f fault, reconciler func(client.Client, *recorder, clock.PassiveClock) reconcile.Reconciler, objects ...client.Object) *podWorld {
 	t.Helper()
 	w := newWorld(t, f, objects...)
@@ -49,7 +48,7 @@ func of[T client.Object](api jobs.API[T]) func(client.Client, *recorder, clock.P
 	}
 }
 
-// settle has everybody act in turn until nobody has anything left to do, nor later.
+// settle lets all controllers act in turn until none has anything left to do, not even later.
 func (w *podWorld) settle() {
 	w.t.Helper()
 	for range 200 {
@@ -98,7 +97,7 @@ func (w *podWorld) kubelet() {
 	}
 }
 
-// end ends a pod as its code says.
+// end ends a pod with its exit code.
 func (w *podWorld) end(pod *corev1.Pod) {
 	var code int32
 	if w.code != nil {
@@ -114,7 +113,7 @@ func (w *podWorld) end(pod *corev1.Pod) {
 	w.updateStatus(pod)
 }
 
-// evict takes the admission of the job back.
+// evict evicts the job.
 func (w *podWorld) evict() {
 	wl := w.workload()
 	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
@@ -132,7 +131,7 @@ func (w *podWorld) workload() *kueue.Workload {
 	return &all[0]
 }
 
-// besideState is all that the cluster has beside the job, but for resourceVersions and times.
+// besideState returns all other objects of the cluster, without resourceVersions and times.
 type besideState struct {
 	Pods      []corev1.Pod
 	Services  []corev1.Service
@@ -159,7 +158,7 @@ func (w *podWorld) besideState() besideState {
 	return s
 }
 
-// isOver sees that the Workloads, if any, are finished and let go.
+// isOver checks that all Workloads are finished and have no finalizer.
 func (s besideState) isOver(t *testing.T) {
 	t.Helper()
 	for _, w := range s.Workloads {
@@ -169,9 +168,9 @@ func (s besideState) isOver(t *testing.T) {
 	}
 }
 
-// noWriteThatFailsChangesTheEnd lives a life with each write of it failing in turn, by
-// whichever error, before it took effect or after: it comes to the same end, and each pod
-// and all else is made as often as without the fault.
+// noWriteThatFailsChangesTheEnd runs a life with each of its writes failing in turn, with each error, before or after
+// it takes effect. The job ends in the same way, and each pod and every other object is created as often as without the
+// fault.
 func noWriteThatFailsChangesTheEnd[S any](t *testing.T, live func(*testing.T, fault) (*podWorld, S)) (S, besideState) {
 	t.Helper()
 	good, want := live(t, fault{})
@@ -194,7 +193,7 @@ func noWriteThatFailsChangesTheEnd[S any](t *testing.T, live func(*testing.T, fa
 	return want, beside
 }
 
-// atRest sees that a world whose life is over is silent.
+// atRest checks that reconciles write nothing once the life is over.
 func (w *world) atRest(t *testing.T) {
 	t.Helper()
 	before := len(w.writes)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// cpus is a pod set main of so many pods with a CPU quantity each.
+// cpus returns a pod set main of this many pods with this CPU quantity each.
 func cpus(count int32, cpu string) []kueue.PodSet {
 	return []kueue.PodSet{{Name: "main", Count: count, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{

@@ -23,7 +23,7 @@ func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1
 	return out
 }
 
-// podSetsOf have pods of the priority classes.
+// podSetsOf returns pod sets with these priority classes.
 func podSetsOf(classes ...string) []kueue.PodSet {
 	var out []kueue.PodSet
 	for _, class := range classes {

@@ -16,14 +16,14 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// jobWith is a job with the labels; any kind will do.
+// jobWith returns a job with the labels, of any kind.
 func jobWith(labels map[string]string) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "job-uid", Labels: labels}}
 }
 
 func inQueue(name string) map[string]string { return map[string]string{kueue.QueueLabel: name} }
 
-// facts are of a namespace labelled team=a with the queues.
+// facts returns the facts of a namespace labelled team=a with the queues.
 func facts(queues ...metav1.Object) QueueFacts {
 	f := QueueFacts{
 		Local: map[string]*kueue.LocalQueue{}, Cluster: map[string]*kueue.ClusterQueue{},
@@ -40,12 +40,12 @@ func facts(queues ...metav1.Object) QueueFacts {
 	return f
 }
 
-// byPerson is a LocalQueue that somebody made.
+// byPerson returns a LocalQueue that a user created.
 func byPerson(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// clusterQueueFor is a ClusterQueue for namespaces with the labels; nil for none.
+// clusterQueueFor returns a ClusterQueue for namespaces with the labels; nil for none.
 func clusterQueueFor(name string, labels map[string]string) *kueue.ClusterQueue {
 	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if labels != nil {

@@ -82,7 +82,7 @@ func TestLaterQueueDoesNotTakeInRunningJobs(t *testing.T) {
 	}
 }
 
-// put makes the object as a person would.
+// put creates the object as a user would.
 func (w *world) put(o client.Object) {
 	w.t.Helper()
 	if err := w.api.Create(w.t.Context(), o); err != nil {

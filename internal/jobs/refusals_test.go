@@ -21,7 +21,7 @@ type refusalHeard struct {
 	message     string
 }
 
-// refusedJob is a job that was admitted at 0.
+// refusedJob returns a job that was admitted at time 0.
 type refusedJob struct {
 	told []refusalHeard
 	// lacking is how many pods it lacks at a time.

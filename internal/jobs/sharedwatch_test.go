@@ -119,7 +119,7 @@ func start(t *testing.T, s source.Source) requests {
 	return queue
 }
 
-// drained is what waits in the queue.
+// drained returns what waits in the queue.
 func drained(queue requests) (out []string) {
 	for queue.Len() > 0 {
 		r, _ := queue.Get()

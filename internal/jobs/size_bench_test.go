@@ -20,8 +20,8 @@ import (
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
-// cached answers reads of the children of one JobSet as a cache does: with its own
-// objects, which nobody copies. All else it leaves to another client.
+// cached answers reads of the children of one JobSet like a cache, with its own objects and without copying. All other
+// reads go to another client.
 type cached struct {
 	client.Client
 	jobs []*batchv1.Job
@@ -39,8 +39,7 @@ func (c *cached) List(ctx context.Context, list client.ObjectList, options ...cl
 	return nil
 }
 
-// largeSet is the reconciler of a JobSet of so many Jobs that all run, and has nothing
-// left to do.
+// largeSet returns the reconciler of a JobSet of this many running Jobs that has nothing left to do.
 func largeSet(t testing.TB, size int) func() {
 	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, made: map[string]int{}}
 	js := newJobSet("")

@@ -15,10 +15,10 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// twoCPUs is what each pod of the jobs of this file asks for.
+// twoCPUs is what each pod of the jobs in this file asks for.
 var twoCPUs = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 
-// fullTemplate is of pods that do something; stub asks for as much, and says no more than that.
+// fullTemplate is a complete pod template; stub asks for the same resources and says nothing else.
 func fullTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}, Spec: corev1.PodSpec{
 		ServiceAccountName: "trainer",
@@ -88,7 +88,7 @@ func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 	checkOwn(t, w)
 }
 
-// checkOwn sees that there are three pods of the full template, for two CPUs each and in the nodes of the flavor.
+// checkOwn checks that there are three pods of the full template, for two CPUs each and on the nodes of the flavor.
 func checkOwn(t *testing.T, w *podWorld) {
 	t.Helper()
 	pods := list[corev1.PodList](w.world).Items

@@ -25,7 +25,7 @@ type trainingWorld struct {
 	stuckFor int
 }
 
-// trainingLife is what happens to a TrainingJob from its creation to its end.
+// trainingLife describes what happens to a TrainingJob from its creation to its end.
 type trainingLife struct {
 	job   func() *breezeml.TrainingJob
 	code  func(name, attempt string) int32
@@ -34,8 +34,7 @@ type trainingLife struct {
 	ends  breezeml.JobConditionType
 }
 
-// newTrainingJob is ns/job with two to three workers that are made anew when a signal
-// ends them, up to once.
+// newTrainingJob returns ns/job with two to three workers that are recreated when a signal ends them, at most once.
 func newTrainingJob() *breezeml.TrainingJob {
 	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}}
 	job.Spec.MinSize, job.Spec.MaxSize = ptr.To[int32](2), ptr.To[int32](3)
@@ -46,7 +45,7 @@ func newTrainingJob() *breezeml.TrainingJob {
 	return job
 }
 
-// resizeTo has the queue grant another size.
+// resizeTo makes the queue grant another size.
 func resizeTo(size int32) func(*trainingWorld) {
 	return func(w *trainingWorld) {
 		wl := w.workload()
@@ -68,7 +67,7 @@ func (w *trainingWorld) suspend(is bool) {
 	}
 }
 
-// firstWorkerIsKilled once, by a signal.
+// firstWorkerIsKilled makes a signal end the first worker once.
 func firstWorkerIsKilled(name, attempt string) int32 {
 	if name == "job-worker-0" && attempt == "0" {
 		return 137
@@ -87,7 +86,7 @@ var trainingLives = map[string]trainingLife{
 	"stuck, and run later":             {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
 }
 
-// live has the life happen with the fault, and returns the world after it.
+// live runs the life with the fault, and returns the world after it.
 func (l trainingLife) live(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
 	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.acts, l.stuck}
@@ -109,7 +108,7 @@ func (w *trainingWorld) trainingJob() *breezeml.TrainingJob {
 	return &list[breezeml.TrainingJobList](w.world).Items[0]
 }
 
-// act does what is to be done next, once all pods run.
+// act does what comes next once all pods run.
 func (w *trainingWorld) act() {
 	job := w.trainingJob()
 	switch {
@@ -124,7 +123,7 @@ func (w *trainingWorld) act() {
 	}
 }
 
-// runs reports whether the job runs with what it was granted, and tells so.
+// runs reports whether the job runs with what it was granted, according to its status.
 func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	s := &job.Status
 	wls := list[kueue.WorkloadList](w.world).Items
@@ -135,7 +134,7 @@ func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
 }
 
-// allOfThem reports whether no pod is still to start: then all end in their order.
+// allOfThem reports whether all pods have started: then all end in order.
 func (w *trainingWorld) allOfThem() bool {
 	n := 0
 	for _, pod := range list[corev1.PodList](w.world).Items {
@@ -146,7 +145,7 @@ func (w *trainingWorld) allOfThem() bool {
 	return n == int(w.trainingJob().Status.CurrentSize)
 }
 
-// state is the job, but for its resourceVersion and for when things were.
+// state returns the job without its resourceVersion and times.
 func (w *trainingWorld) state() breezeml.TrainingJob {
 	job := *w.trainingJob()
 	job.ResourceVersion = ""

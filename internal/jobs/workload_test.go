@@ -33,7 +33,7 @@ var minutely = Backoff{Base: time.Minute, Max: time.Hour}
 // workloadBuilder builds Workloads step by step.
 type workloadBuilder struct{ w *kueue.Workload }
 
-// waiting is the Workload of jobWith(nil) with a pod set main of two pods.
+// waiting returns the Workload of jobWith(nil) with a pod set main of two pods.
 func waiting() workloadBuilder {
 	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind, Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{}, request{})}
 }
@@ -58,7 +58,7 @@ func (b workloadBuilder) evicted(reason string) workloadBuilder {
 	return b.is("Evicted", metav1.ConditionTrue, reason, "because")
 }
 
-// conditions are a Workload's as lines of text, "Type=Status Reason: message".
+// conditions returns a Workload's conditions as lines of text, "Type=Status Reason: message".
 func conditions(w *kueue.Workload) []string {
 	var out []string
 	for _, c := range w.Status.Conditions {
@@ -252,7 +252,7 @@ func TestReportedConditionsHaveTimeAndGeneration(t *testing.T) {
 	}
 }
 
-// written says what the writes do, "verb name" each.
+// written returns what the writes do, "verb name" each.
 func written(writes []Write) []string {
 	var out []string
 	for _, w := range writes {

@@ -44,9 +44,8 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world is an API server with one JobSet ns/js, the real reconciler over it, and
-// what else there is in a cluster played by hand: admission, the Job controller and
-// the garbage collector.
+// world is an API server with one JobSet ns/js and the real reconciler. The rest of a cluster is simulated: admission,
+// the Job controller and the garbage collector.
 type world struct {
 	t          *testing.T
 	reconciler reconcile.Reconciler
@@ -82,8 +81,8 @@ type fault struct {
 	err   error
 }
 
-// newScheme is a scheme for one world: its client adds to it what kinds it is asked for,
-// but for those of which pods that are created in parallel ask.
+// newScheme returns a scheme for one world, which worlds cannot share: the fake client registers in it the kinds that it
+// is asked for. Kinds that are read by concurrent creates of pods are registered here.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(t9kPodGroupKind, &unstructured.Unstructured{})
@@ -106,7 +105,7 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	return w
 }
 
-// build makes the API server, with the objects.
+// build creates the API server with the objects.
 func (w *world) build(objects ...client.Object) {
 	scheme := newScheme()
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
@@ -121,7 +120,7 @@ func (w *world) build(objects ...client.Object) {
 		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
 
-// watched is the client that the reconciler has.
+// watched returns the client of the reconciler.
 func (w *world) watched() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -152,7 +151,7 @@ func (w *world) watched() client.Client {
 	})
 }
 
-// applied is the object of which something is applied, by its kind and name.
+// applied returns the applied object by kind and name.
 func (w *world) applied(o runtime.ApplyConfiguration) client.Object {
 	text, err := json.Marshal(o)
 	said := &unstructured.Unstructured{}
@@ -186,8 +185,7 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	return w.fault.err
 }
 
-// create gives the object a UID and, if it is a Job, what keeps it until its pods
-// are gone.
+// create gives the object a UID and, if it is a Job, a finalizer that keeps it until its pods are gone.
 func (w *world) create(ctx context.Context, o client.Object) error {
 	if w.creating != nil {
 		w.creating(o)
@@ -231,7 +229,7 @@ func (w *world) kind(o client.Object) string {
 	return gvk.Kind
 }
 
-// settle has everybody act in turn until nobody has anything left to do.
+// settle lets all controllers act in turn until none has anything left to do.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 100 {
@@ -251,8 +249,7 @@ func (w *world) settle() {
 	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
-// reconcile as the controller does: again after an error, and, as the watch would
-// have it, after a conflict.
+// reconcile reconciles like the controller: again after an error, and after a conflict, as if triggered by the watch.
 func (w *world) reconcile() ctrl.Result {
 	w.t.Helper()
 	var err error
@@ -268,7 +265,7 @@ func (w *world) reconcile() ctrl.Result {
 	return ctrl.Result{}
 }
 
-// admit admits every Workload that waits, with the flavor f.
+// admit admits every waiting Workload with the flavor f.
 func (w *world) admit() {
 	for _, wl := range list[kueue.WorkloadList](w).Items {
 		if wl.Status.Admission != nil || meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) {
@@ -327,7 +324,7 @@ func (w *world) updateStatus(o client.Object) {
 	}
 }
 
-// collectGarbage lets deleted Jobs go.
+// collectGarbage removes deleted Jobs.
 func (w *world) collectGarbage() {
 	for _, job := range list[batchv1.JobList](w).Items {
 		if job.DeletionTimestamp.IsZero() {
@@ -353,7 +350,7 @@ func list[L any, P interface {
 	return &out
 }
 
-// state is all that the cluster has, but for resourceVersions.
+// state returns all objects of the cluster without resourceVersions.
 type state struct {
 	JobSets     []jobset.JobSet
 	Jobs        []batchv1.Job
@@ -383,13 +380,13 @@ func (w *world) state() state {
 	return s
 }
 
-// jobSet is ns/js as it is.
+// jobSet returns the current ns/js.
 func (w *world) jobSet() *jobset.JobSet { return &list[jobset.JobSetList](w).Items[0] }
 
-// outcome is how the JobSet ended, "" if it has not.
+// outcome returns how the JobSet ended, "" if it has not.
 func (w *world) outcome() string { return w.jobSet().Status.TerminalState }
 
-// recorder notes events, "Reason: note" each.
+// recorder records events as "Reason: note".
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -401,7 +398,7 @@ func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, note string, args .
 	r.events = append(r.events, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// newJobSet is ns/js with a leader and two workers; queue is its label, "" for none.
+// newJobSet returns ns/js with a leader and two workers; queue is its label, "" for none.
 func newJobSet(queue string) *jobset.JobSet {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}
 	if queue != "" {
@@ -415,7 +412,7 @@ func newJobSet(queue string) *jobset.JobSet {
 	return js
 }
 
-// clusterQueue is one that admits every namespace.
+// clusterQueue returns a ClusterQueue that admits every namespace.
 func clusterQueue(name string) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
 }

@@ -21,8 +21,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // builder builds Jobs step by step.
 type builder struct{ job *batchv1.Job }
 
-// newJob runs pods of one container at once, as many in all, and was created
-// suspended.
+// newJob returns a suspended Job that runs this many pods of one container at once, and as many in all.
 func newJob(pods int32) builder {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "uid", Generation: 1}}
 	job.Spec.Suspend, job.Spec.Parallelism, job.Spec.Completions = ptr.To(true), ptr.To(pods), ptr.To(pods)
@@ -89,7 +88,7 @@ func (b builder) started(granted jobs.PodSetAdmission) builder {
 	return builder{started(b.job, granted)}.changed()
 }
 
-// grant is what an admission gives: so many pods, on nodes of a pool.
+// grant returns what an admission gives: this many pods, on nodes of a pool.
 func grant(pods int32) jobs.PodSetAdmission {
 	return jobs.PodSetAdmission{Count: pods, Injection: podspec.Injection{
 		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
@@ -107,7 +106,7 @@ var (
 	stopping = jobs.Admission{Grant: jobs.Stopping}
 )
 
-// look plans, and sees to it that nothing seen was changed.
+// look plans, and checks that nothing observed was modified.
 func look(t *testing.T, job *batchv1.Job, admission jobs.Admission) jobs.Plan {
 	t.Helper()
 	before := job.DeepCopy()
@@ -118,7 +117,7 @@ func look(t *testing.T, job *batchv1.Job, admission jobs.Admission) jobs.Plan {
 	return p
 }
 
-// writes says what the plan does to the Job, in words.
+// writes describes what the plan does to the Job.
 func writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
@@ -132,7 +131,7 @@ func writes(p jobs.Plan) []string {
 	return out
 }
 
-// events are those of the plan, and those that its writes tell.
+// events returns the events of the plan and those of its writes.
 func events(p jobs.Plan) []string {
 	var out []string
 	tell := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }

@@ -193,7 +193,7 @@ func TestProgress(t *testing.T) {
 
 func main(count int32) map[string]int32 { return map[string]int32{"main": count} }
 
-// placed is a grant with places.
+// placed returns a grant with places.
 func placed(pods int32, places ...podspec.Place) jobs.PodSetAdmission {
 	g := grant(pods)
 	g.Places, g.Nodes = places, jobs.Nodes{}

@@ -26,7 +26,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // setBuilder builds the JobSet ns/js step by step.
 type setBuilder struct{ js *jobset.JobSet }
 
-// newSet has a leader and two workers, of one pod each.
+// newSet returns a JobSet with a leader and two workers, of one pod each.
 func newSet() setBuilder {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid", ResourceVersion: "1"}}
 	return setBuilder{js}.with("leader", 1).with("workers", 2)
@@ -77,7 +77,7 @@ func (b setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionS
 // jobBuilder builds a Job of the JobSet as the API server has it.
 type jobBuilder struct{ job *batchv1.Job }
 
-// job is the one with the index of a replicated job, in attempt 0, before it starts.
+// job builds the Job with this index of a replicated job, in attempt 0, before it starts.
 func job(replicated string, index int) jobBuilder {
 	return jobBuilder{&batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u", ResourceVersion: "1",
@@ -110,12 +110,12 @@ func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder
 	return b
 }
 
-// service is the one that the JobSet has already.
+// service returns the existing Service of the JobSet.
 func service() client.Object {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", OwnerReferences: ownedByTheSet()}}
 }
 
-// of are the Jobs, and the Service.
+// of returns the Jobs and the Service as children.
 func of(builders ...jobBuilder) []client.Object {
 	out := []client.Object{service()}
 	for _, b := range builders {
@@ -131,9 +131,8 @@ var (
 	admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
 )
 
-// look plans, and sees that this is a pure function: nothing that it was given is
-// changed, and neither another try nor another order of the children changes the
-// answer.
+// look plans, and checks that plan is a pure function: it modifies none of its arguments, and neither another call nor
+// another order of the children changes the result.
 func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
 	seen := seenOf(js, admission, children)
@@ -157,8 +156,7 @@ func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []cl
 	return got
 }
 
-// seenOf is what the shell sees where there is nothing but the given objects, controlled
-// by the JobSet or not.
+// seenOf returns the observed state if only the given objects exist, whether the JobSet controls them or not.
 func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object) jobs.Seen[*jobset.JobSet] {
 	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Now: now}
 	wanted := map[string]bool{}
@@ -176,7 +174,7 @@ func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object
 	return seen
 }
 
-// writes are what a plan writes beside the status, "verb Kind name" each, in order.
+// writes returns what a plan writes besides the status, "verb Kind name" each, in order.
 func writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
@@ -198,7 +196,7 @@ func writes(p jobs.Plan) []string {
 	return out
 }
 
-// conditions are those of a plan's status, "Type=Status Reason: message" each.
+// conditions returns the conditions of a plan's status, "Type=Status Reason: message" each.
 func conditions(p jobs.Plan) []string {
 	var out []string
 	for _, c := range statusOf(p).Conditions {
@@ -209,7 +207,7 @@ func conditions(p jobs.Plan) []string {
 
 func statusOf(p jobs.Plan) jobset.JobSetStatus { return p.Status.(*jobset.JobSet).Status }
 
-// events are those that the plan's writes tell, and its own, "Type Reason: message" each.
+// events returns the events of the plan's writes and its own, "Type Reason: message" each.
 func events(p jobs.Plan) []string {
 	var out []string
 	tell := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
@@ -224,7 +222,7 @@ func events(p jobs.Plan) []string {
 	return out
 }
 
-// same reports a difference between lists, where none and an empty one are the same.
+// same reports a difference between lists; nil and empty are the same.
 func same[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

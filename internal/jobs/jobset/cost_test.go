@@ -51,7 +51,7 @@ func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	}
 }
 
-// allocatedBy is how many bytes a look at the JobSet with these Jobs allocates.
+// allocatedBy returns how many bytes a plan for the JobSet with these Jobs allocates.
 func allocatedBy(b setBuilder, list []jobBuilder) uint64 {
 	seen := jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: jobs.Admission{Grant: jobs.Unqueued}, Children: of(list...), Now: now}
 	plan(seen)

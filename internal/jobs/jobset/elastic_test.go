@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// elasticSet has a leader, and workers of one Job of three pods, of between least and most.
+// elasticSet returns a JobSet with a leader, and workers of one Job of three pods, between least and most.
 func elasticSet(least, most int32) setBuilder {
 	b := newSet().workersOf(3)
 	rj := &b.js.Spec.ReplicatedJobs[1]
@@ -27,7 +27,7 @@ func elasticSet(least, most int32) setBuilder {
 	return b
 }
 
-// sized admits the leader, and so many of four workers.
+// sized admits the leader and this many of four workers.
 func sized(workers int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
 		"leader": {Count: 1, Asked: 1, Left: 1}, "workers": {Count: workers, Asked: 4, Left: workers}}}

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// apart has each of the two Jobs of four pods in a rack of its own.
+// apart makes each of the two Jobs of four pods need a rack of its own.
 func apart() *jobset.JobSet {
 	js := twoByFour()
 	js.Annotations = map[string]string{jobset.ExclusiveKey: "rack"}

@@ -20,12 +20,12 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// lookWithGangs plans on a cluster that has gangs.
+// lookWithGangs plans on a cluster that supports gangs.
 func lookWithGangs(js *jobset.JobSet, admission jobs.Admission, children ...client.Object) jobs.Plan {
 	return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Facts: jobs.Facts{NativeGangs: true}, Now: now})
 }
 
-// firsts are what a plan writes before all else.
+// firsts returns the writes of Plan.First.
 func firsts(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.First {
@@ -103,7 +103,7 @@ func TestJobsThatJoinNoGang(t *testing.T) {
 	}
 }
 
-// ran is the JobSet with both Jobs, each with so many pods running and ready of four.
+// ran returns the JobSet with both Jobs, each with this many of four pods running and ready.
 func ran(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []client.Object) {
 	p := lookWithGangs(twoByFour(), grantPlaces())
 	children := []client.Object{service(), p.First[0].Object()}

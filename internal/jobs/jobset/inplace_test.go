@@ -13,7 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// podIn is a pod of a Job of the fixture, in an attempt; -1 for one that says none yet.
+// podIn returns a pod of a Job of the fixture in an attempt; -1 means that it has reported none yet.
 func podIn(job string, attempt int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: ptr.To(true)}}}}
 	if attempt >= 0 {

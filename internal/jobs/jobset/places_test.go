@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// twoByFour has two Jobs of four pods each.
+// twoByFour returns a JobSet with two Jobs of four pods each.
 func twoByFour() *jobset.JobSet {
 	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}.with("workers", 2)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Parallelism = ptr.To[int32](4)
@@ -40,7 +40,7 @@ func grantPlaces(places ...podspec.Place) jobs.Admission {
 		Count: 8, Asked: 8, Left: 8, Places: places, Nodes: nodes, Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
 }
 
-// hostNames are those that a template asks for.
+// hostNames returns the host names that a template selects.
 func hostNames(spec corev1.PodSpec) []string {
 	if name := spec.NodeSelector[corev1.LabelHostname]; name != "" {
 		return []string{name}

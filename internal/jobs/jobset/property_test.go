@@ -19,8 +19,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// cluster is a JobSet and its children in memory, under a small model of the Job
-// controller and the garbage collector.
+// cluster holds a JobSet and its children in memory, with a small model of the Job controller and the garbage
+// collector.
 type cluster struct {
 	t        *rapid.T
 	js       *jobset.JobSet
@@ -31,7 +31,7 @@ type cluster struct {
 	turbulent bool
 }
 
-// randomSet is a JobSet that can come to an end, with policies of all kinds.
+// randomSet returns a JobSet that can end, with policies of all kinds.
 func randomSet(t *rapid.T) *jobset.JobSet {
 	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}
 	names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "replicated jobs")]
@@ -68,8 +68,7 @@ func randomSet(t *rapid.T) *jobset.JobSet {
 	return b.js
 }
 
-// reconcile plans and carries the plan out, and holds it against what must never
-// happen. It reports whether anything changed.
+// reconcile plans, carries out the plan, and checks invariants. It reports whether anything changed.
 func (c *cluster) reconcile() bool {
 	p := c.plan()
 	before := c.js.Status.Restarts

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// created are the objects that a plan creates, by name.
+// created returns the objects that a plan creates, by name.
 func created(p jobs.Plan) map[string]client.Object {
 	out := map[string]client.Object{}
 	for _, w := range p.Writes {

@@ -99,7 +99,7 @@ func TestAgentIsAsAdmitted(t *testing.T) {
 	}
 }
 
-// newWithAgent is a job of so many workers, which asks for the agent.
+// newWithAgent returns a job of this many workers that asks for the agent.
 func newWithAgent(size int32) jobBuilder {
 	job := newJob(1, size)
 	job.Spec.InjectLattice = true

@@ -52,7 +52,7 @@ func (b jobBuilder) suspended(is bool) jobBuilder {
 	return out
 }
 
-// pod is that of a worker.
+// pod returns a pod of a worker.
 func pod(index int) jobstest.Pod {
 	return jobstest.NewPod(replicas.Name("job", worker, int32(index)))
 }
@@ -66,14 +66,14 @@ func admitted(size int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{worker: {Count: size}}}
 }
 
-// see plans, and sees that this is a pure function.
+// see plans, and checks that plan is a pure function.
 func see(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
 	return jobstest.CheckedPlan(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
 		jobs.Seen[*breezeml.TrainingJob]{Job: job, Admission: admission, Children: children, Now: at})
 }
 
-// then is the job as the plan would have it.
+// then returns the job with the status of the plan.
 func then(p jobs.Plan, job jobBuilder) jobBuilder {
 	if p.Status == nil {
 		return job
@@ -83,10 +83,10 @@ func then(p jobs.Plan, job jobBuilder) jobBuilder {
 	return jobBuilder{out}
 }
 
-// writes are what a plan writes beside the status, "verb Kind name" each, sorted.
+// writes returns what a plan writes besides the status, "verb Kind name" each, sorted.
 func writes(p jobs.Plan) []string { return slices.Sorted(slices.Values(jobstest.Writes(p))) }
 
-// podsIn are the pods that a plan makes or deletes.
+// podsIn returns the pods that a plan creates or deletes.
 func podsIn(p jobs.Plan) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, w := range p.Writes {
@@ -97,7 +97,7 @@ func podsIn(p jobs.Plan) []*corev1.Pod {
 	return out
 }
 
-// events are what a plan tells, "Type Reason: message" each.
+// events returns the events of a plan, "Type Reason: message" each.
 func events(p jobs.Plan) []string {
 	var out []string
 	for _, e := range p.Events {
@@ -106,7 +106,7 @@ func events(p jobs.Plan) []string {
 	return out
 }
 
-// stands is where a job stands: "Stage size".
+// stands returns the state of a job: "Stage size".
 func stands(b jobBuilder) string { return fmt.Sprintf("%s %d", b.Status.Stage, b.Status.CurrentSize) }
 
 // conditions of a job, "Type=Status Reason: message" each.
@@ -118,7 +118,7 @@ func conditions(b jobBuilder) []string {
 	return out
 }
 
-// same reports a difference between lists, where none and an empty one are the same.
+// same reports a difference between lists; nil and empty are the same.
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
 	jobstest.Equal(t, what, want, got)
