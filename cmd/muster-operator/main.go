@@ -122,7 +122,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
 // left out if Volcano runs them.
 func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
-	external, err := install.LeavesVolcanoJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
+	external, err := install.VolcanoRunsJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {
 		return nil, err
 	}

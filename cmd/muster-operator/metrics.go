@@ -22,7 +22,7 @@ func metricsServer(o options) (metricsserver.Options, error) {
 		out.SecureServing = true
 		out.FilterProvider = filters.WithAuthenticationAndAuthorization
 		own := &certificate.SelfSigned{Name: "localhost", Clock: clock.RealClock{}}
-		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = own.Get }}
+		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = own.GetCertificate }}
 	}
 	if o.profiling {
 		if err := mayProfile(o); err != nil {

@@ -47,7 +47,7 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks,
 			"The workload has not all checks ready", now)
 	}
-	workload.Restart(w, now)
+	workload.ResumeQueueing(w, now)
 	for _, past := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, past); c != nil && c.Status == metav1.ConditionTrue {
 			workload.SetCondition(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "Previously: "+c.Message, now)

@@ -71,7 +71,7 @@ func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	dropped := func() float64 { return metricstest.Values(t)["muster_events_dropped_total"] }
 	before := dropped()
 	for range 3 {
-		if recorder.Tell(job, nil, "Warning", "InvalidJob", eventAction, "it holds") {
+		if recorder.TryEventf(job, nil, "Warning", "InvalidJob", eventAction, "it holds") {
 			t.Fatal("there was time for an event")
 		}
 	}

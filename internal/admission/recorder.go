@@ -31,7 +31,7 @@ func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 		r.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
 		return
 	}
-	if r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+	if r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		return
 	}
 	select {
@@ -43,14 +43,14 @@ func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 
 // recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
 func (r *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if len(r.late) > 0 || !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+	if len(r.late) > 0 || !r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
 }
 
-// Tell records the event if there is budget for it now, and reports whether it did. An event that it does not record
-// is not counted as dropped: it is for facts that last, which the caller reports later.
-func (r *boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
+// TryEventf records the event if there is budget for it now, and reports whether it did. An event that it does not
+// record is not counted as dropped: it is for facts that last, which the caller reports later.
+func (r *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
 	if !r.budget.mayRecordEvent() {
 		return false
 	}

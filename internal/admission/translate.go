@@ -229,7 +229,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 // awaitsReadiness reports whether other workloads may have to wait until the Workload's pods are ready. The pods of a
 // deleted Workload will never be ready, however long they take to terminate.
 func awaitsReadiness(w *kueue.Workload) bool {
-	return w.DeletionTimestamp.IsZero() && workload.TellsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
+	return w.DeletionTimestamp.IsZero() && workload.ReportsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
 }
 
 // lostNodes reports whether the Workload was evicted because its nodes failed and has not been admitted since. A

@@ -29,9 +29,9 @@ const (
 	// keep them.
 	authorityLifetime = 4 * 365 * 24 * time.Hour
 
-	// LookEvery is the interval at which an Authority reads its Secret and renews it. For so long operators may use
+	// RenewInterval is the interval at which an Authority reads its Secret and renews it. For so long operators may use
 	// different authorities; all of these are trusted, unless the Secret was deleted.
-	LookEvery = time.Minute
+	RenewInterval = time.Minute
 )
 
 // Use is what an authority is used for.
@@ -64,7 +64,7 @@ func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use 
 	if err != nil {
 		return nil, err
 	}
-	return a, a.take(secret)
+	return a, a.load(secret)
 }
 
 // read returns the Secret, and creates it if it does not exist: on first use, or after it was deleted to get a new
@@ -99,8 +99,8 @@ func newSecret(use Use, now time.Time) (*corev1.Secret, error) {
 	}, nil
 }
 
-// take makes the content of the Secret the authority's state.
-func (a *Authority) take(secret *corev1.Secret) error {
+// load makes the content of the Secret the authority's state.
+func (a *Authority) load(secret *corev1.Secret) error {
 	signer, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Errorf("reading Secret %s (delete it to have it made anew): %w", a.use.Secret, err)
@@ -123,8 +123,9 @@ func (a *Authority) Trusted() string {
 	return a.trusted
 }
 
-// Show returns a serving certificate that is valid for some time to come; it is for tls.Config.GetCertificate.
-func (a *Authority) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate returns a serving certificate that is valid for some time to come; it is for
+// tls.Config.GetCertificate.
+func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !aged(a.serving.Leaf, 3, a.clock.Now()) {
@@ -144,11 +145,11 @@ func (a *Authority) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable: it renews the authority until the context ends.
 func (a *Authority) Start(ctx context.Context) error {
-	ticker := a.clock.NewTicker(LookEvery)
+	ticker := a.clock.NewTicker(RenewInterval)
 	defer ticker.Stop()
 	for {
 		if err := a.renew(ctx); err != nil && ctx.Err() == nil {
-			a.log.Error(err, "the authority is not renewed; it is tried again", "in", LookEvery)
+			a.log.Error(err, "the authority is not renewed; it is tried again", "in", RenewInterval)
 		}
 		select {
 		case <-ticker.C():
@@ -164,7 +165,7 @@ func (a *Authority) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.take(secret); err != nil {
+	if err := a.load(secret); err != nil {
 		return err
 	}
 	now, after := a.clock.Now(), secret.DeepCopy()
@@ -196,7 +197,7 @@ func (a *Authority) renew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing Secret %s: %w", a.use.Secret, err)
 	}
-	return a.take(written)
+	return a.load(written)
 }
 
 // isDue reports whether the next authority is to replace the current one: clients have had a quarter of its life to

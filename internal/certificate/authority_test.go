@@ -28,7 +28,7 @@ func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.Fak
 // believes checks that who trusts these takes what the operator shows now.
 func believes(t *testing.T, trusted string, a *Authority, want bool) {
 	t.Helper()
-	shown, err := a.Show(nil)
+	shown, err := a.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,8 @@ func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
 	believes(t, string(old), open(t, secrets, clock), true)
 }
 
-// TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen: over ten years, looked at each month, what a pod was given within the year
-// before holds at each moment, and what was given long ago does not for ever.
+// TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen: over ten years, looked at each month, what a pod was given
+// within the year before holds at each moment, and what was given long ago does not for ever.
 func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
 	const month, year = 30 * 24 * time.Hour, 365 * 24 * time.Hour
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
@@ -119,8 +119,8 @@ func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
 	}
 }
 
-// TestOperatorsThatHaveNotLookedYetAreBelieved: by who was told whom to trust by one that has, and the other way round, when another
-// authority is put beside the old one as when it takes its place.
+// TestOperatorsThatHaveNotLookedYetAreBelieved: by who was told whom to trust by one that has, and the other way
+// round, when another authority is put beside the old one as when it takes its place.
 func TestOperatorsThatHaveNotLookedYetAreBelieved(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	operators := []*Authority{open(t, secrets, clock), open(t, secrets, clock), open(t, secrets, clock)}

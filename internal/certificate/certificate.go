@@ -21,8 +21,8 @@ import (
 // Lifetime is the lifetime of a serving certificate. It is renewed after three quarters of that.
 const Lifetime = 90 * 24 * time.Hour
 
-// clocksDiffer is by how much clients' clocks may be slow.
-const clocksDiffer = time.Hour
+// clockSkew is by how much clients' clocks may be slow.
+const clockSkew = time.Hour
 
 // aged reports whether that many quarters of the certificate's lifetime have passed.
 func aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
@@ -87,7 +87,7 @@ func newTemplate(name string, lifetime time.Duration, now time.Time) (*x509.Cert
 		// The serial number tells authorities of the same name apart.
 		Subject:   pkix.Name{CommonName: name, SerialNumber: serial.Text(36)},
 		DNSNames:  []string{name},
-		NotBefore: now.Add(-clocksDiffer), NotAfter: now.Add(lifetime),
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, private, nil
@@ -103,8 +103,8 @@ type SelfSigned struct {
 	shown *tls.Certificate
 }
 
-// Get returns the certificate; it is for tls.Config.GetCertificate.
-func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// GetCertificate returns the certificate; it is for tls.Config.GetCertificate.
+func (s *SelfSigned) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()

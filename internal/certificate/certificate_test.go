@@ -17,7 +17,7 @@ func TestWhatIsShownIsRenewedBeforeItEnds(t *testing.T) {
 	get := func(after time.Duration) *x509.Certificate {
 		t.Helper()
 		clock.SetTime(epoch.Add(after))
-		shown, err := s.Get(nil)
+		shown, err := s.GetCertificate(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func Load(path string) (*v1alpha1.Configuration, error) {
 
 // parse returns the configuration in a text, and the problems of the text.
 func parse(text []byte) (*v1alpha1.Configuration, []string) {
-	problems := moreDocuments(text)
+	problems := checkSingleDocument(text)
 	tree, err := read(text)
 	if err != nil {
 		return nil, append(problems, "it cannot be read: "+oneLine(err))
@@ -53,7 +53,7 @@ func parse(text []byte) (*v1alpha1.Configuration, []string) {
 	mistakes = append(mistakes, unclear...)
 	mistakes = append(mistakes, decode(nil, options, reflect.ValueOf(c).Elem())...)
 	complete(c)
-	mistakes = append(mistakes, without(validate(c), mistakes)...)
+	mistakes = append(mistakes, withoutKnown(validate(c), mistakes)...)
 	for _, mistake := range mistakes {
 		if name, ok := given[mistake.Field]; ok {
 			mistake.Field = name
@@ -95,8 +95,8 @@ func identify(options map[string]any, c *v1alpha1.Configuration) field.ErrorList
 	return mistakes
 }
 
-// moreDocuments reports more than one YAML document: the parser would silently ignore all but the first.
-func moreDocuments(text []byte) []string {
+// checkSingleDocument reports more than one YAML document: the parser would silently ignore all but the first.
+func checkSingleDocument(text []byte) []string {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	count := 0
 	for {
@@ -134,9 +134,9 @@ func duplicates(err error) []string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// without returns the mistakes at fields without a known mistake: a value that could not be decoded is not valid
+// withoutKnown returns the mistakes at fields without a known mistake: a value that could not be decoded is not valid
 // either.
-func without(mistakes, known field.ErrorList) field.ErrorList {
+func withoutKnown(mistakes, known field.ErrorList) field.ErrorList {
 	at := map[string]bool{}
 	for _, k := range known {
 		at[k.Field] = true

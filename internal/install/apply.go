@@ -17,8 +17,8 @@ import (
 // build would apply something else: a field that this build no longer sets looks like a field of another owner.
 const hashAnnotation = "muster.dev/applied-hash"
 
-// asMuster makes Muster the owner of the applied fields, even if another field manager owns them.
-var asMuster = metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}
+// forceAsMuster makes Muster the owner of the applied fields, even if another field manager owns them.
+var forceAsMuster = metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}
 
 // applyAll applies, in order, the objects that differ from the live ones.
 func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructured) error {
@@ -41,7 +41,7 @@ func applyOne(ctx context.Context, in store, live runtime.Object, object *unstru
 		return err
 	}
 	if live != nil {
-		if same, err := holds(live, stamped); err != nil || same {
+		if same, err := isUpToDate(live, stamped); err != nil || same {
 			return err
 		}
 	}
@@ -69,8 +69,8 @@ func stamp(object *unstructured.Unstructured) (*unstructured.Unstructured, error
 	return stamped, nil
 }
 
-// holds reports whether a live object has everything that the wanted one has, the hash included.
-func holds(live runtime.Object, wanted *unstructured.Unstructured) (bool, error) {
+// isUpToDate reports whether a live object has everything that the wanted one has, the hash included.
+func isUpToDate(live runtime.Object, wanted *unstructured.Unstructured) (bool, error) {
 	content, err := json.Marshal(live)
 	if err != nil {
 		return false, fmt.Errorf("encoding what is there: %w", err)
@@ -89,11 +89,11 @@ func holds(live runtime.Object, wanted *unstructured.Unstructured) (bool, error)
 	if err := json.Unmarshal(wantedContent, &wantedDecoded); err != nil {
 		return false, fmt.Errorf("decoding: %w", err)
 	}
-	return within(wantedDecoded, decoded), nil
+	return isSubset(wantedDecoded, decoded), nil
 }
 
-// within reports whether all of wanted is in live. Lists must have the same length.
-func within(wanted, live any) bool {
+// isSubset reports whether all of wanted is in live. Lists must have the same length.
+func isSubset(wanted, live any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
@@ -101,7 +101,7 @@ func within(wanted, live any) bool {
 			return len(wanted) == 0 && live == nil
 		}
 		for key, value := range wanted {
-			if !within(value, live[key]) {
+			if !isSubset(value, live[key]) {
 				return false
 			}
 		}
@@ -112,7 +112,7 @@ func within(wanted, live any) bool {
 			return len(wanted) == 0 && len(live) == 0
 		}
 		for i := range wanted {
-			if !within(wanted[i], live[i]) {
+			if !isSubset(wanted[i], live[i]) {
 				return false
 			}
 		}

@@ -44,11 +44,11 @@ spec:
 				t.Fatal(err)
 			}
 			live.Annotations = stamped.GetAnnotations()
-			if got, err := holds(live, stamped); err != nil || got != test.want {
+			if got, err := isUpToDate(live, stamped); err != nil || got != test.want {
 				t.Errorf("got %t and %v, want %t", got, err, test.want)
 			}
 			live.Annotations = map[string]string{hashAnnotation: "of another content"}
-			if got, err := holds(live, stamped); err != nil || got {
+			if got, err := isUpToDate(live, stamped); err != nil || got {
 				t.Errorf("with another hash: got %t and %v, want false", got, err)
 			}
 		})

@@ -31,9 +31,9 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 	return errors.Join(foreign...)
 }
 
-// refuseKept fails if the cluster has stored objects in versions that a wanted definition lacks. The API server would
-// refuse to remove such a version, after others of the definitions have been applied.
-func refuseKept(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
+// refuseStoredVersions fails if the cluster has stored objects in versions that a wanted definition lacks. The API
+// server would refuse to remove such a version, after others of the definitions have been applied.
+func refuseStoredVersions(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what is there: %w", err)

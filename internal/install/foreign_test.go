@@ -59,11 +59,11 @@ func TestVersionsThatObjectsAreKeptInAreNotTakenAway(t *testing.T) {
 	wanted.SetName("workloads.kueue.x-k8s.io")
 	there := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: wanted.GetName(), Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}}
 	there.Status.StoredVersions = []string{"v1beta1"}
-	if err := refuseKept(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err != nil {
+	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err != nil {
 		t.Errorf("with the same version: %v", err)
 	}
 	there.Status.StoredVersions = []string{"v1beta1", "v1beta2"}
-	if err := refuseKept(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has kept objects in v1beta2") {
+	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has kept objects in v1beta2") {
 		t.Errorf("with another: %v", err)
 	}
 }

@@ -141,6 +141,6 @@ func applyRight(ctx context.Context, client rest.Interface, object *unstructured
 		NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").
 		Resource(strings.ToLower(object.GetKind())+"s").
 		Name(object.GetName()).
-		VersionedParams(&asMuster, metav1.ParameterCodec).
+		VersionedParams(&forceAsMuster, metav1.ParameterCodec).
 		Body(body).Do(ctx).Error()
 }

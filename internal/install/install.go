@@ -81,7 +81,7 @@ func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*u
 			return err
 		}
 	}
-	if err := refuseKept(ctx, there, definitions); err != nil {
+	if err := refuseStoredVersions(ctx, there, definitions); err != nil {
 		return err
 	}
 	if err := applyAll(ctx, there, definitions); err != nil {
@@ -96,7 +96,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 	if err != nil {
 		return fmt.Errorf("making a client for admission policies: %w", err)
 	}
-	validating, mutating := apart(policies)
+	validating, mutating := splitMutating(policies)
 	if err := applyAll(ctx, policyStore{client}, validating); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func wanted(ctx context.Context, config *rest.Config, options Options) (definiti
 	if options.DenyLatticeJobChanges {
 		denyLatticeJobChanges(policies)
 	}
-	elsewhere, err := LeavesVolcanoJobs(ctx, config, options.Volcano)
+	elsewhere, err := VolcanoRunsJobs(ctx, config, options.Volcano)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,8 +132,9 @@ func wanted(ctx context.Context, config *rest.Config, options Options) (definiti
 	return definitions, policies, nil
 }
 
-// apart splits policies into validating and mutating ones. Not every supported API server has the mutating kind.
-func apart(policies []*unstructured.Unstructured) (validating, mutating []*unstructured.Unstructured) {
+// splitMutating splits policies into validating and mutating ones. Not every supported API server has the mutating
+// kind.
+func splitMutating(policies []*unstructured.Unstructured) (validating, mutating []*unstructured.Unstructured) {
 	for _, policy := range policies {
 		switch policy.GetKind() {
 		case mutatingPolicyKind, mutatingBindingKind:

@@ -48,7 +48,7 @@ func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object,
 }
 
 func (s definitionStore) apply(ctx context.Context, object identity, body []byte) error {
-	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
+	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	return err
 }
 
@@ -78,9 +78,9 @@ func (s policyStore) apply(ctx context.Context, object identity, body []byte) er
 	var err error
 	switch object.kind {
 	case policyKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	case bindingKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
 	}
@@ -113,9 +113,9 @@ func (s mutatingPolicyStore) apply(ctx context.Context, object identity, body []
 	var err error
 	switch object.kind {
 	case mutatingPolicyKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	case mutatingBindingKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
 	}

@@ -26,13 +26,13 @@ const (
 	volcanoPolicies = "muster-vcjob"
 )
 
-// volcanoDefinitions are the names of the definitions that LeavesVolcanoJobs reads.
+// volcanoDefinitions are the names of the definitions that VolcanoRunsJobs reads.
 var volcanoDefinitions = []string{volcanoJobs, volcanoPodGroups}
 
-// LeavesVolcanoJobs reports whether Volcano runs the Jobs of batch.volcano.sh: the mode says so, or leaves it to the
+// VolcanoRunsJobs reports whether Volcano runs the Jobs of batch.volcano.sh: the mode says so, or leaves it to the
 // definitions in the cluster. If the definition of Jobs is Muster's, Volcano runs them nevertheless once it was
 // installed on top, since its installation may keep an existing definition.
-func LeavesVolcanoJobs(ctx context.Context, config *rest.Config, mode v1alpha1.VolcanoMode) (bool, error) {
+func VolcanoRunsJobs(ctx context.Context, config *rest.Config, mode v1alpha1.VolcanoMode) (bool, error) {
 	switch mode {
 	case v1alpha1.VolcanoExternal:
 		return true, nil

@@ -43,7 +43,7 @@ func TestDefinitionsOfVolcanoAreLeftAloneUnlessMusterIsToServeThem(t *testing.T)
 	}
 	apply := func(mode v1alpha1.VolcanoMode, wantElsewhere, wantOurs bool) {
 		t.Helper()
-		elsewhere, err := install.LeavesVolcanoJobs(t.Context(), cluster.Config, mode)
+		elsewhere, err := install.VolcanoRunsJobs(t.Context(), cluster.Config, mode)
 		if err != nil || elsewhere != wantElsewhere {
 			t.Errorf("%q: left to Volcano: %v and %v, want %v", mode, elsewhere, err, wantElsewhere)
 		}

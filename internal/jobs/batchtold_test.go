@@ -33,7 +33,7 @@ type dropping struct {
 	busy bool
 }
 
-func (d *dropping) Tell(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+func (d *dropping) TryEventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
 	if !d.busy {
 		d.Eventf(regarding, related, kind, reason, action, note, args...)
 	}

@@ -323,7 +323,7 @@ func (x *Executor) record(job client.Object, e Event) { x.emit(job, e, x.recorde
 // budgetedRecorder is an event recorder that reports whether it recorded an event. An event that it had no capacity for
 // is not counted as dropped, because it is tried again later.
 type budgetedRecorder interface {
-	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
+	TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
 // recordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
@@ -335,7 +335,7 @@ func (x *Executor) recordStanding(job client.Object, e Event) (told bool) {
 		return true
 	}
 	x.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-		told = r.Tell(regarding, related, eventtype, reason, action, note, args...)
+		told = r.TryEventf(regarding, related, eventtype, reason, action, note, args...)
 	})
 	return told
 }

@@ -27,8 +27,9 @@ import (
 // namespace.
 //
 // An object of a custom resource that does not fit its Go type is skipped, and reported to the log, a metric, and
-// unread, which may be nil. In the API groups named by wholeGroups such an object makes the whole list or watch fail.
-func NewCache(unread Tell, wholeGroups ...string) cache.NewCacheFunc {
+// onUnreadable, which may be nil. In the API groups named by strictGroups such an object makes the whole list or
+// watch fail.
+func NewCache(onUnreadable UnreadableFunc, strictGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)
 		if err != nil {
@@ -39,9 +40,9 @@ func NewCache(unread Tell, wholeGroups ...string) cache.NewCacheFunc {
 				return nil, fmt.Errorf("making a client for a cache: %w", err)
 			}
 		}
-		kinds := watches{config: config, options: options, namespace: namespace, wholeGroups: wholeGroups, unread: unread}
+		kinds := listWatchers{config: config, options: options, namespace: namespace, strictGroups: strictGroups, onUnreadable: onUnreadable}
 		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(kinds.of(object, lw), object, resync, indexers)
+			return toolscache.NewSharedIndexInformer(kinds.forObject(object, lw), object, resync, indexers)
 		}
 		return cache.New(config, options)
 	}
@@ -75,9 +76,9 @@ func isCustom(kind schema.GroupVersionKind) bool {
 	return !clientgoscheme.Scheme.Recognizes(kind)
 }
 
-// ofBuiltIn returns the single namespace that the options restrict a built-in kind to, "" for all. whole is false if
+// builtInScope returns the single namespace that the options restrict a built-in kind to, "" for all. whole is false if
 // they restrict it in any other way: by labels or fields, or to several namespaces.
-func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace string, whole bool) {
+func builtInScope(kind schema.GroupVersionKind, options cache.Options) (namespace string, whole bool) {
 	namespaces := options.DefaultNamespaces
 	whole = options.DefaultLabelSelector == nil && options.DefaultFieldSelector == nil
 	for object, by := range options.ByObject {
@@ -96,24 +97,24 @@ func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace s
 	return namespace, whole
 }
 
-// watches creates the listers and watchers of a cache's kinds.
-type watches struct {
-	config      *rest.Config
-	options     cache.Options
-	namespace   string   // of namespaced custom resources
-	wholeGroups []string // API groups whose unreadable objects are not skipped
-	unread      Tell
+// listWatchers creates the listers and watchers of a cache's kinds.
+type listWatchers struct {
+	config       *rest.Config
+	options      cache.Options
+	namespace    string   // of namespaced custom resources
+	strictGroups []string // API groups whose unreadable objects are not skipped
+	onUnreadable UnreadableFunc
 }
 
-// passesOver reports whether unreadable objects of a custom resource are skipped.
-func (w watches) passesOver(kind schema.GroupVersionKind) bool {
-	return !slices.Contains(w.wholeGroups, kind.Group)
+// skipsUnreadable reports whether unreadable objects of a custom resource are skipped.
+func (w listWatchers) skipsUnreadable(kind schema.GroupVersionKind) bool {
+	return !slices.Contains(w.strictGroups, kind.Group)
 }
 
-// of returns the lister and watcher for the kind of the object. It behaves like lw, but a watch with initial events
-// starts with a list that is read object by object, and custom resources are decoded by this package. If the client
-// for that cannot be made it returns lw, which runs into the same error and reports it.
-func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+// forObject returns the lister and watcher for the kind of the object. It behaves like lw, but a watch with initial
+// events starts with a list that is read object by object, and custom resources are decoded by this package. If the
+// client for that cannot be made it returns lw, which runs into the same error and reports it.
+func (w listWatchers) forObject(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	switch object.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		return lw
@@ -122,10 +123,10 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 	if err != nil {
 		return lw
 	}
-	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }, unread: w.unread}
+	o := listThenWatch{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }, onUnreadable: w.onUnreadable}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{kind, o.newObject, w.passesOver(kind), w.unread}
+		o.lists = jsonLists{kind, o.newObject, w.skipsUnreadable(kind), w.onUnreadable}
 		ask, err = w.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {
@@ -168,7 +169,7 @@ func (r requests) watch(ctx context.Context, options metav1.ListOptions) (watch.
 	return r.ask(options).Watch(ctx)
 }
 
-func (w watches) requestsOfCustom(kind schema.GroupVersionKind) (requests, error) {
+func (w listWatchers) requestsOfCustom(kind schema.GroupVersionKind) (requests, error) {
 	reader, err := w.clientOf(kind)
 	if err != nil {
 		return requests{}, err
@@ -177,8 +178,8 @@ func (w watches) requestsOfCustom(kind schema.GroupVersionKind) (requests, error
 }
 
 // requestsOfBuiltIn fails if the cache has only a part of the kind.
-func (w watches) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
-	namespace, whole := ofBuiltIn(kind, w.options)
+func (w listWatchers) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
+	namespace, whole := builtInScope(kind, w.options)
 	if !whole {
 		return requests{}, fmt.Errorf("a cache that keeps a part of %s cannot read it by itself", kind.Kind)
 	}
@@ -189,7 +190,7 @@ func (w watches) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, erro
 	return w.requestsOf(kind, reader, namespace)
 }
 
-func (w watches) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
+func (w listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
 	mapping, err := w.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return requests{}, err
@@ -201,7 +202,7 @@ func (w watches) requestsOf(kind schema.GroupVersionKind, reader rest.Interface,
 }
 
 // clientOf returns a client that decodes the kind with this package's decoders.
-func (w watches) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) {
+func (w listWatchers) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) {
 	config := rest.CopyConfig(w.config)
 	config.APIPath = "/apis"
 	config.GroupVersion = new(kind.GroupVersion())
@@ -210,7 +211,7 @@ func (w watches) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) 
 		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(w.options.Scheme)},
 		scheme:               w.options.Scheme,
 		kind:                 kind,
-		passOver:             w.passesOver(kind),
+		skipUnreadable:       w.skipsUnreadable(kind),
 	}
 	return rest.RESTClientForConfigAndClient(config, w.options.HTTPClient)
 }

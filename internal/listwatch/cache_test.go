@@ -54,8 +54,8 @@ func serve(t *testing.T, serves map[string]asked) *httptest.Server {
 	return server
 }
 
-// TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a ClusterQueue, and
-// another of each that comes later.
+// TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a
+// ClusterQueue, and another of each that comes later.
 func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
 	server := serve(t, map[string]asked{
 		"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
@@ -159,7 +159,7 @@ func TestWhichPartOfABuiltInKindIsKept(t *testing.T) {
 		"changed, but all that there is": {options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
 	} {
 		test.options.Scheme = scheme
-		namespace, whole := ofBuiltIn(pods, test.options)
+		namespace, whole := builtInScope(pods, test.options)
 		if whole == test.part || whole && namespace != test.namespace {
 			t.Errorf("%s: of namespace %q, whole %t", what, namespace, whole)
 		}

@@ -36,7 +36,7 @@ func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.
 	scheme := testcluster.Scheme()
 	var codecs runtime.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
 	if ours {
-		codecs = codec{NegotiatedSerializer: codecs, scheme: scheme, kind: kind, passOver: kind == vcJobs}
+		codecs = codec{NegotiatedSerializer: codecs, scheme: scheme, kind: kind, skipUnreadable: kind == vcJobs}
 	}
 	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
 	frames := info.StreamSerializer.NewFrameReader(io.NopCloser(stream))
@@ -160,8 +160,8 @@ func FuzzEventsOfAnyBytes(f *testing.F) {
 	})
 }
 
-// BenchmarkEvent reads an event of an admitted Workload, as the package does and as client-go does: its cost is most of what
-// an operator does at its start.
+// BenchmarkEvent reads an event of an admitted Workload, as the package does and as client-go does: its cost is most
+// of what an operator does at its start.
 func BenchmarkEvent(b *testing.B) {
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
 		Name: "main", Image: "local", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}}}

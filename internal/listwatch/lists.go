@@ -25,10 +25,10 @@ type listReader interface {
 
 // jsonLists reads JSON lists of a kind, for which newObject returns an empty object.
 type jsonLists struct {
-	kind      schema.GroupVersionKind
-	newObject func() (runtime.Object, error)
-	passOver  bool // skip objects that do not fit the Go type
-	unread    Tell
+	kind           schema.GroupVersionKind
+	newObject      func() (runtime.Object, error)
+	skipUnreadable bool // skip objects that do not fit the Go type
+	onUnreadable   UnreadableFunc
 }
 
 func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
@@ -73,10 +73,10 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		switch {
 		case err != nil:
 			return err
-		case why != nil && !l.passOver:
+		case why != nil && !l.skipUnreadable:
 			return why
 		case why != nil:
-			l.unread.of(l.kind, object.(metav1.Object), why) // metadata comes first in the object, and so was decoded
+			l.onUnreadable.report(l.kind, object.(metav1.Object), why) // metadata comes first in the object, and so was decoded
 			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as for objects from a watch
@@ -136,8 +136,8 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 	}
 }
 
-// itemMost bounds the size of an object in bytes: far more than API servers store.
-const itemMost = 64 << 20
+// maxItemBytes bounds the size of an object in bytes: far more than API servers store.
+const maxItemBytes = 64 << 20
 
 // items reads the list within the envelope.
 func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
@@ -145,14 +145,14 @@ func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runti
 	for from.left > 0 {
 		field, size, err := from.next()
 		if err != nil {
-			return noEnd(err)
+			return unexpectedEOF(err)
 		}
-		if size > itemMost {
+		if size > maxItemBytes {
 			return fmt.Errorf("an object of a list is said to be of %d bytes", size)
 		}
 		buffer = slices.Grow(buffer[:0], int(size))[:size]
 		if _, err := io.ReadFull(from.reader, buffer); err != nil {
-			return noEnd(err)
+			return unexpectedEOF(err)
 		}
 		switch field {
 		case metadataOfList:
@@ -182,8 +182,8 @@ func (l protobufLists) item(data []byte, take func(runtime.Object) error) error 
 	return take(object)
 }
 
-// noEnd turns io.EOF into io.ErrUnexpectedEOF.
-func noEnd(err error) error {
+// unexpectedEOF turns io.EOF into io.ErrUnexpectedEOF.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -209,7 +209,7 @@ func (f *fields) next() (number uint64, size int64, err error) {
 	}
 	length, err := binary.ReadUvarint(f.reader)
 	if err != nil {
-		return 0, 0, noEnd(err)
+		return 0, 0, unexpectedEOF(err)
 	}
 	f.left -= int64(sizeOf(tag)+sizeOf(length)) + int64(length)
 	if f.left < 0 || length > math.MaxInt32 {

@@ -16,13 +16,13 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 )
 
-// passedOver counts the objects that could not be decoded.
-var passedOver = metrics.NewCounter("muster_unreadable_objects_total",
+// unreadableTotal counts the objects that could not be decoded.
+var unreadableTotal = metrics.NewCounter("muster_unreadable_objects_total",
 	"Objects of jobs that the API server takes and Muster cannot read, each time that it was to; the log names them. Muster goes on with what it read of them before, or without them.", "kind")
 
-// Tell is called each time that an object cannot be decoded, with the object's kind, its metadata, and the error. It
-// may be called concurrently.
-type Tell func(kind schema.GroupVersionKind, object metav1.Object, why error)
+// UnreadableFunc is called each time that an object cannot be decoded, with the object's kind, its metadata, and the
+// error. It may be called concurrently.
+type UnreadableFunc func(kind schema.GroupVersionKind, object metav1.Object, why error)
 
 // unreadable stands for an object that does not fit its Go type, because the definition in the cluster is not
 // Muster's, or was another one when the object was created.
@@ -47,14 +47,14 @@ func asUnreadable(data []byte, kind schema.GroupVersionKind, why error) (*unread
 	return out, nil
 }
 
-// readable drops watch events of unreadable objects, except deletions, for which the metadata is enough.
-func (o opening) readable(event watch.Event) (watch.Event, bool) {
+// filterUnreadable drops watch events of unreadable objects, except deletions, for which the metadata is enough.
+func (o listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
 	bad, is := event.Object.(*unreadable)
 	if !is {
 		return event, true
 	}
 	if event.Type != watch.Deleted {
-		o.unread.of(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
+		o.onUnreadable.report(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
 		return event, false
 	}
 	gone, err := o.newObject()
@@ -67,9 +67,9 @@ func (o opening) readable(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-// of reports an unreadable object to the log, to the metric, and to t.
-func (t Tell) of(kind schema.GroupVersionKind, object metav1.Object, why error) {
-	passedOver.WithLabelValues(kind.Kind).Inc()
+// report reports an unreadable object to the log, to the metric, and to t.
+func (t UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Object, why error) {
+	unreadableTotal.WithLabelValues(kind.Kind).Inc()
 	log.Log.Error(why, "an object cannot be read: Muster goes on with what it read of it before, or without it",
 		"kind", kind.GroupKind().String(), "object", client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
 	if t != nil {

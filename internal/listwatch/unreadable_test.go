@@ -26,7 +26,7 @@ var vcJobs = volcano.GroupVersion.WithKind("Job")
 
 func newVCJob() (runtime.Object, error) { return &volcano.Job{}, nil }
 
-var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, passOver: true}
+var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, skipUnreadable: true}
 
 const (
 	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
@@ -74,18 +74,19 @@ func TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList(t *testing.T) {
 	}
 }
 
-// TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to others.
+// TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to
+// others.
 func TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll(t *testing.T) {
 	server := serve(t, map[string]asked{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
-	kinds := watches{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
+	kinds := listWatchers{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
 	for whole, want := range map[string][]watch.EventType{
 		"batch.volcano.sh": {watch.Bookmark}, // then nothing more, of what comes later either
 		"kueue.x-k8s.io":   {watch.Error},
 	} {
-		kinds.wholeGroups = []string{whole}
-		lw := toolscache.ToWatcherWithContext(kinds.of(&kueue.Workload{}, &toolscache.ListWatch{}))
+		kinds.strictGroups = []string{whole}
+		lw := toolscache.ToWatcherWithContext(kinds.forObject(&kueue.Workload{}, &toolscache.ListWatch{}))
 		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestAWatchGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 		stream.WriteString(`{"type":"` + event[0] + `","object":` + event[1] + "}\n")
 	}
 	sent := stream.String()
-	o := opening{
+	o := listThenWatch{
 		newObject: newVCJob, lists: vcJobLists,
 		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(`{"items":[],"metadata":{"resourceVersion":"7"}}`)), nil

@@ -84,7 +84,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * protocol.Hold,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         &tls.Config{GetCertificate: s.authority.Show, MinVersion: tls.VersionTLS13},
+		TLSConfig:         &tls.Config{GetCertificate: s.authority.GetCertificate, MinVersion: tls.VersionTLS13},
 		// Pings detect dead connections, so that no round begins with an agent that is gone.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
 	}

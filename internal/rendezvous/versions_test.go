@@ -110,7 +110,7 @@ func (o *operator) otherOperator() (address string, says chan<- string) {
 		o.t.Fatal(err)
 	}
 	answers := make(chan string)
-	server := &http.Server{TLSConfig: &tls.Config{GetCertificate: o.authority.Show}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{TLSConfig: &tls.Config{GetCertificate: o.authority.GetCertificate}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case answer := <-answers:

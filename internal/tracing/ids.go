@@ -28,28 +28,28 @@ func spanOf(uid types.UID, name string, attempt time.Time) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// wantedIDs is an IDGenerator that takes the IDs from the context.
-type wantedIDs struct{}
+// contextIDs is an IDGenerator that takes the IDs from the context.
+type contextIDs struct{}
 
-type wantedKey struct{}
+type idsKey struct{}
 
-type wanted struct {
+type spanIDs struct {
 	trace trace.TraceID
 	span  trace.SpanID
 }
 
-func want(ctx context.Context, w wanted) context.Context {
-	return context.WithValue(ctx, wantedKey{}, w)
+func withIDs(ctx context.Context, w spanIDs) context.Context {
+	return context.WithValue(ctx, idsKey{}, w)
 }
 
 // NewIDs implements the SDK's IDGenerator.
-func (wantedIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	w, _ := ctx.Value(wantedKey{}).(wanted)
+func (contextIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	w, _ := ctx.Value(idsKey{}).(spanIDs)
 	return w.trace, w.span
 }
 
 // NewSpanID implements the SDK's IDGenerator.
-func (wantedIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	w, _ := ctx.Value(wantedKey{}).(wanted)
+func (contextIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	w, _ := ctx.Value(idsKey{}).(spanIDs)
 	return w.span
 }

@@ -54,20 +54,20 @@ type journey struct {
 	queue    string
 
 	attempt attempt
-	// over is set once the whole trace was exported, or never will be.
-	over bool
+	// done is set once the whole trace was exported, or never will be.
+	done bool
 }
 
 // attempt is the state of one attempt from the queue to a ready pod: an eviction starts another.
 type attempt struct {
 	since, reserved, admitted instant
 	clusterQueue              string
-	pods                      crew
-	told                      map[string]bool
+	pods                      podProgress
+	exported                  map[string]bool
 }
 
-// crew is the state of an attempt's pods.
-type crew struct {
+// podProgress is the state of an attempt's pods.
+type podProgress struct {
 	wanted, made int
 	first, last  instant
 	complete     bool
@@ -83,17 +83,17 @@ type step struct {
 	from, to time.Time
 }
 
-// sees updates the journey with the current state of the Workload.
-func (j *journey) sees(w *kueue.Workload, now time.Time) {
+// observeWorkload updates the journey with the current state of the Workload.
+func (j *journey) observeWorkload(w *kueue.Workload, now time.Time) {
 	a := &j.attempt
 	if a.reserved.known() && (w.Status.Admission == nil || !a.reserved.kept.Equal(workload.TrueSince(w, kueue.WorkloadQuotaReserved))) {
 		*a = attempt{}
 	}
 	j.queue = string(w.Spec.QueueName)
-	if a.told == nil {
-		a.told = map[string]bool{}
+	if a.exported == nil {
+		a.exported = map[string]bool{}
 	}
-	a.since.set(backInQueue(w), now)
+	a.since.set(waitingSince(w), now)
 	if w.Status.Admission == nil {
 		return
 	}
@@ -111,8 +111,8 @@ func (j *journey) sees(w *kueue.Workload, now time.Time) {
 	}
 }
 
-// seesPod updates the journey with the current state of a pod. fresh is set for a pod that was just added.
-func (j *journey) seesPod(pod *corev1.Pod, fresh bool, now time.Time) {
+// observePod updates the journey with the current state of a pod. fresh is set for a pod that was just added.
+func (j *journey) observePod(pod *corev1.Pod, fresh bool, now time.Time) {
 	a := &j.attempt
 	created := pod.CreationTimestamp.Time
 	if !a.admitted.known() || created.Before(a.admitted.kept) { // the pod is of an earlier attempt
@@ -143,8 +143,8 @@ func notBefore(earlier instant, at time.Time) instant {
 	return out
 }
 
-// losesPod updates the journey after the deletion of a pod, which will be replaced.
-func (j *journey) losesPod(pod *corev1.Pod) {
+// forgetPod updates the journey after the deletion of a pod, which will be replaced.
+func (j *journey) forgetPod(pod *corev1.Pod) {
 	if a := &j.attempt; a.admitted.known() && !pod.CreationTimestamp.Time.Before(a.admitted.kept) && !a.pods.complete && a.pods.made > 0 {
 		a.pods.made--
 	}
@@ -189,8 +189,8 @@ func (j *journey) began() time.Time {
 	return j.attempt.since.exact
 }
 
-// backInQueue returns since when a Workload waits: since it was last requeued, or since its creation.
-func backInQueue(w *kueue.Workload) time.Time {
+// waitingSince returns since when a Workload waits: since it was last requeued, or since its creation.
+func waitingSince(w *kueue.Workload) time.Time {
 	if at := workload.TrueSince(w, kueue.WorkloadRequeued); !at.IsZero() {
 		return at
 	}

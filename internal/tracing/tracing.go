@@ -25,14 +25,15 @@ import (
 )
 
 const (
-	// mostWaiting bounds the number of spans that wait to be exported, and so the memory; further ones are dropped.
-	mostWaiting = 4096
-	// sendEvery is how long a span waits for others, to be exported in one request.
-	sendEvery = 2 * time.Second
-	// lastWords bounds the last export when the operator ends: the release of its lease does not wait longer for it.
-	lastWords = 2 * time.Second
-	// complainEvery is the least time between two log entries about failing exports.
-	complainEvery = time.Minute
+	// maxQueuedSpans bounds the number of spans that wait to be exported, and so the memory; further ones are dropped.
+	maxQueuedSpans = 4096
+	// batchTimeout is how long a span waits for others, to be exported in one request.
+	batchTimeout = 2 * time.Second
+	// shutdownTimeout bounds the last export when the operator ends: the release of its lease does not wait longer
+	// for it.
+	shutdownTimeout = 2 * time.Second
+	// errorLogInterval is the least time between two log entries about failing exports.
+	errorLogInterval = time.Minute
 )
 
 // Options are the parameters of AddTo.
@@ -67,14 +68,14 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making what sends traces: %w", err)
 	}
-	otel.SetErrorHandler(&complaints{clock: clock.RealClock{}})
+	otel.SetErrorHandler(&throttledLog{clock: clock.RealClock{}})
 	sampler := sdktrace.TraceIDRatioBased(o.Sampling)
 	sender := newSender(exporter, sampler)
 	kinds := map[schema.GroupKind]bool{}
 	for _, kind := range o.Kinds {
 		kinds[kind] = true
 	}
-	t := &watch{client: mgr.GetClient(), scheme: mgr.GetScheme(), kinds: kinds, teller: sender, clock: clock.RealClock{}, journeys: map[types.UID]*journey{}, sampled: func(uid types.UID) bool {
+	t := &watch{client: mgr.GetClient(), scheme: mgr.GetScheme(), kinds: kinds, exporter: sender, clock: clock.RealClock{}, journeys: map[types.UID]*journey{}, sampled: func(uid types.UID) bool {
 		return sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample
 	}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, jobIndex, func(o client.Object) []string {
@@ -82,13 +83,13 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}); err != nil {
 		return fmt.Errorf("indexing Workloads by the UID of the job: %w", err)
 	}
-	if err := mgr.Add(along{func(ctx context.Context) error { return t.start(ctx, mgr) }}); err != nil {
+	if err := mgr.Add(everyReplica{func(ctx context.Context) error { return t.start(ctx, mgr) }}); err != nil {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // only the leader runs it
-		t.lead()
+		t.startLeading()
 		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := sender.provider.Shutdown(last); err != nil {
 			ctrl.Log.WithName("tracing").Info("the last spans were not sent", "why", err.Error())
@@ -97,14 +98,14 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}))
 }
 
-// along is a runnable for replicas that do not lead as well.
-type along struct{ run func(context.Context) error }
+// everyReplica is a runnable for replicas that do not lead as well.
+type everyReplica struct{ run func(context.Context) error }
 
 // Start implements manager.Runnable.
-func (a along) Start(ctx context.Context) error { return a.run(ctx) }
+func (a everyReplica) Start(ctx context.Context) error { return a.run(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (along) NeedLeaderElection() bool { return false }
+func (everyReplica) NeedLeaderElection() bool { return false }
 
 // sender exports spans through the SDK.
 type sender struct {
@@ -114,17 +115,17 @@ type sender struct {
 
 func newSender(exporter sdktrace.SpanExporter, sampler sdktrace.Sampler) sender {
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(mostWaiting), sdktrace.WithBatchTimeout(sendEvery)),
-		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(wantedIDs{}),
+		sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(maxQueuedSpans), sdktrace.WithBatchTimeout(batchTimeout)),
+		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(contextIDs{}),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "muster-operator"))))
 	return sender{provider, provider.Tracer("github.com/musterhq/muster")}
 }
 
-// tell implements teller. The parent of a step is the span of the whole job, which is exported later.
-func (s sender) tell(told span) {
+// export implements spanExporter. The parent of a step is the span of the whole job, which is exported later.
+func (s sender) export(told span) {
 	uid := told.job.uid
-	ids := wanted{traceOf(uid), spanOf(uid, told.name, told.attempt)}
-	ctx := want(context.Background(), ids)
+	ids := spanIDs{traceOf(uid), spanOf(uid, told.name, told.attempt)}
+	ctx := withIDs(context.Background(), ids)
 	if !told.attempt.IsZero() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: ids.trace, SpanID: spanOf(uid, told.job.kind, time.Time{}), TraceFlags: trace.FlagsSampled, Remote: true}))
@@ -143,17 +144,17 @@ func (s sender) tell(told span) {
 	out.End(trace.WithTimestamp(told.to))
 }
 
-// complaints is an error handler that logs errors of the SDK at a bounded rate: a collector may be unreachable for
+// throttledLog is an error handler that logs errors of the SDK at a bounded rate: a collector may be unreachable for
 // long.
-type complaints struct {
+type throttledLog struct {
 	clock clock.PassiveClock
 	last  atomic.Int64
 }
 
 // Handle implements otel.ErrorHandler.
-func (c *complaints) Handle(err error) {
+func (c *throttledLog) Handle(err error) {
 	now := c.clock.Now().UnixNano()
-	if last := c.last.Load(); now-last >= int64(complainEvery) && c.last.CompareAndSwap(last, now) {
+	if last := c.last.Load(); now-last >= int64(errorLogInterval) && c.last.CompareAndSwap(last, now) {
 		ctrl.Log.WithName("tracing").Error(err, "spans are lost: the collector did not take them")
 	}
 }

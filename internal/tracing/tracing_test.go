@@ -19,8 +19,8 @@ func TestStepsAreBelowTheWholeWayWhoeverTellsThem(t *testing.T) {
 	sent := func() tracetest.SpanStubs {
 		exporter := tracetest.NewInMemoryExporter()
 		s := newSender(exporter, sdktrace.AlwaysSample())
-		s.tell(span{job: job, name: stepQueued, from: epoch, to: epoch.Add(time.Second), attempt: epoch})
-		s.tell(span{job: job, name: job.kind, from: epoch, to: epoch.Add(2 * time.Second), failed: "why"})
+		s.export(span{job: job, name: stepQueued, from: epoch, to: epoch.Add(time.Second), attempt: epoch})
+		s.export(span{job: job, name: job.kind, from: epoch, to: epoch.Add(2 * time.Second), failed: "why"})
 		if err := s.provider.ForceFlush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -74,19 +74,19 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 
 func TestACollectorThatIsAwayIsToldOfNowAndThen(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(epoch)
-	c := &complaints{clock: clock}
+	c := &throttledLog{clock: clock}
 	for range 3 {
 		c.Handle(errors.New("refused"))
 	}
 	if c.last.Load() != epoch.UnixNano() {
 		t.Error("it was not said")
 	}
-	clock.SetTime(epoch.Add(complainEvery / 2))
+	clock.SetTime(epoch.Add(errorLogInterval / 2))
 	c.Handle(errors.New("refused"))
 	if c.last.Load() != epoch.UnixNano() {
 		t.Error("it was said again at once")
 	}
-	clock.SetTime(epoch.Add(complainEvery))
+	clock.SetTime(epoch.Add(errorLogInterval))
 	c.Handle(errors.New("refused"))
 	if c.last.Load() == epoch.UnixNano() {
 		t.Error("it was never said again")

@@ -32,22 +32,22 @@ const catchUp = 20 * time.Second
 
 // watch follows the jobs on their way to a ready pod. It keeps state only for Workloads that have not finished.
 type watch struct {
-	client  client.Reader // tracing writes nothing
-	scheme  *runtime.Scheme
-	kinds   map[schema.GroupKind]bool
-	sampled func(types.UID) bool
-	teller  teller
-	clock   clock.PassiveClock
+	client   client.Reader // tracing writes nothing
+	scheme   *runtime.Scheme
+	kinds    map[schema.GroupKind]bool
+	sampled  func(types.UID) bool
+	exporter spanExporter
+	clock    clock.PassiveClock
 
 	mu       sync.Mutex
 	journeys map[types.UID]*journey // by the UID of the Workload's job
-	// since is the time from which on steps are exported, zero while this replica does not lead.
-	since time.Time
+	// exportSince is the time from which on steps are exported, zero while this replica does not lead.
+	exportSince time.Time
 }
 
-// teller exports spans.
-type teller interface {
-	tell(span)
+// spanExporter exports spans.
+type spanExporter interface {
+	export(span)
 }
 
 // span is a span to be exported.
@@ -68,12 +68,12 @@ func (t *watch) start(ctx context.Context, mgr ctrl.Manager) error {
 		&kueue.Workload{}: {
 			AddFunc:    func(o any) { t.workload(ctx, o.(*kueue.Workload)) },
 			UpdateFunc: func(_, o any) { t.workload(ctx, o.(*kueue.Workload)) },
-			DeleteFunc: func(o any) { t.gone(last(o).(*kueue.Workload)) },
+			DeleteFunc: func(o any) { t.workloadDeleted(last(o).(*kueue.Workload)) },
 		},
 		&corev1.Pod{}: {
 			AddFunc:    func(o any) { t.pod(ctx, o.(*corev1.Pod), true) },
 			UpdateFunc: func(_, o any) { t.pod(ctx, o.(*corev1.Pod), false) },
-			DeleteFunc: func(o any) { t.lost(ctx, last(o).(*corev1.Pod)) },
+			DeleteFunc: func(o any) { t.podDeleted(ctx, last(o).(*corev1.Pod)) },
 		},
 	} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
@@ -95,13 +95,13 @@ func last(o any) client.Object {
 	return o.(client.Object)
 }
 
-// lead starts exporting steps, including those of the last catchUp.
-func (t *watch) lead() {
+// startLeading starts exporting steps, including those of the last catchUp.
+func (t *watch) startLeading() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.since = t.clock.Now().Add(-catchUp)
+	t.exportSince = t.clock.Now().Add(-catchUp)
 	for _, j := range t.journeys {
-		t.tell(j)
+		t.exportSteps(j)
 	}
 }
 
@@ -110,17 +110,17 @@ func (t *watch) workload(ctx context.Context, w *kueue.Workload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	j := t.journeyOf(ctx, w)
-	if j == nil || j.over {
+	if j == nil || j.done {
 		t.forgetEnded(w)
 		return
 	}
-	j.sees(w, t.clock.Now())
-	t.tell(j)
+	j.observeWorkload(w, t.clock.Now())
+	t.exportSteps(j)
 	if message, at, failed, ended := outcome(w); ended {
 		if !failed {
 			message = ""
 		}
-		t.end(j, at, message)
+		t.exportJob(j, at, message)
 		t.forgetEnded(w)
 	}
 }
@@ -132,12 +132,12 @@ func (t *watch) forgetEnded(w *kueue.Workload) {
 	}
 }
 
-// gone ends the journey of a job whose Workload was deleted.
-func (t *watch) gone(w *kueue.Workload) {
+// workloadDeleted ends the journey of a job whose Workload was deleted.
+func (t *watch) workloadDeleted(w *kueue.Workload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if j := t.journeys[jobOf(w)]; j != nil && j.workload == types.NamespacedName(client.ObjectKeyFromObject(w)) {
-		t.end(j, t.clock.Now(), "the job was deleted before a pod was ready")
+		t.exportJob(j, t.clock.Now(), "the job was deleted before a pod was ready")
 		delete(t.journeys, jobOf(w))
 	}
 }
@@ -146,17 +146,17 @@ func (t *watch) gone(w *kueue.Workload) {
 func (t *watch) pod(ctx context.Context, pod *corev1.Pod, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if j := t.journeyOfPod(ctx, pod); j != nil && !j.over {
-		j.seesPod(pod, fresh, t.clock.Now())
-		t.tell(j)
+	if j := t.journeyOfPod(ctx, pod); j != nil && !j.done {
+		j.observePod(pod, fresh, t.clock.Now())
+		t.exportSteps(j)
 	}
 }
 
-func (t *watch) lost(ctx context.Context, pod *corev1.Pod) {
+func (t *watch) podDeleted(ctx context.Context, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if j := t.journeyOfPod(ctx, pod); j != nil && !j.over {
-		j.losesPod(pod)
+	if j := t.journeyOfPod(ctx, pod); j != nil && !j.done {
+		j.forgetPod(pod)
 	}
 }
 
@@ -187,7 +187,7 @@ func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
 		return nil
 	}
 	j := t.journeys[uid]
-	if j != nil && (j.over || j.attempt.admitted.known()) {
+	if j != nil && (j.done || j.attempt.admitted.known()) {
 		return j
 	}
 	var list kueue.WorkloadList
@@ -195,47 +195,47 @@ func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
 		return j
 	}
 	if j = t.journeyOf(ctx, &list.Items[0]); j != nil {
-		j.sees(&list.Items[0], t.clock.Now())
+		j.observeWorkload(&list.Items[0], t.clock.Now())
 	}
 	return j
 }
 
-// tell exports the completed steps that were not exported yet.
-func (t *watch) tell(j *journey) {
-	if t.since.IsZero() || j.over {
+// exportSteps exports the completed steps that were not exported yet.
+func (t *watch) exportSteps(j *journey) {
+	if t.exportSince.IsZero() || j.done {
 		return
 	}
 	a := &j.attempt
 	for _, s := range a.steps() {
-		if !a.told[s.name] {
-			a.told[s.name] = true
+		if !a.exported[s.name] {
+			a.exported[s.name] = true
 			t.send(j, s.name, s.from, s.to, a.reserved.kept, "")
 		}
 		if s.name == stepReady {
-			t.end(j, s.to, "")
+			t.exportJob(j, s.to, "")
 		}
 	}
 }
 
-// end exports the span of the whole job.
-func (t *watch) end(j *journey, at time.Time, failed string) {
-	if t.since.IsZero() || j.over {
+// exportJob exports the span of the whole job.
+func (t *watch) exportJob(j *journey, at time.Time, failed string) {
+	if t.exportSince.IsZero() || j.done {
 		return
 	}
-	j.over = true
+	j.done = true
 	t.send(j, j.job.kind, j.began(), at, time.Time{}, failed)
 }
 
 // send exports a span, unless it ended while another replica led.
 func (t *watch) send(j *journey, name string, from, to, attempt time.Time, failed string) {
-	if to.Before(t.since) {
+	if to.Before(t.exportSince) {
 		return
 	}
 	attributes := map[string]string{"muster.queue": j.queue, "muster.cluster_queue": j.attempt.clusterQueue}
 	if j.attempt.pods.name != "" && (name == stepSchedule || name == stepReady) {
 		attributes["k8s.pod.name"] = j.attempt.pods.name
 	}
-	t.teller.tell(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
+	t.exporter.export(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
 }
 
 // jobOf returns the UID of the Workload's job, that of the Workload itself if it has none.

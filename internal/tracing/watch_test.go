@@ -35,7 +35,7 @@ type world struct {
 	told  []span
 }
 
-func (w *world) tell(s span) { w.told = append(w.told, s) }
+func (w *world) export(s span) { w.told = append(w.told, s) }
 
 // newWorld has a job of so many pods, made at the epoch, whose Workload waits.
 func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) *world {
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) 
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, job, w)...).
 		WithIndex(&kueue.Workload{}, jobIndex, func(o client.Object) []string { return []string{string(jobOf(o.(*kueue.Workload)))} }).Build()
 	out := &world{t: t, clock: testclock.NewFakePassiveClock(epoch), w: w}
-	out.watch = &watch{client: reader, scheme: scheme, kinds: map[schema.GroupKind]bool{{Group: "batch", Kind: "Job"}: true}, teller: out,
+	out.watch = &watch{client: reader, scheme: scheme, kinds: map[schema.GroupKind]bool{{Group: "batch", Kind: "Job"}: true}, exporter: out,
 		clock: out.clock, journeys: map[types.UID]*journey{}, sampled: func(types.UID) bool { return sampled }}
 	return out
 }
@@ -123,7 +123,7 @@ type line struct {
 
 func TestAWayIsToldStepByStepAsItIsSeen(t *testing.T) {
 	w := newWorld(t, 2, true)
-	w.lead()
+	w.startLeading()
 	w.at(300 * time.Millisecond).now(func(*kueue.Workload) {})
 	w.hears()
 	w.at(3400 * time.Millisecond).reserve()
@@ -156,7 +156,7 @@ func TestWhoTakesOverGoesOnWhereTheLastOneEnded(t *testing.T) {
 	w.at(time.Second).admit()
 	w.hears() // another leads
 	w.at(60 * time.Second).makePod("a")
-	w.at(70 * time.Second).lead()
+	w.at(70 * time.Second).startLeading()
 	w.hears(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // who has just died may not have sent it
 	again := w.makePod("a")
 	w.podIs(again, corev1.PodReady)
@@ -169,7 +169,7 @@ func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
 	w.admit()
 	pod := w.makePod("a")
 	w.podIs(pod, corev1.PodReady)
-	w.at(time.Hour).lead()
+	w.at(time.Hour).startLeading()
 	w.workload(t.Context(), w.w.DeepCopy())
 	w.pod(t.Context(), pod, false)
 	w.hears()
@@ -177,7 +177,7 @@ func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
 
 func TestAnEvictionBeginsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w := newWorld(t, 1, true)
-	w.lead()
+	w.startLeading()
 	w.now(func(*kueue.Workload) {})
 	w.at(time.Second).reserve()
 	w.admit()
@@ -194,7 +194,7 @@ func TestAnEvictionBeginsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w.admit()
 	w.hears(line{stepQueued, 10000, 20000}, line{stepAdmission, 20000, 20000})
 	w.podIs(old, corev1.PodReady) // of the first attempt, on its way out
-	w.lost(t.Context(), old)
+	w.podDeleted(t.Context(), old)
 	w.hears()
 	w.at(21 * time.Second).makePod("a")
 	for _, s := range w.told {
@@ -212,10 +212,10 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 				w.condition(kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailedToStart)
 			})
 		},
-		"the job was deleted before a pod was ready": func(w *world) { w.gone(w.w) },
+		"the job was deleted before a pod was ready": func(w *world) { w.workloadDeleted(w.w) },
 	} {
 		w := newWorld(t, 1, true)
-		w.lead()
+		w.startLeading()
 		w.now(func(*kueue.Workload) {})
 		end(w.at(5 * time.Second))
 		if len(w.told) != 1 || w.told[0].failed != what || len(w.journeys) != 0 {
@@ -226,7 +226,7 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 
 func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
 	w := newWorld(t, 1, true)
-	w.lead()
+	w.startLeading()
 	if err := w.client.(client.Client).Get(t.Context(), client.ObjectKeyFromObject(w.w), w.w); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
 
 func TestWhoIsNotSampledIsNotKeptInMind(t *testing.T) {
 	w := newWorld(t, 1, false)
-	w.lead()
+	w.startLeading()
 	w.reserve()
 	w.admit()
 	w.podIs(w.makePod("a"), corev1.PodReady)

@@ -38,7 +38,7 @@ func Open(ctx context.Context, cluster *rest.Config, namespace, service string) 
 
 // Options returns the options of a webhook server that uses the certificates.
 func (c *Certificates) Options(port int) webhook.Options {
-	return webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = c.authority.Show }}}
+	return webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = c.authority.GetCertificate }}}
 }
 
 // AddTo adds to the manager the renewal of the certificates, and the controller that makes the API server trust them.

@@ -55,5 +55,5 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, fmt.Errorf("saying whom the API server is to trust: %w", err)
 		}
 	}
-	return ctrl.Result{RequeueAfter: certificate.LookEvery}, nil
+	return ctrl.Result{RequeueAfter: certificate.RenewInterval}, nil
 }

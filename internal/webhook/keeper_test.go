@@ -32,7 +32,7 @@ func TestTheAPIServerTrustsWhatOperatorsShow(t *testing.T) {
 	}{{"one ", true}, {"one ", false}, {"one two ", true}, {"two one ", true}, {"two one ", false}} {
 		trusted = step.trusted
 		result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
-		if err != nil || result.RequeueAfter != certificate.LookEvery {
+		if err != nil || result.RequeueAfter != certificate.RenewInterval {
 			t.Fatalf("%+v, %v", result, err)
 		}
 		var now registration.MutatingWebhookConfiguration

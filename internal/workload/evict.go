@@ -61,9 +61,9 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 // not be a controller reference: the pods of a group own their Workload together.
 func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 }
 
-// TellsReadiness reports whether the Workload's PodsReady condition can be expected: it has an owner, or has the
+// ReportsReadiness reports whether the Workload's PodsReady condition can be expected: it has an owner, or has the
 // condition already. A Workload for which it cannot be expected does not time out, and others do not wait for it.
-func TellsReadiness(w *kueue.Workload) bool {
+func ReportsReadiness(w *kueue.Workload) bool {
 	return IsOwned(w) || meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil
 }
 
@@ -112,20 +112,20 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 	}
 	reason, message := evicted.Reason, evicted.Message // SetCondition may move the condition that evicted points to
 	again := metav1.ConditionTrue
-	if waitsAfter(reason) {
+	if staysOutAfter(reason) {
 		again = metav1.ConditionFalse
 	}
 	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
-	why, said := waitsFor(w, reason, message)
+	why, said := waitReasonAfter(w, reason, message)
 	Release(w, why, said, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
 		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // a reactivated Workload gets its full execution time again
 	}
 }
 
-// waitsFor returns why an evicted Workload waits now, as far as that is known without its queue. For a drained queue
-// it uses the message of the engine, which then need not write it again.
-func waitsFor(w *kueue.Workload, reason, message string) (why, said string) {
+// waitReasonAfter returns why an evicted Workload waits now, as far as that is known without its queue. For a drained
+// queue it uses the message of the engine, which then need not write it again.
+func waitReasonAfter(w *kueue.Workload, reason, message string) (why, said string) {
 	switch {
 	case !IsActive(w):
 		return kueue.WorkloadDeactivated, message
@@ -151,9 +151,9 @@ func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
 }
 
-// waitsAfter reports whether an eviction with the reason keeps the Workload out of its queue until something happens:
-// a reactivation, the end of a backoff, the restart of a queue, or a decision of another cluster.
-func waitsAfter(reason string) bool {
+// staysOutAfter reports whether an eviction with the reason keeps the Workload out of its queue until something
+// happens: a reactivation, the end of a backoff, the restart of a queue, or a decision of another cluster.
+func staysOutAfter(reason string) bool {
 	switch reason {
 	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedOnManagerCluster,
 		kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadEvictedByLocalQueueStopped:
@@ -177,8 +177,9 @@ func IsDrained(w *kueue.Workload) bool {
 		(c.Reason == kueue.WorkloadEvictedByClusterQueueStopped || c.Reason == kueue.WorkloadEvictedByLocalQueueStopped)
 }
 
-// Restart requeues a Workload that was kept out of its queue because that was stopped. It does nothing to others.
-func Restart(w *kueue.Workload, now time.Time) {
+// ResumeQueueing requeues a Workload that was kept out of its queue because that was stopped. It does nothing to
+// others.
+func ResumeQueueing(w *kueue.Workload, now time.Time) {
 	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return

@@ -51,7 +51,7 @@ func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the watch for node autoscalers: %w", err)
 	}
-	if err := mgr.Add(readAlong{signs}); err != nil {
+	if err := mgr.Add(everyReplicaCache{signs}); err != nil {
 		return nil, fmt.Errorf("adding the watch for node autoscalers: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("autoscalers", listwatch.Synced(signs)); err != nil {
@@ -60,12 +60,12 @@ func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return signs, nil
 }
 
-// readAlong is a cache that also runs on replicas that do not lead: controllers that warm up wait for it, and end the
-// operator if it does not sync.
-type readAlong struct{ cache.Cache }
+// everyReplicaCache is a cache that also runs on replicas that do not lead: controllers that warm up wait for it, and
+// end the operator if it does not sync.
+type everyReplicaCache struct{ cache.Cache }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (readAlong) NeedLeaderElection() bool { return false }
+func (everyReplicaCache) NeedLeaderElection() bool { return false }
 
 // autoscalerSeen reports whether any sign of a node autoscaler exists.
 func autoscalerSeen(ctx context.Context, signs client.Reader) (bool, error) {

@@ -19,8 +19,8 @@ import (
 const (
 	// coveredResourcesMax is the API's limit for the resources of a group.
 	coveredResourcesMax = 64
-	// plenty is more than any cluster has: an unlimited resource needs a nominal quota too.
-	plenty = "1E"
+	// unlimitedQuantity is more than any cluster has: an unlimited resource needs a nominal quota too.
+	unlimitedQuantity = "1E"
 )
 
 // capacity is where the quota of the default queue comes from, by the configuration.
@@ -54,7 +54,7 @@ func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
 	}
 	if unlimited {
 		for name := range quota {
-			quota[name] = resource.MustParse(plenty)
+			quota[name] = resource.MustParse(unlimitedQuantity)
 		}
 	}
 	out := &kueue.ClusterQueue{
@@ -64,13 +64,13 @@ func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
 			ResourceGroups:    []kueue.ResourceGroup{groupOf(quota)},
 		},
 	}
-	mark(out, muster.NodesOnDemandAnnotation, growing)
-	mark(out, muster.UnlimitedAnnotation, unlimited)
+	setMark(out, muster.NodesOnDemandAnnotation, growing)
+	setMark(out, muster.UnlimitedAnnotation, unlimited)
 	return out
 }
 
-// mark sets an annotation of the queue to true or removes it, and reports whether that changed the queue.
-func mark(q *kueue.ClusterQueue, annotation string, holds bool) (changed bool) {
+// setMark sets an annotation of the queue to true or removes it, and reports whether that changed the queue.
+func setMark(q *kueue.ClusterQueue, annotation string, holds bool) (changed bool) {
 	had, has := q.Annotations[annotation]
 	switch {
 	case holds && had != "true":
@@ -133,9 +133,9 @@ func defaultFlavor() *kueue.ResourceFlavor {
 	}
 }
 
-// mayPlace reports whether an existing flavor default was made by a version of the operator that did not place
+// isUnplacedDefault reports whether an existing flavor default was made by a version of the operator that did not place
 // flavors on nodes: it says nothing about nodes. Its queue must be the operator's as well.
-func mayPlace(f *kueue.ResourceFlavor) bool {
+func isUnplacedDefault(f *kueue.ResourceFlavor) bool {
 	s := &f.Spec
 	return s.TopologyName == nil && len(s.NodeLabels) == 0 && len(s.NodeTaints) == 0 && len(s.Tolerations) == 0
 }
@@ -154,19 +154,19 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 // takesPods reports whether the node accepts pods with the tolerations, or such pods that request its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
 	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
-		return keepsOff(t) && !isForDevices(node, t)
+		return repelsPods(t) && !isForDevices(node, t)
 	}, true)
 	return !node.Spec.Unschedulable && !blocked && node.DeletionTimestamp.IsZero()
 }
 
-func keepsOff(t *corev1.Taint) bool {
+func repelsPods(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
 // sameTaints reports whether both nodes have the same taints that repel pods.
 func sameTaints(a, b *corev1.Node) bool {
 	hard := func(node *corev1.Node) []corev1.Taint {
-		return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return !keepsOff(&t) })
+		return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return !repelsPods(&t) })
 	}
 	return slices.EqualFunc(hard(a), hard(b), func(x, y corev1.Taint) bool { return x.MatchTaint(&y) && x.Value == y.Value })
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// nodesSettle is the least time between two updates of the quota, so that a hundred nodes that join together cause
+// updateInterval is the least time between two updates of the quota, so that a hundred nodes that join together cause
 // only a few writes.
-const nodesSettle = time.Second
+const updateInterval = time.Second
 
 // defaultQueue is the controller of the ClusterQueue default and of its flavor, which is placed on nodes. It keeps
 // the queue's quota as the configuration says.
@@ -49,7 +49,7 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == muster.DefaultQueue })
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("default-queue").
-		Watches(&corev1.Node{}, once, builder.WithPredicates(roomChanged)).
+		Watches(&corev1.Node{}, once, builder.WithPredicates(capacityChanged)).
 		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, queueChanged)).
 		Watches(&kueue.ResourceFlavor{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.Topology{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
@@ -65,7 +65,7 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 		}
 		keeper.signs = signs
 		for _, sign := range autoscalerSigns {
-			b = b.WatchesRawSource(source.Kind[client.Object](signs, sign.object(), once, comesOrGoes))
+			b = b.WatchesRawSource(source.Kind[client.Object](signs, sign.object(), once, createdOrDeleted))
 		}
 	}
 	if err := b.Complete(keeper); err != nil {
@@ -115,12 +115,12 @@ func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.Cl
 	changed := !equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups)
 	desired.Spec.ResourceGroups = wanted.Spec.ResourceGroups
 	for _, annotation := range []string{muster.NodesOnDemandAnnotation, muster.UnlimitedAnnotation} {
-		changed = mark(desired, annotation, wanted.Annotations[annotation] != "") || changed
+		changed = setMark(desired, annotation, wanted.Annotations[annotation] != "") || changed
 	}
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	if rest := d.wrote.Add(nodesSettle).Sub(d.clock.Now()); rest > 0 {
+	if rest := d.wrote.Add(updateInterval).Sub(d.clock.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	d.wrote = d.clock.Now()
@@ -143,7 +143,7 @@ func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, e
 		}
 		flavor = defaultFlavor()
 		err = client.IgnoreAlreadyExists(d.client.Create(ctx, flavor))
-	case err == nil && mayPlace(flavor):
+	case err == nil && isUnplacedDefault(flavor):
 		if err := d.makeTopology(ctx); err != nil {
 			return nil, err
 		}
@@ -176,12 +176,12 @@ func (d *defaultQueue) makeTopology(ctx context.Context) error {
 // queueChanged passes changes of a queue's spec, annotations or labels: one label marks the queue as the operator's.
 var queueChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// comesOrGoes passes the creation and deletion of an object.
-var comesOrGoes = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
+// createdOrDeleted passes the creation and deletion of an object.
+var createdOrDeleted = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
 
-// roomChanged passes nodes that are created, deleted, or change what they offer: most updates of a node are
+// capacityChanged passes nodes that are created, deleted, or change what they offer: most updates of a node are
 // heartbeats.
-var roomChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+var capacityChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 	return before.Spec.Unschedulable != after.Spec.Unschedulable || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!maps.Equal(before.Labels, after.Labels) || !sameTaints(before, after) ||

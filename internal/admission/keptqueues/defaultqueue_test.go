@@ -202,10 +202,10 @@ func TestTheDefaultQueueIsKept(t *testing.T) {
 	k.put(admissiontest.Node("c", "cpu", "1").Node)
 	admissiontest.Expect(t, "another comes at once: later", nil, k.keep())
 	result, err := k.Reconcile(t.Context(), ctrl.Request{})
-	if err != nil || result.RequeueAfter != nodesSettle {
+	if err != nil || result.RequeueAfter != updateInterval {
 		t.Errorf("again after %v, %v", result.RequeueAfter, err)
 	}
-	k.clock.SetTime(now.Add(nodesSettle))
+	k.clock.SetTime(now.Add(updateInterval))
 	admissiontest.Expect(t, "and later it is", []string{"change ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
@@ -326,8 +326,8 @@ func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
-// TestWhoMakesTheFlavorAnew takes the label off the queue and the flavor out of it, or both would be made again, and gives the label
-// back, which the keeper hears of though nothing else changes.
+// TestWhoMakesTheFlavorAnew takes the label off the queue and the flavor out of it, or both would be made again, and
+// gives the label back, which the keeper hears of though nothing else changes.
 func TestWhoMakesTheFlavorAnew(t *testing.T) {
 	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
@@ -353,7 +353,7 @@ func TestWhoMakesTheFlavorAnew(t *testing.T) {
 	if err := k.Update(t.Context(), given); err != nil {
 		t.Fatal(err)
 	}
-	k.clock.SetTime(now.Add(nodesSettle))
+	k.clock.SetTime(now.Add(updateInterval))
 	admissiontest.Expect(t, "when it is back", []string{"change ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
@@ -388,7 +388,7 @@ func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
 		"tainted":                       {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
 		"a taint that keeps nobody out": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
-		if got := roomChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
+		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
 	}

@@ -32,18 +32,18 @@ import (
 type volcanoQueues struct {
 	client   client.Client
 	recorder events.EventRecorder
-	// told are the UIDs of the Queues whose NotKept event was recorded.
-	told map[types.UID]bool
-	// ignored is the message of the IgnoredInSpec event that was recorded for a Queue, by UID.
-	ignored map[types.UID]string
-	// untold is set if this reconcile had an event to record that the recorder did not accept.
-	untold bool
+	// notKeptReported are the UIDs of the Queues whose NotKept event was recorded.
+	notKeptReported map[types.UID]bool
+	// ignoredReported is the message of the IgnoredInSpec event that was recorded for a Queue, by UID.
+	ignoredReported map[types.UID]string
+	// eventsPending is set if this reconcile had an event to record that the recorder did not accept.
+	eventsPending bool
 }
 
-// mayWait is a recorder that reports whether it had budget to record an event, so that a lasting fact can be reported
-// later.
-type mayWait interface {
-	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
+// budgetedRecorder is a recorder that reports whether it had budget to record an event, so that a lasting fact can be
+// reported later.
+type budgetedRecorder interface {
+	TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
 const (
@@ -52,10 +52,10 @@ const (
 	notKeptReason = "NotKept"
 	// ignoredReason is the reason of the event that reports which fields of a Queue have no effect.
 	ignoredReason = "IgnoredInSpec"
-	// keeping is the action of these events.
-	keeping = "Keeping"
-	// untoldPause is the delay before Queues are reconciled again for an event that the recorder did not accept.
-	untoldPause = 30 * time.Second
+	// eventAction is the action of these events.
+	eventAction = "Keeping"
+	// eventRetryInterval is the delay before Queues are reconciled again for an event that the recorder did not accept.
+	eventRetryInterval = 30 * time.Second
 )
 
 // AddVolcano adds the controller of Volcano Queues to the manager; the cluster must serve their API. After each start
@@ -70,7 +70,7 @@ func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 		Watches(&scheduling.Queue{}, all).
 		Watches(&kueue.ClusterQueue{}, all).
 		Watches(&kueue.Cohort{}, all).
-		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}})
+		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}})
 	if err != nil {
 		return fmt.Errorf("adding the keeper of Volcano Queues: %w", err)
 	}
@@ -84,7 +84,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, fmt.Errorf("listing Volcano Queues: %w", err)
 	}
 	v.forgetGone(queues.Items)
-	v.untold = false
+	v.eventsPending = false
 	var list kueue.ClusterQueueList
 	if err := v.client.List(ctx, &list); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ClusterQueues: %w", err)
@@ -100,7 +100,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	if byNodes := there[muster.DefaultQueue]; byNodes != nil {
 		cluster = quotaOfNodes(byNodes)
 	}
-	ended, err := v.ended(ctx)
+	ended, err := v.finishedWorkloads(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -115,18 +115,18 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 			wanted := keptQueue(q, cluster)
 			kept = append(kept, wanted)
 			errs = append(errs, v.keep(ctx, found, wanted))
-			delete(v.told, q.UID)
-			v.tellIgnored(q)
+			delete(v.notKeptReported, q.UID)
+			v.reportIgnored(q)
 		} else {
-			v.tellNotKept(q, found)
+			v.reportNotKept(q, found)
 		}
-		errs = append(errs, v.report(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
+		errs = append(errs, v.writeStatus(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
 	}
 	errs = append(errs, v.keepCohort(ctx, sharedQuota(cluster, kept)))
-	if err := withoutConflicts(errs); err != nil || !v.untold {
+	if err := withoutConflicts(errs); err != nil || !v.eventsPending {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: untoldPause}, nil
+	return ctrl.Result{RequeueAfter: eventRetryInterval}, nil
 }
 
 // withoutConflicts joins the errors other than conflicts, after which the watch triggers the next attempt.
@@ -166,46 +166,46 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// tellNotKept records, once, that the Queue's spec has no effect, unless it says no more than every Queue's.
-func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
+// reportNotKept records, once, that the Queue's spec has no effect, unless it says no more than every Queue's.
+func (v *volcanoQueues) reportNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
 	if owner := metav1.GetControllerOf(instead); owner != nil && owner.Kind == "Queue" && owner.Name == q.Name {
 		return // it was kept for an earlier Queue of this name, and is garbage-collected with that
 	}
-	if v.told[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
+	if v.notKeptReported[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
 		return
 	}
-	if v.tell(q, notKeptReason, fmt.Sprintf(
+	if v.warn(q, notKeptReason, fmt.Sprintf(
 		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)) {
-		v.told[q.UID] = true
+		v.notKeptReported[q.UID] = true
 	}
 }
 
-// tellIgnored records, once, which fields of the Queue's spec have no effect.
-func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
+// reportIgnored records, once, which fields of the Queue's spec have no effect.
+func (v *volcanoQueues) reportIgnored(q *scheduling.Queue) {
 	message := ""
 	if ignored := ignoredOf(&q.Spec); len(ignored) > 0 {
 		message = "Ignored in the spec: " + strings.Join(ignored, "; ")
 	}
 	switch message {
-	case v.ignored[q.UID]:
+	case v.ignoredReported[q.UID]:
 	case "":
-		delete(v.ignored, q.UID)
+		delete(v.ignoredReported, q.UID)
 	default:
-		if v.tell(q, ignoredReason, message) {
-			v.ignored[q.UID] = message
+		if v.warn(q, ignoredReason, message) {
+			v.ignoredReported[q.UID] = message
 		}
 	}
 }
 
-// tell records a warning about a Queue, and reports whether the recorder accepted it.
-func (v *volcanoQueues) tell(q *scheduling.Queue, reason, message string) bool {
-	r, ok := v.recorder.(mayWait)
+// warn records a warning about a Queue, and reports whether the recorder accepted it.
+func (v *volcanoQueues) warn(q *scheduling.Queue, reason, message string) bool {
+	r, ok := v.recorder.(budgetedRecorder)
 	if !ok {
-		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, reason, keeping, "%s", message)
+		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, reason, eventAction, "%s", message)
 		return true
 	}
-	told := r.Tell(q, nil, corev1.EventTypeWarning, reason, keeping, "%s", message)
-	v.untold = v.untold || !told
+	told := r.TryEventf(q, nil, corev1.EventTypeWarning, reason, eventAction, "%s", message)
+	v.eventsPending = v.eventsPending || !told
 	return told
 }
 
@@ -215,8 +215,8 @@ func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
 	for i := range queues {
 		there.Insert(queues[i].UID)
 	}
-	maps.DeleteFunc(v.told, func(uid types.UID, _ bool) bool { return !there.Has(uid) })
-	maps.DeleteFunc(v.ignored, func(uid types.UID, _ string) bool { return !there.Has(uid) })
+	maps.DeleteFunc(v.notKeptReported, func(uid types.UID, _ bool) bool { return !there.Has(uid) })
+	maps.DeleteFunc(v.ignoredReported, func(uid types.UID, _ string) bool { return !there.Has(uid) })
 }
 
 // keepCohort creates or updates the cohort of the Queues, unless a user has made a cohort of that name.
@@ -253,8 +253,8 @@ func (v *volcanoQueues) dropCohort(ctx context.Context) error {
 	return client.IgnoreNotFound(v.client.Delete(ctx, &seen))
 }
 
-// report writes the status of a Queue if it has changed.
-func (v *volcanoQueues) report(ctx context.Context, q *scheduling.Queue, status scheduling.QueueStatus) error {
+// writeStatus writes the status of a Queue if it has changed.
+func (v *volcanoQueues) writeStatus(ctx context.Context, q *scheduling.Queue, status scheduling.QueueStatus) error {
 	if equality.Semantic.DeepEqual(q.Status, status) {
 		return nil
 	}
@@ -263,8 +263,8 @@ func (v *volcanoQueues) report(ctx context.Context, q *scheduling.Queue, status 
 	return client.IgnoreNotFound(v.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(q, client.MergeFromWithOptimisticLock{})))
 }
 
-// ended returns the number of finished Workloads by ClusterQueue.
-func (v *volcanoQueues) ended(ctx context.Context) (map[string]int32, error) {
+// finishedWorkloads returns the number of finished Workloads by ClusterQueue.
+func (v *volcanoQueues) finishedWorkloads(ctx context.Context) (map[string]int32, error) {
 	var list kueue.WorkloadList
 	if err := v.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Workloads: %w", err)

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When the ClusterQueue that
-// is in its way goes, the Queue is kept.
+// Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When
+// the ClusterQueue that is in its way goes, the Queue is kept.
 func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
@@ -29,7 +29,7 @@ func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(taken, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
 	look := func() {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -76,14 +76,15 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestWhatMeansNothingInAQueueIsTold: once, and again when it says something else. What Volcano's own manifests say is no news.
+// TestWhatMeansNothingInAQueueIsTold: once, and again when it says something else. What Volcano's own manifests say
+// is no news.
 func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
 	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
 	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
 	plain.UID = "plain"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
 	look := func(change func(*scheduling.QueueSpec), want ...string) {
 		t.Helper()
 		var seen scheduling.Queue
@@ -117,7 +118,7 @@ type fewEvents struct {
 	left int
 }
 
-func (r *fewEvents) Tell(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+func (r *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
 	if r.left == 0 {
 		return false
 	}
@@ -133,7 +134,7 @@ func TestWhatThereWasNoTimeForIsToldOfQueuesLater(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken).Build()
 	recorder := &fewEvents{FakeRecorder: *events.NewFakeRecorder(10)}
-	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
 	for i, want := range []struct{ time, told int }{{0, 0}, {1, 1}, {5, 2}, {5, 2}} {
 		recorder.left = want.time
 		result, err := keeper.Reconcile(t.Context(), ctrl.Request{})
@@ -150,14 +151,14 @@ func TestNothingIsKeptOfQueuesThatAreGone(t *testing.T) {
 	taken.UID, plain.UID = "taken", "plain"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken, plain).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
 	known := func(told, ignored int) {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
 		}
-		if len(keeper.told) != told || len(keeper.ignored) != ignored {
-			t.Errorf("told of %v, and ignored %v", keeper.told, keeper.ignored)
+		if len(keeper.notKeptReported) != told || len(keeper.ignoredReported) != ignored {
+			t.Errorf("told of %v, and ignored %v", keeper.notKeptReported, keeper.ignoredReported)
 		}
 	}
 	known(1, 1)

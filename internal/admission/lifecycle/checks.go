@@ -132,17 +132,17 @@ func (d *draft) listChecks() {
 
 // rejected marks a Workload for deactivation if a check has rejected it, and reports whether one has.
 func (d *draft) rejected() bool {
-	why := told(d.w, kueue.CheckStateRejected)
+	why := statesMessage(d.w, kueue.CheckStateRejected)
 	if why == "" {
 		return false
 	}
-	d.target(kueue.WorkloadEvictedByAdmissionCheck, why)
+	d.markForDeactivation(kueue.WorkloadEvictedByAdmissionCheck, why)
 	return true
 }
 
 // retried evicts a Workload if a check asks to retry, and reports whether one does.
 func (d *draft) retried() bool {
-	why := told(d.w, kueue.CheckStateRetry)
+	why := statesMessage(d.w, kueue.CheckStateRetry)
 	if why == "" {
 		return false
 	}
@@ -154,7 +154,7 @@ func (d *draft) retried() bool {
 // retriedInQueue holds back a Workload without quota if a check asked to retry only after the reservation was
 // released.
 func (d *draft) retriedInQueue() {
-	why := told(d.w, kueue.CheckStateRetry)
+	why := statesMessage(d.w, kueue.CheckStateRetry)
 	if why == "" {
 		return
 	}
@@ -172,8 +172,8 @@ func (d *draft) postponeForChecks() {
 	}
 }
 
-// told returns a message about the checks in the state, "" if there are none.
-func told(w *kueue.Workload, state kueue.CheckState) string {
+// statesMessage returns a message about the checks in the state, "" if there are none.
+func statesMessage(w *kueue.Workload, state kueue.CheckState) string {
 	var who []string
 	for _, c := range w.Status.AdmissionChecks {
 		if c.State == state {

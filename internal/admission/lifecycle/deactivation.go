@@ -11,9 +11,9 @@ import (
 // deactivatedMessage is the message of the Evicted condition, followed by the cause if it is known.
 const deactivatedMessage = "The workload is deactivated"
 
-// target marks the Workload for deactivation. The spec needs a write of its own; until that the condition keeps the
-// cause.
-func (d *draft) target(cause, message string) {
+// markForDeactivation marks the Workload for deactivation. The spec needs a write of its own; until that the
+// condition keeps the cause.
+func (d *draft) markForDeactivation(cause, message string) {
 	d.set(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, cause, message)
 }
 

@@ -30,7 +30,7 @@ func (d *draft) unready() bool {
 	ready := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadPodsReady)
 	cause, deadline := kueue.WorkloadWaitForStart, admitted.LastTransitionTime.Add(policy.Timeout)
 	switch {
-	case !workload.TellsReadiness(d.w):
+	case !workload.ReportsReadiness(d.w):
 		return false
 	case ready == nil:
 	case ready.Status == metav1.ConditionTrue:
@@ -41,12 +41,12 @@ func (d *draft) unready() bool {
 	if !d.reached(deadline) {
 		return false
 	}
-	d.tryLater(cause)
+	d.requeueUnready(cause)
 	return true
 }
 
-// tryLater requeues a Workload whose pods were not ready, with a growing backoff, or deactivates it at the limit.
-func (d *draft) tryLater(cause string) {
+// requeueUnready requeues a Workload whose pods were not ready, with a growing backoff, or deactivates it at the limit.
+func (d *draft) requeueUnready(cause string) {
 	policy := d.policy.PodsReady
 	var tries int32
 	if state := d.w.Status.RequeueState; state != nil {
@@ -56,7 +56,7 @@ func (d *draft) tryLater(cause string) {
 		tries++
 	}
 	if policy.BackoffLimit != nil && tries > *policy.BackoffLimit {
-		d.target(kueue.WorkloadRequeuingLimitExceeded, requeuingLimitMessage)
+		d.markForDeactivation(kueue.WorkloadRequeuingLimitExceeded, requeuingLimitMessage)
 		return
 	}
 	w := d.edit()
@@ -68,9 +68,9 @@ func (d *draft) tryLater(cause string) {
 	w.Status.RequeueState.Count = ptr.To(tries)
 }
 
-// overran marks a Workload for deactivation that was admitted for longer than its maximum execution time in total,
-// and reports whether it did.
-func (d *draft) overran() bool {
+// exceededExecutionTime marks a Workload for deactivation that was admitted for longer than its maximum execution
+// time in total, and reports whether it did.
+func (d *draft) exceededExecutionTime() bool {
 	limit := d.w.Spec.MaximumExecutionTimeSeconds
 	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)
 	if limit == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
@@ -80,6 +80,6 @@ func (d *draft) overran() bool {
 	if !d.reached(admitted.LastTransitionTime.Add(time.Duration(left) * time.Second)) {
 		return false
 	}
-	d.target(kueue.WorkloadMaximumExecutionTimeExceeded, executionTimeMessage)
+	d.markForDeactivation(kueue.WorkloadMaximumExecutionTimeExceeded, executionTimeMessage)
 	return true
 }

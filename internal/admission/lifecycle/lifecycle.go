@@ -74,7 +74,7 @@ func Next(w *kueue.Workload, facts Facts, policy Policy, now time.Time) Step {
 	d := &draft{facts: facts, policy: policy, now: now, w: w}
 	switch {
 	case !w.DeletionTimestamp.IsZero():
-		return letGo(w)
+		return removeFinalizer(w)
 	case workload.IsFinished(w):
 		return d.finished()
 	case orphaned(w):
@@ -105,7 +105,7 @@ func (d *draft) active() {
 	if d.rejected() {
 		return
 	}
-	if running && !d.retried() && !d.stopped() && !d.unready() && !d.overran() {
+	if running && !d.retried() && !d.stopped() && !d.unready() && !d.exceededExecutionTime() {
 		d.admit()
 	}
 	if !workload.HoldsQuota(d.w) {

@@ -20,9 +20,9 @@ func orphaned(w *kueue.Workload) bool {
 	return len(w.OwnerReferences) == 0 && w.Labels[kueue.JobUIDLabel] != ""
 }
 
-// letGo removes the finalizer of a deleted Workload that has no job or has finished. Package jobs removes that of
-// others, when the job's pods are gone.
-func letGo(w *kueue.Workload) Step {
+// removeFinalizer removes the finalizer of a deleted Workload that has no job or has finished. Package jobs removes
+// that of others, when the job's pods are gone.
+func removeFinalizer(w *kueue.Workload) Step {
 	i := slices.Index(w.Finalizers, kueue.ResourceInUseFinalizer)
 	if i < 0 || len(w.OwnerReferences) > 0 && !workload.IsFinished(w) {
 		return Step{}

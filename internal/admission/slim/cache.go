@@ -64,7 +64,7 @@ func stripPod(object any) (any, error) {
 		OwnerReferences: shareOwners(pod.OwnerReferences),
 	}
 	if !jobless {
-		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(ofJobs(pod.Annotations)), shareFinalizers(pod.Finalizers)
+		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(jobAnnotations(pod.Annotations)), shareFinalizers(pod.Finalizers)
 	}
 	pod.ObjectMeta = meta
 	pod.Spec = strippedSpec(&pod.Spec)
@@ -79,8 +79,8 @@ func ControlledByOthers(pod *corev1.Pod) bool {
 	return owner != nil && (strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1")
 }
 
-// ofJobs returns the annotations that job APIs and Muster put on pods.
-func ofJobs(annotations map[string]string) map[string]string {
+// jobAnnotations returns the annotations that job APIs and Muster put on pods.
+func jobAnnotations(annotations map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range annotations {
 		domain, _, _ := strings.Cut(key, "/")
@@ -140,9 +140,9 @@ func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
 	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, jobless)
 	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, jobless)
 	s.Phase = shareText(s.Phase)
-	kept := ofPods
+	kept := jobPodConditions
 	if jobless {
-		kept = ofAnyPods
+		kept = otherPodConditions
 	}
 	s.Conditions = strippedConditions(s.Conditions, kept)
 }
@@ -171,8 +171,8 @@ func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodCondi
 
 // ofPods are the conditions that are kept of pods of jobs, ofAnyPods those of all other pods.
 var (
-	ofAnyPods = []corev1.PodConditionType{corev1.PodResizePending}
-	ofPods    = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
+	otherPodConditions = []corev1.PodConditionType{corev1.PodResizePending}
+	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
 )
 
 // strippedStatuses drops images, mounts, users and start times. It keeps a container's resources if they differ from
@@ -196,8 +196,8 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 	return shareStatuses(out)
 }
 
-// runs is the shared state of all running containers.
-var runs = &corev1.ContainerStateRunning{}
+// running is the shared state of all running containers.
+var running = &corev1.ContainerStateRunning{}
 
 // strippedState keeps whether the container runs, and how and when it ended. A container that does neither is
 // waiting.
@@ -206,7 +206,7 @@ func strippedState(s *corev1.ContainerState) (out corev1.ContainerState) {
 	case s.Terminated != nil:
 		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, FinishedAt: s.Terminated.FinishedAt}
 	case s.Running != nil:
-		out.Running = runs
+		out.Running = running
 	}
 	return out
 }

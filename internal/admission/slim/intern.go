@@ -13,68 +13,70 @@ import (
 )
 
 const (
-	// mostAlike bounds the values kept of a kind: far more than there are pod sizes in a cluster.
-	mostAlike = 4096
-	// longKey is the size in bytes above which a key's value is not kept: users decide how large these are.
-	longKey = 4096
-	// longText is the size in bytes above which a string is unlikely to occur in another object.
-	longText = 100
+	// maxInterned bounds the values kept of a kind: far more than there are pod sizes in a cluster.
+	maxInterned = 4096
+	// maxKeyBytes is the size in bytes above which a key's value is not kept: users decide how large these are.
+	maxKeyBytes = 4096
+	// maxTextBytes is the size in bytes above which a string is unlikely to occur in another object.
+	maxTextBytes = 100
 )
 
-// alike interns values that objects in the cache have in common, by a key that identifies the value: the pods of a
+// interner interns values that objects in the cache have in common, by a key that identifies the value: the pods of a
 // job request the same resources, and most jobs use one of a few sizes. Interned values must not be modified. When
-// there are too many, alike starts over; values handed out before live on with their objects. The zero value is ready
-// for use.
-type alike[T any] struct {
-	mu sync.Mutex
-	of map[string]T
-	// most bounds the number of values, 0 for mostAlike.
-	most int
+// there are too many, interner starts over; values handed out before live on with their objects. The zero value is
+// ready for use.
+type interner[T any] struct {
+	mu     sync.Mutex
+	values map[string]T
+	// max bounds the number of values, 0 for maxInterned.
+	max int
 }
 
-// one returns the interned value for the key, which is this value if there was none.
-func (a *alike[T]) one(key []byte, value T) T { return a.made(key, func() T { return value }) }
+// intern returns the interned value for the key, which is this value if there was none.
+func (a *interner[T]) intern(key []byte, value T) T {
+	return a.internFunc(key, func() T { return value })
+}
 
-// made returns the interned value for the key, and calls value to make it if there is none.
-func (a *alike[T]) made(key []byte, value func() T) T {
-	if len(key) > longKey {
+// internFunc returns the interned value for the key, and calls value to make it if there is none.
+func (a *interner[T]) internFunc(key []byte, value func() T) T {
+	if len(key) > maxKeyBytes {
 		return value()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.of[string(key)]; ok {
+	if known, ok := a.values[string(key)]; ok {
 		return known
 	}
-	if a.of == nil || len(a.of) >= cmp.Or(a.most, mostAlike) {
-		a.of = map[string]T{}
+	if a.values == nil || len(a.values) >= cmp.Or(a.max, maxInterned) {
+		a.values = map[string]T{}
 	}
 	made := value()
-	a.of[string(key)] = made
+	a.values[string(key)] = made
 	return made
 }
 
 var (
-	alikeLists      alike[corev1.ResourceList]
-	alikeFlavors    alike[map[corev1.ResourceName]kueue.ResourceFlavorReference]
-	alikeContainers alike[[]corev1.Container]
-	alikeFinalizers alike[[]string]
-	alikePriorities alike[*int32]
-	alikeTexts      texts
+	internedLists      interner[corev1.ResourceList]
+	internedFlavors    interner[map[corev1.ResourceName]kueue.ResourceFlavorReference]
+	internedContainers interner[[]corev1.Container]
+	internedFinalizers interner[[]string]
+	internedPriorities interner[*int32]
+	internedTexts      stringInterner
 )
 
-// texts interns strings, which are their own keys.
-type texts struct {
+// stringInterner interns strings, which are their own keys.
+type stringInterner struct {
 	mu    sync.Mutex
 	known map[string]string
 }
 
-func (t *texts) one(text string) string {
+func (t *stringInterner) intern(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.known[text]; ok {
 		return known
 	}
-	if t.known == nil || len(t.known) >= mostAlike {
+	if t.known == nil || len(t.known) >= maxInterned {
 		t.known = map[string]string{}
 	}
 	t.known[text] = text
@@ -83,10 +85,10 @@ func (t *texts) one(text string) string {
 
 // shareText returns the string, interned if it is short.
 func shareText[T ~string](text T) T {
-	if text == "" || len(text) > longText {
+	if text == "" || len(text) > maxTextBytes {
 		return text
 	}
-	return T(alikeTexts.one(string(text)))
+	return T(internedTexts.intern(string(text)))
 }
 
 // shareList returns the interned resource list.
@@ -94,7 +96,7 @@ func shareList(list corev1.ResourceList) corev1.ResourceList {
 	if len(list) == 0 {
 		return list
 	}
-	return alikeLists.one(appendList(make([]byte, 0, 128), list), list)
+	return internedLists.intern(appendList(make([]byte, 0, 128), list), list)
 }
 
 // shareFlavors returns the interned map of flavors by resource.
@@ -106,7 +108,7 @@ func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference)
 	for _, name := range slices.Sorted(maps.Keys(flavors)) {
 		key = appendText(appendText(key, string(name)), string(flavors[name]))
 	}
-	return alikeFlavors.one(key, flavors)
+	return internedFlavors.intern(key, flavors)
 }
 
 // shareContainers returns the interned containers. They must have only the fields that strippedContainers keeps.
@@ -129,7 +131,7 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 		}
 		key = append(key, '\n')
 	}
-	return alikeContainers.one(key, containers)
+	return internedContainers.intern(key, containers)
 }
 
 // shareFinalizers returns the interned finalizers.
@@ -141,7 +143,7 @@ func shareFinalizers(finalizers []string) []string {
 	for _, name := range finalizers {
 		key = appendText(key, name)
 	}
-	return alikeFinalizers.one(key, finalizers)
+	return internedFinalizers.intern(key, finalizers)
 }
 
 // sharePriority returns the interned priority.
@@ -149,7 +151,7 @@ func sharePriority(priority *int32) *int32 {
 	if priority == nil {
 		return nil
 	}
-	return alikePriorities.one(strconv.AppendInt(nil, int64(*priority), 10), priority)
+	return internedPriorities.intern(strconv.AppendInt(nil, int64(*priority), 10), priority)
 }
 
 func appendList(key []byte, list corev1.ResourceList) []byte {

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fewerAlike bounds the values that the pods of one job have in common: such pods arrive together.
-const fewerAlike = mostAlike / 4
+// maxInternedPerJob bounds the values that the pods of one job have in common: such pods arrive together.
+const maxInternedPerJob = maxInterned / 4
 
 var (
-	alikeMaps     = alike[map[string]string]{most: fewerAlike}
-	alikeOwners   = alike[[]metav1.OwnerReference]{most: fewerAlike}
-	alikeStatuses alike[[]corev1.ContainerStatus]
+	internedMaps     = interner[map[string]string]{max: maxInternedPerJob}
+	internedOwners   = interner[[]metav1.OwnerReference]{max: maxInternedPerJob}
+	internedStatuses interner[[]corev1.ContainerStatus]
 )
 
 // shareMap returns the interned map of labels or annotations, with all of its strings interned.
@@ -27,7 +27,7 @@ func shareMap(of map[string]string) map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		key = appendText(appendText(key, name), of[name])
 	}
-	return alikeMaps.made(key, func() map[string]string {
+	return internedMaps.internFunc(key, func() map[string]string {
 		out := make(map[string]string, len(of))
 		for name, value := range of {
 			out[shareText(name)] = shareText(value)
@@ -47,7 +47,7 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 		key = appendText(appendText(appendText(appendText(key, o.APIVersion), o.Kind), o.Name), string(o.UID))
 		key = appendFlag(appendFlag(key, o.Controller), o.BlockOwnerDeletion)
 	}
-	return alikeOwners.one(key, owners)
+	return internedOwners.intern(key, owners)
 }
 
 // shareStatuses returns the interned statuses of containers that run or wait. A terminated container has a time of
@@ -66,7 +66,7 @@ func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 		key = strconv.AppendBool(strconv.AppendBool(appendText(key, s.Name), s.State.Running != nil), s.Ready)
 		key = append(strconv.AppendInt(key, int64(s.RestartCount), 10), '\n')
 	}
-	return alikeStatuses.one(key, statuses)
+	return internedStatuses.intern(key, statuses)
 }
 
 // appendFlag appends a flag that may be unset.

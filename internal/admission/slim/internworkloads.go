@@ -26,7 +26,7 @@ func shareWorkload(w *kueue.Workload) {
 		o.APIVersion, o.Kind = shareText(o.APIVersion), shareText(o.Kind)
 	}
 	w.Spec.QueueName, w.Spec.PriorityClassName, w.Spec.Priority = shareText(w.Spec.QueueName), shareText(w.Spec.PriorityClassName), sharePriority(w.Spec.Priority)
-	w.Spec.PodSets = alikePodSets.one(w.Spec.PodSets)
+	w.Spec.PodSets = internedPodSets.intern(w.Spec.PodSets)
 	if admission := w.Status.Admission; admission != nil {
 		admission.ClusterQueue = shareText(admission.ClusterQueue)
 		for i := range admission.PodSetAssignments {
@@ -40,20 +40,20 @@ func shareWorkload(w *kueue.Workload) {
 	}
 }
 
-var alikePodSets podSetsAlike
+var internedPodSets podSetInterner
 
 const (
-	// mostPodSetBytes bounds the serialized size of all kept pod sets together.
-	mostPodSetBytes = 32 << 20
-	// largePodSets is the size above which pod sets are not kept: a few of them would evict all others.
-	largePodSets = mostPodSetBytes / 256
+	// maxPodSetBytes bounds the serialized size of all kept pod sets together.
+	maxPodSetBytes = 32 << 20
+	// maxKeptPodSetBytes is the size above which pod sets are not kept: a few of them would evict all others.
+	maxKeptPodSetBytes = maxPodSetBytes / 256
 )
 
-// podSetsAlike interns pod sets. A key that identifies them would be too large, so it keeps the last pod sets for
+// podSetInterner interns pod sets. A key that identifies them would be too large, so it keeps the last pod sets for
 // each sketch, and compares.
-type podSetsAlike struct {
-	mu sync.Mutex
-	of map[string]knownPodSets
+type podSetInterner struct {
+	mu       sync.Mutex
+	bySketch map[string]knownPodSets
 	// bytes is the size of all kept pod sets.
 	bytes int
 }
@@ -63,15 +63,15 @@ type knownPodSets struct {
 	bytes   int
 }
 
-// one returns the pod sets, or kept ones that are deeply equal. It does not modify its argument: an informer may
+// intern returns the pod sets, or kept ones that are deeply equal. It does not modify its argument: an informer may
 // transform an object twice, and the second time others read it.
-func (a *podSetsAlike) one(podSets []kueue.PodSet) []kueue.PodSet {
+func (a *podSetInterner) intern(podSets []kueue.PodSet) []kueue.PodSet {
 	if len(podSets) == 0 {
 		return podSets
 	}
 	sketch := sketchOf(podSets)
 	a.mu.Lock()
-	known := a.of[string(sketch)].podSets
+	known := a.bySketch[string(sketch)].podSets
 	a.mu.Unlock()
 	if reflect.DeepEqual(known, podSets) {
 		return known
@@ -85,21 +85,21 @@ func (a *podSetsAlike) one(podSets []kueue.PodSet) []kueue.PodSet {
 }
 
 // keep stores the pod sets in place of others with the same sketch.
-func (a *podSetsAlike) keep(sketch string, podSets []kueue.PodSet) {
+func (a *podSetInterner) keep(sketch string, podSets []kueue.PodSet) {
 	bytes := len(sketch)
 	for i := range podSets {
 		bytes += podSets[i].Template.Size()
 	}
-	if bytes > largePodSets {
+	if bytes > maxKeptPodSetBytes {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.bytes += bytes - a.of[sketch].bytes
-	if a.of == nil || len(a.of) >= mostAlike || a.bytes > mostPodSetBytes {
-		a.of, a.bytes = map[string]knownPodSets{}, bytes
+	a.bytes += bytes - a.bySketch[sketch].bytes
+	if a.bySketch == nil || len(a.bySketch) >= maxInterned || a.bytes > maxPodSetBytes {
+		a.bySketch, a.bytes = map[string]knownPodSets{}, bytes
 	}
-	a.of[sketch] = knownPodSets{podSets, bytes}
+	a.bySketch[sketch] = knownPodSets{podSets, bytes}
 }
 
 // withSharedLists returns a copy of the pod sets whose containers have interned requests and limits.

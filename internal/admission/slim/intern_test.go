@@ -118,9 +118,9 @@ func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
 		change(&ps)
 		return []kueue.PodSet{ps}
 	}
-	var a podSetsAlike
-	first := a.one(podSets(func(*kueue.PodSet) {}))
-	if again := a.one(podSets(func(*kueue.PodSet) {})); &again[0] != &first[0] {
+	var a podSetInterner
+	first := a.intern(podSets(func(*kueue.PodSet) {}))
+	if again := a.intern(podSets(func(*kueue.PodSet) {})); &again[0] != &first[0] {
 		t.Error("equal ones are kept twice")
 	}
 	for what, change := range map[string]func(*kueue.PodSet){
@@ -133,7 +133,7 @@ func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
 		"what init runs": func(ps *kueue.PodSet) { ps.Template.Spec.InitContainers[0].Image = "other" },
 	} {
 		want := podSets(change)
-		if got := a.one(podSets(change)); !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, first) {
+		if got := a.intern(podSets(change)); !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, first) {
 			t.Errorf("%s is lost", what)
 		}
 	}
@@ -141,13 +141,13 @@ func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
 
 // TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt: the memory of it is bounded.
 func TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
-	var a alike[int]
-	for i := range 3 * mostAlike {
-		if got := a.one([]byte{byte(i), byte(i >> 8), byte(i >> 16)}, i); got != i {
+	var a interner[int]
+	for i := range 3 * maxInterned {
+		if got := a.intern([]byte{byte(i), byte(i >> 8), byte(i >> 16)}, i); got != i {
 			t.Fatalf("got %d, want %d", got, i)
 		}
-		if len(a.of) > mostAlike {
-			t.Fatalf("%d are known", len(a.of))
+		if len(a.values) > maxInterned {
+			t.Fatalf("%d are known", len(a.values))
 		}
 	}
 }

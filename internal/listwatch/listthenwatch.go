@@ -13,25 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// opening opens a watch with initial events as a list that is decoded object by object, followed by a plain watch
+// listThenWatch opens a watch with initial events as a list that is decoded object by object, followed by a plain watch
 // from the list's version. For the API server that is about half the work: for a watch with initial events it copies
 // each object, encodes it twice, and sends it separately.
-type opening struct {
+type listThenWatch struct {
 	lists     listReader
 	newObject func() (runtime.Object, error)
 	// list requests a list.
 	list func(context.Context, metav1.ListOptions) (io.ReadCloser, error)
 	// watch starts a watch at a version.
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// unread is told of unreadable objects.
-	unread Tell
+	// onUnreadable is told of unreadable objects.
+	onUnreadable UnreadableFunc
 }
 
-// aheadMost is how many objects of a list are decoded ahead of the consumer.
-const aheadMost = 64
+// maxAhead is how many objects of a list are decoded ahead of the consumer.
+const maxAhead = 64
 
 // open starts a watch with initial events, as the options request.
-func (o opening) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (o listThenWatch) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	asked := metav1.ListOptions{ResourceVersion: options.ResourceVersion}
 	if asked.ResourceVersion != "" {
 		asked.ResourceVersionMatch = options.ResourceVersionMatch
@@ -42,22 +42,22 @@ func (o opening) open(ctx context.Context, options metav1.ListOptions) (watch.In
 		cancel()
 		return nil, err
 	}
-	out := &opened{events: make(chan watch.Event, aheadMost), stop: cancel}
+	out := &channelWatch{events: make(chan watch.Event, maxAhead), stop: cancel}
 	options.SendInitialEvents, options.ResourceVersionMatch = nil, ""
 	go func() {
 		defer close(out.events)
 		defer cancel()
-		if err := o.tell(ctx, body, options, out.events); err != nil {
+		if err := o.run(ctx, body, options, out.events); err != nil {
 			send(ctx, out.events, watch.Event{Type: watch.Error, Object: statusOf(err)})
 		}
 	}()
 	return out, nil
 }
 
-// tell sends the objects of the list, then the bookmark that ends the initial events, then the changes, until the
+// run sends the objects of the list, then the bookmark that ends the initial events, then the changes, until the
 // watch ends.
-func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
-	version, err := o.tellList(ctx, body, events)
+func (o listThenWatch) run(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
+	version, err := o.sendList(ctx, body, events)
 	if err != nil {
 		return fmt.Errorf("reading a list: %w", err)
 	}
@@ -67,18 +67,18 @@ func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.Li
 		return err
 	}
 	context.AfterFunc(ctx, changes.Stop) // ends the watch with this one
-	mark, err := o.endMark(version)
+	mark, err := o.initialEventsEnd(version)
 	if err != nil {
 		return err
 	}
 	if err := send(ctx, events, watch.Event{Type: watch.Bookmark, Object: mark}); err != nil {
 		return err
 	}
-	return o.pass(ctx, changes, events)
+	return o.forward(ctx, changes, events)
 }
 
-// tellList sends the objects of the list, and returns its version.
-func (o opening) tellList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
+// sendList sends the objects of the list, and returns its version.
+func (o listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
 	defer body.Close()
 	list, err := o.lists.read(body, func(object runtime.Object) error {
 		return send(ctx, events, watch.Event{Type: watch.Added, Object: object})
@@ -89,8 +89,8 @@ func (o opening) tellList(ctx context.Context, body io.ReadCloser, events chan<-
 	return list.ResourceVersion, err
 }
 
-// endMark returns the bookmark that ends the initial events.
-func (o opening) endMark(version string) (runtime.Object, error) {
+// initialEventsEnd returns the bookmark that ends the initial events.
+func (o listThenWatch) initialEventsEnd(version string) (runtime.Object, error) {
 	mark, err := o.newObject()
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (o opening) endMark(version string) (runtime.Object, error) {
 }
 
 // resume starts a watch at a version, as the options say.
-func (o opening) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (o listThenWatch) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changes, err := o.watch(ctx, options)
 	if err != nil {
@@ -110,19 +110,19 @@ func (o opening) resume(ctx context.Context, options metav1.ListOptions) (watch.
 		return nil, err
 	}
 	context.AfterFunc(ctx, changes.Stop)
-	out := &opened{events: make(chan watch.Event), stop: cancel}
+	out := &channelWatch{events: make(chan watch.Event), stop: cancel}
 	go func() {
 		defer close(out.events)
 		defer cancel()
-		_ = o.pass(ctx, changes, out.events) // an error of the watch itself was passed on as an event
+		_ = o.forward(ctx, changes, out.events) // an error of the watch itself was passed on as an event
 	}()
 	return out, nil
 }
 
-// pass forwards the readable events of a watch until it or the context ends.
-func (o opening) pass(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
+// forward forwards the readable events of a watch until it or the context ends.
+func (o listThenWatch) forward(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
 	for change := range changes.ResultChan() {
-		change, is := o.readable(change)
+		change, is := o.filterUnreadable(change)
 		if !is {
 			continue
 		}
@@ -153,14 +153,14 @@ func statusOf(err error) runtime.Object {
 	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").AsObject(err)
 }
 
-// opened is a watch that open or resume has started.
-type opened struct {
+// channelWatch is a watch that open or resume has started.
+type channelWatch struct {
 	events chan watch.Event
 	stop   context.CancelFunc
 }
 
 // ResultChan implements watch.Interface.
-func (o *opened) ResultChan() <-chan watch.Event { return o.events }
+func (o *channelWatch) ResultChan() <-chan watch.Event { return o.events }
 
 // Stop implements watch.Interface.
-func (o *opened) Stop() { o.stop() }
+func (o *channelWatch) Stop() { o.stop() }

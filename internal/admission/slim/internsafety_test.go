@@ -38,7 +38,8 @@ func TestNoPodIsGivenTheWordsOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatIsSharedSaysTheSame: of any values, also of such as are made to be taken for one another, each is given one that is equal.
+// TestWhatIsSharedSaysTheSame: of any values, also of such as are made to be taken for one another, each is given one
+// that is equal.
 func TestWhatIsSharedSaysTheSame(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("a1:/\n\x00")), 0, 5, -1)
 	texts := rapid.SliceOfN(text, 1, 4)
@@ -96,8 +97,9 @@ func askingFor(t *testing.T, cpu string) *kueue.Workload {
 	return w
 }
 
-// TestTransformingAgainWritesNothingThatOthersRead: an informer that lists by a watch transforms what it got twice. While it does so the
-// second time, those that were there before are read; what they have in common with it is not written, and nothing else becomes of it.
+// TestTransformingAgainWritesNothingThatOthersRead: an informer that lists by a watch transforms what it got twice.
+// While it does so the second time, those that were there before are read; what they have in common with it is not
+// written, and nothing else becomes of it.
 func TestTransformingAgainWritesNothingThatOthersRead(t *testing.T) {
 	again, read := askingFor(t, "1234m"), askingFor(t, "1234m")
 	pod, readPod := stripped(t, fullPod(ofJob)), stripped(t, fullPod(ofJob))
@@ -138,9 +140,9 @@ func TestPodSetsStayAsTheyAreWhenListsAreForgotten(t *testing.T) {
 		return out
 	}
 	before := lists()
-	alikeLists.mu.Lock()
-	alikeLists.of = nil
-	alikeLists.mu.Unlock()
+	internedLists.mu.Lock()
+	internedLists.values = nil
+	internedLists.mu.Unlock()
 	shareList(admissiontest.Quantities("cpu", "4321m"))
 	if _, err := stripWorkload(again); err != nil {
 		t.Fatal(err)
@@ -163,23 +165,23 @@ func TestWhatIsLargeIsNotKeptForOthers(t *testing.T) {
 		return []kueue.PodSet{{Name: kueue.PodSetReference(variable), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", bytes)}}}}}}}}
 	}
-	var a podSetsAlike
-	a.one(podSets("large", largePodSets+1))
-	if len(a.of) != 0 || a.bytes != 0 {
-		t.Errorf("%d are known, of %d bytes", len(a.of), a.bytes)
+	var a podSetInterner
+	a.intern(podSets("large", maxKeptPodSetBytes+1))
+	if len(a.bySketch) != 0 || a.bytes != 0 {
+		t.Errorf("%d are known, of %d bytes", len(a.bySketch), a.bytes)
 	}
 	for i := range 600 {
-		a.one(podSets(strconv.Itoa(i%300), largePodSets-1000-i)) // the second round takes the places of the first
+		a.intern(podSets(strconv.Itoa(i%300), maxKeptPodSetBytes-1000-i)) // the second round takes the places of the first
 		held := 0
-		for _, known := range a.of {
+		for _, known := range a.bySketch {
 			held += known.bytes
 		}
-		if held != a.bytes || held > mostPodSetBytes || len(a.of) == 0 {
-			t.Fatalf("after %d: %d are known, of %d bytes, counted as %d", i, len(a.of), held, a.bytes)
+		if held != a.bytes || held > maxPodSetBytes || len(a.bySketch) == 0 {
+			t.Fatalf("after %d: %d are known, of %d bytes, counted as %d", i, len(a.bySketch), held, a.bytes)
 		}
 	}
-	var keys alike[int]
-	if got := keys.one(make([]byte, longKey+1), 7); got != 7 || len(keys.of) != 0 {
-		t.Errorf("got %d, %d are known", got, len(keys.of))
+	var keys interner[int]
+	if got := keys.intern(make([]byte, maxKeyBytes+1), 7); got != 7 || len(keys.values) != 0 {
+		t.Errorf("got %d, %d are known", got, len(keys.values))
 	}
 }

@@ -23,15 +23,15 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// errVolcanoCame ends an operator that runs VCJobs when Volcano is installed: after a restart it leaves them to
+// errVolcanoInstalled ends an operator that runs VCJobs when Volcano is installed: after a restart it leaves them to
 // Volcano.
-var errVolcanoCame = errors.New("the scheduler Volcano was installed, and VCJobs are its own from now on: start the operator again, and it leaves them alone")
+var errVolcanoInstalled = errors.New("the scheduler Volcano was installed, and VCJobs are its own from now on: start the operator again, and it leaves them alone")
 
-// askAgainAfter is the delay before asking again which controller runs VCJobs, after an error of the API server.
-const askAgainAfter = time.Second
+// retryInterval is the delay before asking again which controller runs VCJobs, after an error of the API server.
+const retryInterval = time.Second
 
-// changeover ends the operator when Volcano's definitions are installed, so that no VCJob has two controllers.
-type changeover struct {
+// volcanoWatch ends the operator when Volcano's definitions are installed, so that no VCJob has two controllers.
+type volcanoWatch struct {
 	cache  cache.Cache
 	config *rest.Config
 	mode   v1alpha1.VolcanoMode
@@ -43,14 +43,14 @@ func StandDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
 	if mode != v1alpha1.VolcanoAuto {
 		return nil
 	}
-	return mgr.Add(changeover{mgr.GetCache(), mgr.GetConfig(), mode})
+	return mgr.Add(volcanoWatch{mgr.GetCache(), mgr.GetConfig(), mode})
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that do not lead must stop as well.
-func (c changeover) NeedLeaderElection() bool { return false }
+func (c volcanoWatch) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable: it returns an error once Volcano runs the VCJobs.
-func (c changeover) Start(ctx context.Context) error {
+func (c volcanoWatch) Start(ctx context.Context) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	definitions, err := c.cache.GetInformer(ctx, definition)
@@ -78,19 +78,19 @@ func (c changeover) Start(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
-		switch came, err := LeavesVolcanoJobs(ctx, c.config, c.mode); {
+		switch came, err := VolcanoRunsJobs(ctx, c.config, c.mode); {
 		case err != nil:
 			ctrl.Log.WithName("volcano").Error(err, "asking whether Volcano was installed")
-			again = time.After(askAgainAfter)
+			again = time.After(retryInterval)
 		case came:
-			return errors.Join(errVolcanoCame, c.tell(ctx, definition.GroupVersionKind()))
+			return errors.Join(errVolcanoInstalled, c.recordEvent(ctx, definition.GroupVersionKind()))
 		}
 	}
 }
 
-// tell records an event for users. It writes the event directly, because a recorder would not get to write it before
-// the operator ends.
-func (c changeover) tell(ctx context.Context, definition schema.GroupVersionKind) error {
+// recordEvent records an event for users. It writes the event directly, because a recorder would not get to write it
+// before the operator ends.
+func (c volcanoWatch) recordEvent(ctx context.Context, definition schema.GroupVersionKind) error {
 	version, kind := definition.ToAPIVersionAndKind()
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: volcanoDefinitions[0] + "-", Namespace: metav1.NamespaceDefault},

@@ -16,8 +16,8 @@ import (
 )
 
 // openingOf answers with the list, and with the changes that follow, or fails to.
-func openingOf(list string, changes watch.Interface, failure error) opening {
-	return opening{
+func openingOf(list string, changes watch.Interface, failure error) listThenWatch {
+	return listThenWatch{
 		lists: workloadLists, newObject: newWorkload,
 		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(list)), nil
@@ -67,7 +67,7 @@ func TestAWatchBeginsWithAListAndGoesOnFromThere(t *testing.T) {
 
 func TestAWatchThatNobodyReadsEndsWhenItIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		items := strings.Repeat(`{},`, 2*aheadMost)
+		items := strings.Repeat(`{},`, 2*maxAhead)
 		w, err := openingOf(`{"items":[`+items+`{}],"metadata":{"resourceVersion":"7"}}`, watch.NewFake(), nil).open(t.Context(), beginning)
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAWatchThatNobodyReadsEndsWhenItIsStopped(t *testing.T) {
 func TestWhatFailsOfAWatchIsTold(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old")
 	for what, test := range map[string]struct {
-		opening opening
+		opening listThenWatch
 		is      func(error) bool
 	}{
 		"a list that breaks off":     {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
