@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	"github.com/musterhq/muster/internal/admission"
-	"github.com/musterhq/muster/internal/admission/keptqueues"
+	"github.com/musterhq/muster/internal/admission/managedqueues"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
@@ -136,7 +136,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
 			apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
-			if err := keptqueues.AddVolcano(mgr, background.Recorder); err != nil {
+			if err := managedqueues.AddVolcano(mgr, background.Recorder); err != nil {
 				return nil, err
 			}
 		}

@@ -19,7 +19,7 @@ import (
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/admission/keptqueues"
+	"github.com/musterhq/muster/internal/admission/managedqueues"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -94,7 +94,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	if err := addFinalizers(mgr); err != nil {
 		return nil, err
 	}
-	return background, keptqueues.AddDefault(mgr, cfg.DefaultQueue)
+	return background, managedqueues.AddDefault(mgr, cfg.DefaultQueue)
 }
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {

@@ -1,4 +1,4 @@
-package keptqueues
+package managedqueues
 
 import (
 	"cmp"
@@ -27,12 +27,12 @@ const highestQueuePriority = 100
 // volcanoKind is the kind of a Volcano Queue.
 var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
 
-// keptQueue returns the ClusterQueue for a Volcano Queue. cluster is what the cluster has of each resource, nil if
+// clusterQueueFor returns the ClusterQueue for a Volcano Queue. cluster is what the cluster has of each resource, nil if
 // that is not known.
 //
 // What the Queue deserves or is guaranteed is its nominal quota, which it may reclaim from borrowers. What is
 // guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability.
-func keptQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
+func clusterQueueFor(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
 	quota := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
 		for name := range list {

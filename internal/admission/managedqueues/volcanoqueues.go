@@ -1,4 +1,4 @@
-package keptqueues
+package managedqueues
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 			continue
 		}
 		if found := there[q.Name]; found == nil || metav1.IsControlledBy(found, q) {
-			wanted := keptQueue(q, cluster)
+			wanted := clusterQueueFor(q, cluster)
 			kept = append(kept, wanted)
 			errs = append(errs, v.keep(ctx, found, wanted))
 			delete(v.notKeptReported, q.UID)

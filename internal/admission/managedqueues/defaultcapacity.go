@@ -1,4 +1,4 @@
-package keptqueues
+package managedqueues
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package keptqueues
+package managedqueues
 
 import (
 	"slices"
@@ -55,18 +55,18 @@ func TestAVolcanoQueueIsKeptWithWhatItDeservesIsGuaranteedAndMayHold(t *testing.
 		{"nor deserves it more", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"), Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
 		{"a resource that no node has", scheduling.QueueSpec{Capability: admissiontest.Quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
 	} {
-		if got := limitsOf(keptQueue(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
+		if got := limitsOf(clusterQueueFor(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
 func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
-	plain := keptQueue(aQueue("q", scheduling.QueueSpec{}), nil)
+	plain := clusterQueueFor(aQueue("q", scheduling.QueueSpec{}), nil)
 	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO || plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
 		t.Errorf("plain: %+v", plain)
 	}
-	ranked := keptQueue(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false), DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
+	ranked := clusterQueueFor(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false), DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
 	want := map[string]string{muster.QueuePriorityAnnotation: "100", muster.PreemptibleAnnotation: "false"}
 	if diff := cmp.Diff(want, ranked.Annotations); diff != "" || ranked.Spec.QueueingStrategy != kueue.StrictFIFO || ranked.Spec.FairSharing.Weight.Value() != 7 {
 		t.Errorf("%+v\n%s", ranked.Spec, diff)
@@ -75,8 +75,8 @@ func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
 
 func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
-	one := keptQueue(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
-	two := keptQueue(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
+	one := clusterQueueFor(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
+	two := clusterQueueFor(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
 	for n, want := range map[int]string{1: "6", 2: "0"} {
 		left := sharedQuota(cluster, []*kueue.ClusterQueue{one, two}[:n])
 		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {

@@ -1,4 +1,4 @@
-package keptqueues
+package managedqueues
 
 // The default queue and its nodes.
 //
