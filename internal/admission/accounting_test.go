@@ -25,7 +25,7 @@ func newRuntimeClass(name, cpu string) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Overhead: &nodev1.Overhead{PodFixed: quantities("cpu", cpu)}}
 }
 
-func TestWhatAWorkloadCostsFollowsItsSurroundings(t *testing.T) {
+func TestRequestsFollowLimitRangesAndRuntimeClasses(t *testing.T) {
 	defaultRequest := func(cpu string) corev1.LimitRangeItem {
 		return corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", cpu)}
 	}
@@ -75,7 +75,7 @@ func TestWhatAWorkloadCostsFollowsItsSurroundings(t *testing.T) {
 	}
 }
 
-func TestALimitRangeIsOfItsNamespace(t *testing.T) {
+func TestALimitRangeAppliesToItsNamespaceOnly(t *testing.T) {
 	a := newAccountant(podspec.Counting{})
 	elsewhere := newLimitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", "1")})
 	elsewhere.Namespace = "elsewhere"
@@ -103,7 +103,7 @@ func TestEveryPodSetIsCountedAndChecked(t *testing.T) {
 	}
 }
 
-func TestHowManyPodsAreNeeded(t *testing.T) {
+func TestPodCounts(t *testing.T) {
 	w := newWorkload("w", 4, quantities("cpu", "1"))
 	w.Spec.PodSets[0].MinCount = ptr.To[int32](2)
 	for name, tc := range map[string]struct {
@@ -139,7 +139,7 @@ func TestRequestsAreCountedAsConfigured(t *testing.T) {
 	}
 }
 
-func TestWhichWorkloadsARuntimeClassConcerns(t *testing.T) {
+func TestNamesRuntimeClass(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	w.Spec.PodSets = append(w.Spec.PodSets, *w.Spec.PodSets[0].DeepCopy())
 	w.Spec.PodSets[1].Template.Spec.RuntimeClassName = ptr.To("kata")
@@ -178,7 +178,7 @@ func BenchmarkAccount(b *testing.B) {
 	})
 }
 
-func TestANodeIsAskedForWhatPodsRequestWhateverCountsAgainstQuota(t *testing.T) {
+func TestNodesAreChargedPodRequestsWhateverCountsAgainstQuota(t *testing.T) {
 	w := newWorkload("w", 1, quantities("cpu", "1", "example.com/mig", "2"))
 	if got := words().workload(w).PodSets[0]; got.OfNode != nil || got.PerPod["example.com/mig"] != 2 {
 		t.Errorf("nothing is configured: got %+v", got)
@@ -194,8 +194,8 @@ func TestANodeIsAskedForWhatPodsRequestWhateverCountsAgainstQuota(t *testing.T) 
 	}
 }
 
-// TestPodsThatGoByHand, as the JobSet's node-selector variant has them, go to any of the nodes that they choose.
-func TestPodsThatGoByHand(t *testing.T) {
+// TestPodsPlacedByNodeLabels, as the JobSet's node-selector variant has them, go to any of the nodes that they choose.
+func TestPodsPlacedByNodeLabels(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	podSets, _ := newAccountant(podspec.Counting{}).account(w)
 	if podSets[0].Unpinned {
@@ -207,8 +207,8 @@ func TestPodsThatGoByHand(t *testing.T) {
 	}
 }
 
-// TestPodsThatNameTheirNode are given no other, whichever way they ask for nodes besides.
-func TestPodsThatNameTheirNode(t *testing.T) {
+// TestPodsWithANodeName are given no other, whichever way they ask for nodes besides.
+func TestPodsWithANodeName(t *testing.T) {
 	inRack := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpIn, Values: []string{"r1"}}}}}}}
 	w := newWorkload("w", 1, nil)

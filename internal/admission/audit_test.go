@@ -47,7 +47,7 @@ func heardOf(workloads ...*kueue.Workload) *engine.Engine {
 	return e
 }
 
-func TestEngineAndWorkloadsAgreeHoweverTheyStand(t *testing.T) {
+func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
 	runs, ending, leaving, shrinks, over := admitted("runs", 3), admitted("ending", 4), admitted("leaving", 2), admitted("shrinks", 4), admitted("over", 1)
 	ending.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
 	workload.Evict(leaving, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
@@ -107,8 +107,8 @@ func TestWhatAnAuditFinds(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingWrittenIsNobodysMistake: the engine has decided, and the API server does not know yet.
-func TestWhatIsBeingWrittenIsNobodysMistake(t *testing.T) {
+// TestAuditIgnoresWritesInFlight: the engine has decided, and the API server does not know yet.
+func TestAuditIgnoresWritesInFlight(t *testing.T) {
 	w := newWorkload("w", 2, quantities("cpu", "1"))
 	e := heardOf(w)
 	if d := e.Decide(now); len(d) != 1 || d[0].Admit == nil {
@@ -119,7 +119,7 @@ func TestWhatIsBeingWrittenIsNobodysMistake(t *testing.T) {
 	}
 }
 
-func TestADifferenceCountsOnceItIsFoundTwice(t *testing.T) {
+func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 	d := func(version string) difference {
 		return difference{workload: engine.Key{Name: "a"}, version: version}
 	}
@@ -139,9 +139,9 @@ func TestADifferenceCountsOnceItIsFoundTwice(t *testing.T) {
 	}
 }
 
-// TestTheQueueSaysWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal
+// TestTheQueueReportsWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal
 // nothing is written.
-func TestTheQueueSaysWhatAnAuditFound(t *testing.T) {
+func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
 	clock := clocktesting.NewFakeClock(now)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())

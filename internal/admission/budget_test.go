@@ -70,9 +70,9 @@ func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Durat
 	return out
 }
 
-// TestWhatIsForPeopleGivesWay: it is under a twentieth of what is written while there is much for jobs, and goes on
+// TestWritesForUsersYieldToWritesForJobs: it is under a twentieth of what is written while there is much for jobs, and goes on
 // though the API server answers to nobody.
-func TestWhatIsForPeopleGivesWay(t *testing.T) {
+func TestWritesForUsersYieldToWritesForJobs(t *testing.T) {
 	for _, jobs := range []int{25, 100, 400, 2000} {
 		clock := clocktesting.NewFakePassiveClock(now)
 		b := newWriteBudget(clock)
@@ -94,8 +94,8 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	}
 }
 
-// TestManyAreToldWithinASecondWhileItIsQuiet: and so they are once it is quiet again.
-func TestManyAreToldWithinASecondWhileItIsQuiet(t *testing.T) {
+// TestManyReasonsAreWrittenPerSecondWhileQuiet: and so they are once it is quiet again.
+func TestManyReasonsAreWrittenPerSecondWhileQuiet(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	b := newWriteBudget(clock)
 	if got := load(b, clock, time.Second, 0); got.reasons < 390 || got.reasons > 410 {
@@ -108,9 +108,9 @@ func TestManyAreToldWithinASecondWhileItIsQuiet(t *testing.T) {
 	}
 }
 
-// TestLateNewsAreWaitedFor: the longer the API server takes, the older is what was decided
+// TestEvictionsWaitForLateEventsUnderLoad: the longer the API server takes, the older is what was decided
 // on; but nobody waits long, and while it is quiet nobody does.
-func TestLateNewsAreWaitedFor(t *testing.T) {
+func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: longestLag,
 	} {

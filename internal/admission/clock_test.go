@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/internal/config"
 )
 
-// TestAClockThatJumpsLosesNobody: the clock of the operator's machine jumps, both for what decides and for what cares for
+// TestAClockThatJumpsLosesNoWorkload: the clock of the operator's machine jumps, both for what decides and for what cares for
 // deadlines. Who runs runs on, who waits is told why and admitted once there is room, and quota is counted once.
-func TestAClockThatJumpsLosesNobody(t *testing.T) {
+func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"))
 	hand := clocktesting.NewFakeClock(now)
 	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0 })
@@ -57,9 +57,9 @@ func TestAClockThatJumpsLosesNobody(t *testing.T) {
 	})
 }
 
-// TestWhoRunsTooLongByAClockThatWasSetForwardIsToldSo: a clock that is wrong ends what it says is over, by a condition, and takes
+// TestAClockSetForwardDeactivatesForExecutionTime: a clock that is wrong ends what it says is over, by a condition, and takes
 // the quota from nobody else.
-func TestWhoRunsTooLongByAClockThatWasSetForwardIsToldSo(t *testing.T) {
+func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	brief, other := admittedWorkload("a"), admittedWorkload("b")
 	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), brief, other)
@@ -76,8 +76,8 @@ func TestWhoRunsTooLongByAClockThatWasSetForwardIsToldSo(t *testing.T) {
 	}
 }
 
-// TestFinishedWorkloadsAreKeptUnlessToldOtherwise: by default nobody deletes them, and nobody even waits to.
-func TestFinishedWorkloadsAreKeptUnlessToldOtherwise(t *testing.T) {
+// TestFinishedWorkloadsAreKeptByDefault: by default nobody deletes them, and nobody even waits to.
+func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	over := newWorkload("a", 1, nil)
 	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(now)}}
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), over)

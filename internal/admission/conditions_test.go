@@ -38,7 +38,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestAdmitTurnsThePastOff(t *testing.T) {
+func TestAdmitClearsPastEvictions(t *testing.T) {
 	past := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: "Preempted", Message: message}
 	}

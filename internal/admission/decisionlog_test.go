@@ -63,7 +63,7 @@ func (d *disk) Write(text []byte) (int, error) {
 }
 func (d *disk) Close() error { return nil }
 
-func TestADiskThatStandsStillEndsTheLogAndNotTheLoop(t *testing.T) {
+func TestAStalledDiskEndsTheLogButNotTheLoop(t *testing.T) {
 	still := &disk{release: make(chan struct{})}
 	log := &decisionLog{file: newBacklog(still, 1000)}
 	var err error

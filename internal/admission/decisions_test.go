@@ -74,7 +74,7 @@ func (d *desk) work(t *testing.T, tries int) {
 
 var asked = quantities("cpu", "1")
 
-func TestAdmitter(t *testing.T) {
+func TestDecisionWriter(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("overloaded")
 	const write = "status Workload a"
 	failed := []engine.Event{engine.Failed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1}}
@@ -221,8 +221,8 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	}
 }
 
-// TestManyAreWrittenSideBySide: by the workers, through the queue.
-func TestManyAreWrittenSideBySide(t *testing.T) {
+// TestDecisionsAreWrittenConcurrently: by the workers, through the queue.
+func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	var objects []client.Object
 	for i := range 50 {
 		objects = append(objects, newWorkload(fmt.Sprintf("w%d", i), 1, nil))
@@ -271,8 +271,8 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionThatNobodyBeganToWriteIsGivenUp without a write; it may be decided anew at once, and is written then.
-func TestAnAdmissionThatNobodyBeganToWriteIsGivenUp(t *testing.T) {
+// TestAnAdmissionNotYetAttemptedIsWithdrawn without a write; it may be decided anew at once, and is written then.
+func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	d.take(d.decision)
@@ -291,8 +291,8 @@ func TestAnAdmissionThatNobodyBeganToWriteIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionThatIsBeingWrittenGoesOn: it may have taken effect, and how it went is told as ever.
-func TestAnAdmissionThatIsBeingWrittenGoesOn(t *testing.T) {
+// TestAnAdmissionInFlightIsNotWithdrawn: it may have taken effect, and how it went is told as ever.
+func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	w.after = func(string) error {
@@ -325,8 +325,8 @@ func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 	}
 }
 
-// TestAnEvictionWaitsForNewsThatAreLate: who ended meanwhile is not written to.
-func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
+// TestAnEvictionWaitsForLateEvents: who ended meanwhile is not written to.
+func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	giveQuota(w)

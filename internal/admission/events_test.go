@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
+func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 	people := &jobEvents{newBoundedRecorder(recorder, budget)}
@@ -58,8 +58,8 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNeverToldIsCountedAsDropped: what holds is told later, however often there is no time for it.
-func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
+// TestOnlyEventsNeverRecordedCountAsDropped: what holds is told later, however often there is no time for it.
+func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 	for range fewWrites + 1 {
 		budget.noteWrite()
@@ -84,9 +84,9 @@ func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	}
 }
 
-// TestWarningsWaitForTheirTurn: what went wrong for good is told once, so that it is not dropped because the API
+// TestWarningsWaitForTheWriteBudget: what went wrong for good is told once, so that it is not dropped because the API
 // server is busy just then.
-func TestWarningsWaitForTheirTurn(t *testing.T) {
+func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	budget := newWriteBudget(clock)
 	for range fewWrites + 1 {
@@ -135,8 +135,8 @@ func (s sink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.E
 	return e, nil
 }
 
-// TestAJobIsToldWhyItIsEvictedEachTime, not why it was the first time.
-func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
+// TestEachEvictionHasItsOwnEvent, not why it was the first time.
+func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	to := sink{make(chan string, 10)}
@@ -167,8 +167,8 @@ func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
 	}
 }
 
-// TestALongEventIsCutBetweenCharacters: the API takes no half of one.
-func TestALongEventIsCutBetweenCharacters(t *testing.T) {
+// TestALongEventIsTruncatedBetweenCharacters: the API takes no half of one.
+func TestALongEventIsTruncatedBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	(&jobEvents{newBoundedRecorder(recorder, newWriteBudget(clocktesting.NewFakePassiveClock(now)))}).record(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
@@ -177,8 +177,8 @@ func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// TestAStormOfEvictionsIsNotAStormOfEvents: 10,000 of them within 20 seconds.
-func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
+// TestManyEvictionsAreNotManyEvents: 10,000 of them within 20 seconds.
+func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)
 	people := &jobEvents{newBoundedRecorder(recorder, budget)}

@@ -59,7 +59,7 @@ func TestWeightsReachTheEngine(t *testing.T) {
 	}
 }
 
-func TestConsumptionOutlivesTheOperator(t *testing.T) {
+func TestConsumptionSurvivesARestart(t *testing.T) {
 	for _, c := range []engine.Consumption{
 		{Resources: fair.Consumption{"cpu": 1.5, "memory": 1 << 40, "gpu": 0.000343955}, At: now},
 		{Resources: fair.Consumption{"cpu": 1 << 52}, At: now},

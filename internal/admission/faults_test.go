@@ -215,9 +215,9 @@ func (d *drama) play() []string {
 	return end
 }
 
-// TestWhateverHappensToAWriteTheEndIsTheSame: a preemption, with each write in turn lost,
+// TestFailedWritesConvergeToTheSameState: a preemption, with each write in turn lost,
 // refused or the operator's last (E1).
-func TestWhateverHappensToAWriteTheEndIsTheSame(t *testing.T) {
+func TestFailedWritesConvergeToTheSameState(t *testing.T) {
 	stage := func(t *testing.T, f fault, at int32) *drama {
 		q := newClusterQueue("cq", "4")
 		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}

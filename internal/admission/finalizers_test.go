@@ -31,7 +31,7 @@ func deletedButKept[O client.Object](o O) O {
 	return kept(o)
 }
 
-func TestWhatIsInUseIsKept(t *testing.T) {
+func TestObjectsInUseAreKept(t *testing.T) {
 	queue := func() *kueue.ClusterQueue { return newClusterQueue("cq", "8") }
 	flavor := func() *kueue.ResourceFlavor { return newFlavor("f") }
 	for name, test := range map[string]struct {
@@ -70,7 +70,7 @@ func TestWhatIsInUseIsKept(t *testing.T) {
 	}
 }
 
-func TestAConflictOverWhatIsInUseIsSettledSoon(t *testing.T) {
+func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), reservedWorkload("a"))
 	w.before = func(string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "clusterqueues"}, "cq", nil)
@@ -81,7 +81,7 @@ func TestAConflictOverWhatIsInUseIsSettledSoon(t *testing.T) {
 	}
 }
 
-func TestWhoseNewsConcernAClusterQueueInUse(t *testing.T) {
+func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 	for name, test := range map[string]struct {
 		queue         *kueue.ClusterQueue
 		before, after *kueue.Workload

@@ -162,7 +162,7 @@ func (r *running) changes(name string, change func(w *kueue.Workload)) {
 
 const isAdmitted = "Admitted=True Admitted: The workload is admitted"
 
-func TestWorkloadsAreAdmittedAndQuotaGoesRound(t *testing.T) {
+func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
 	r.says("a", isAdmitted)
@@ -180,9 +180,9 @@ func TestWorkloadsAreAdmittedAndQuotaGoesRound(t *testing.T) {
 	r.says("b", isAdmitted)
 }
 
-// TestARestartTakesOverWhatItsPredecessorAdmitted: quota that is held according to
+// TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to
 // the API server is not given twice, and nothing is written again.
-func TestARestartTakesOverWhatItsPredecessorAdmitted(t *testing.T) {
+func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
 	admit(b, decide(t, b).Admit, nil, now) // though a would be first in order
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
@@ -194,7 +194,7 @@ func TestARestartTakesOverWhatItsPredecessorAdmitted(t *testing.T) {
 	}
 }
 
-func TestADeletedWorkloadGivesItsQuotaBack(t *testing.T) {
+func TestADeletedWorkloadReleasesItsQuota(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
 	r.says("a", isAdmitted)
@@ -204,7 +204,7 @@ func TestADeletedWorkloadGivesItsQuotaBack(t *testing.T) {
 	r.says("b", isAdmitted)
 }
 
-func TestAMissedDeletionIsOneToo(t *testing.T) {
+func TestAMissedDeletionIsHandled(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
 	r.says("a", isAdmitted)
@@ -262,8 +262,8 @@ func (c wallClock) NewTimer(time.Duration) clock.Timer {
 func (t handTimer) C() <-chan time.Time { return t.fires }
 func (t handTimer) Stop() bool          { return true }
 
-// TestAnAlarmThatRingsTooEarlyIsSetAgain: the clock was set back since.
-func TestAnAlarmThatRingsTooEarlyIsSetAgain(t *testing.T) {
+// TestATimerThatFiresTooEarlyIsSetAgain: the clock was set back since.
+func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
 	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
 	w.before = func(write string) error {

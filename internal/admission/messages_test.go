@@ -14,9 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestWhoLosesHisPlaceIsToldWhatTheEngineWouldTellHim: to the byte, or each of those who do, and they may be all of a
+// TestMessagesMatchThoseOfTheEngine: to the byte, or each of those who do, and they may be all of a
 // queue, costs another write.
-func TestWhoLosesHisPlaceIsToldWhatTheEngineWouldTellHim(t *testing.T) {
+func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*twoQueues)
 		of     *kueue.Workload

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestWhoseAdmissionsWaitForReadyPodsIsConfigured(t *testing.T) {
+func TestBlockAdmissionIsConfigured(t *testing.T) {
 	for said, want := range map[v1alpha1.BlockAdmission]engine.Block{
 		v1alpha1.BlockNone: engine.BlockNone, v1alpha1.BlockQueue: engine.BlockQueue, v1alpha1.BlockAll: engine.BlockAll,
 	} {
@@ -34,9 +34,9 @@ func TestWhoseAdmissionsWaitForReadyPodsIsConfigured(t *testing.T) {
 	}
 }
 
-// TestWhereAWorkloadStandsOnceItWasEvicted: by its creation, but for one that could not start where the configuration
+// TestQueuePositionAfterAnEviction: by its creation, but for one that could not start where the configuration
 // says so, and one that a check sent back.
-func TestWhereAWorkloadStandsOnceItWasEvicted(t *testing.T) {
+func TestQueuePositionAfterAnEviction(t *testing.T) {
 	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
 	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
 		kueue.WorkloadEvictedByPodsReadyTimeout:    {byEviction: true},
@@ -65,7 +65,7 @@ func TestWhereAWorkloadStandsOnceItWasEvicted(t *testing.T) {
 	}
 }
 
-func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
+func TestBackoffReason(t *testing.T) {
 	at := metav1.NewTime(now)
 	for said, state := range map[string]*kueue.RequeueState{
 		"waits until 2026-03-01T12:00:00Z after an eviction, the number 2 for want of ready pods": {Count: ptr.To[int32](2), RequeueAt: &at},
@@ -80,8 +80,8 @@ func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
 	}
 }
 
-// TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts: the count of those stays.
-func TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts(t *testing.T) {
+// TestBackoffForACheckDoesNotMentionEarlierTimeouts: the count of those stays.
+func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
@@ -90,9 +90,9 @@ func TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts(t *testing.T) {
 	}
 }
 
-// TestWhoWasDrainedIsKeptByItsQueueAlone: else those who came later went first when it goes on, for to say that it does
+// TestADrainedWorkloadIsHeldBackByItsQueueOnly: else those who came later went first when it goes on, for to say that it does
 // takes a write each.
-func TestWhoWasDrainedIsKeptByItsQueueAlone(t *testing.T) {
+func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "",
 		kueue.WorkloadEvictedByLocalQueueStopped:   "",

@@ -103,8 +103,8 @@ func TestPendingWriter(t *testing.T) {
 	}
 }
 
-// TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost: by the worker, through the queue.
-func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
+// TestAReasonNotedDuringAWriteIsNotLost: by the worker, through the queue.
+func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 	var news sync.Once
@@ -124,8 +124,8 @@ func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
 	}
 }
 
-// TestALaterOneOfTheNameIsTold: it came while the same word was written of the one before it.
-func TestALaterOneOfTheNameIsTold(t *testing.T) {
+// TestARecreatedWorkloadGetsItsOwnReason: it came while the same word was written of the one before it.
+func TestARecreatedWorkloadGetsItsOwnReason(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 	later := newWorkload("a", 1, nil)

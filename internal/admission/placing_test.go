@@ -78,7 +78,7 @@ func (f *floor) on(name string) map[string]int32 {
 	return out
 }
 
-func TestAGangGetsNodesAndOthersWhenOneIsGone(t *testing.T) {
+func TestAGangGetsReplacementNodes(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), newWorkload("w", 2, quantities("cpu", "3")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("decided %+v", got)
@@ -102,7 +102,7 @@ func TestAGangGetsNodesAndOthersWhenOneIsGone(t *testing.T) {
 	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.written())
 }
 
-func TestANodeThatStaysSilentIsLostToItsGang(t *testing.T) {
+func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var silent string
@@ -125,7 +125,7 @@ func TestANodeThatStaysSilentIsLostToItsGang(t *testing.T) {
 	}
 }
 
-func TestAGangThatCannotBeMendedIsEvicted(t *testing.T) {
+func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
 	f.hear(f.deleted(machine("b"))...)
@@ -138,7 +138,7 @@ func TestAGangThatCannotBeMendedIsEvicted(t *testing.T) {
 	}
 }
 
-func TestWhatKubeSchedulerRefusesGoesElsewhere(t *testing.T) {
+func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var refused string
@@ -158,9 +158,9 @@ func TestWhatKubeSchedulerRefusesGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt: the room of its place is its own again when that is gone, and only what
+// TestAReplacementWaitsForItsTerminatingPod: the room of its place is its own again when that is gone, and only what
 // kube-scheduler says for long after that is about the node.
-func TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt(t *testing.T) {
+func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var node string
@@ -195,9 +195,9 @@ func TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt(t *testing.T) {
 	}
 }
 
-// TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain: it says so of a moment ago, and the room of a pod of the gang that went at
+// TestAnUnschedulablePodIsBelievedAfterARetry: it says so of a moment ago, and the room of a pod of the gang that went at
 // once, or before the operator began, is free. So it is with what only kube-scheduler knows, if that pod is seen.
-func TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain(t *testing.T) {
+func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 	const full, apart = "1 Insufficient cpu", "1 node(s) didn't match pod anti-affinity rules"
 	for name, tc := range map[string]struct {
 		says     string
@@ -235,9 +235,9 @@ func TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyNodesThatLackAPodAreRefused: who may go to any node of its Job is refused by all of them, and those that have their pods can do
+// TestOnlyNodesLackingAPodAreReported: who may go to any node of its Job is refused by all of them, and those that have their pods can do
 // nothing else.
-func TestOnlyNodesThatLackAPodAreRefused(t *testing.T) {
+func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
 	f.hear(f.changed(boundPod("there", "w", "a"), f.at)...)
@@ -252,7 +252,7 @@ func TestOnlyNodesThatLackAPodAreRefused(t *testing.T) {
 	}
 }
 
-func TestForeignPodsTakeRoom(t *testing.T) {
+func TestForeignPodsOccupyNodes(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	foreign := boundPod("other", "", "b")
 	foreign.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
@@ -269,7 +269,7 @@ func TestForeignPodsTakeRoom(t *testing.T) {
 	}
 }
 
-func TestWhatNoNodeCouldEverHoldGoesAheadWhereNodesComeOnDemand(t *testing.T) {
+func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 	queue := newClusterQueue("cq", "100")
 	metav1.SetMetaDataAnnotation(&queue.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "9")))
@@ -285,8 +285,8 @@ func TestWhatNoNodeCouldEverHoldGoesAheadWhereNodesComeOnDemand(t *testing.T) {
 	}
 }
 
-// TestNobodyGoesForRoomThatADeletedOneLeaves: it holds its quota and its node until its pods are gone, and was told to go all the same.
-func TestNobodyGoesForRoomThatADeletedOneLeaves(t *testing.T) {
+// TestNoPreemptionForWhatATerminatingWorkloadReleases: it holds its quota and its node until its pods are gone, and was told to go all the same.
+func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	queue := newClusterQueue("cq", "8")
 	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("going", 1, quantities("cpu", "4")), newWorkload("staying", 1, quantities("cpu", "4")))

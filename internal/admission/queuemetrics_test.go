@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-func TestWhatIsServedOfQueues(t *testing.T) {
+func TestQueueMetrics(t *testing.T) {
 	g := newQueueGauges()
 	spec := newClusterQueue("cq", "8")
 	spec.Spec.Cohort = "lab"
@@ -72,8 +72,8 @@ func TestWhatIsServedOfQueues(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsInVainIsForgotten: the sets must not grow with all that ever waited.
-func TestWhoWaitsInVainIsForgotten(t *testing.T) {
+// TestInadmissibleWorkloadsAreForgotten: the sets must not grow with all that ever waited.
+func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 	g := newQueueGauges()
 	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.OnHold}
 	for _, events := range [][]engine.Event{

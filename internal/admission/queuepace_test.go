@@ -64,7 +64,7 @@ func (p *pace) says(n int) bool {
 	return p.world.Get(context.Background(), client.ObjectKey{Name: "cq"}, &q) == nil && int(q.Status.PendingWorkloads) == n
 }
 
-func TestAQuietQueueIsWrittenAtOnceAndABusyOneSeldom(t *testing.T) {
+func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 	p := newPace(t)
 	p.pending(1)
 	p.awaitPending(1) // with no time passing
@@ -87,9 +87,9 @@ func TestAQuietQueueIsWrittenAtOnceAndABusyOneSeldom(t *testing.T) {
 	}
 }
 
-// TestNewsDuringAWriteWaitForTheirTurn: what is noted before the first write is done
+// TestUpdatesDuringAWriteWaitForTheInterval: what is noted before the first write is done
 // is no quiet queue.
-func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
+func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p := newPace(t)
 	var news sync.Once
 	p.world.before = func(string) error {
@@ -105,8 +105,8 @@ func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestAFailedStatusIsWrittenLater: and newer numbers are not overwritten by it.
-func TestAFailedStatusIsWrittenLater(t *testing.T) {
+// TestAFailedStatusWriteIsRetried: and newer numbers are not overwritten by it.
+func TestAFailedStatusWriteIsRetried(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
@@ -123,7 +123,7 @@ func TestAFailedStatusIsWrittenLater(t *testing.T) {
 	}
 }
 
-func TestOfAQueueThatIsGoneNothingIsKept(t *testing.T) {
+func TestNothingIsKeptOfADeletedQueue(t *testing.T) {
 	w := newWorld(t, newLocalQueue("gone", "cq"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}

@@ -52,8 +52,8 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
-// TestAClusterQueueWhoseSelectorIsNoneIsNotActive: it picks nobody, and says why, to its workloads too.
-func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
+// TestAClusterQueueWithAnInvalidSelectorIsNotActive: it picks nobody, and says why, to its workloads too.
+func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	const why = `Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: `
 	q := newClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
@@ -77,7 +77,7 @@ func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
 	}
 }
 
-func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
+func TestAClusterQueueWithMissingChecksIsNotActive(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
@@ -87,7 +87,7 @@ func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
 	}
 }
 
-func TestWhatAClusterQueueHolds(t *testing.T) {
+func TestClusterQueueUsage(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.Cohort = "lab"
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
@@ -143,7 +143,7 @@ func TestLocalQueueStatus(t *testing.T) {
 	}
 }
 
-func TestALocalQueueThatIsBeingDeletedTakesNobody(t *testing.T) {
+func TestATerminatingLocalQueueIsNotActive(t *testing.T) {
 	q := newLocalQueue("q", "cq")
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	localQueueStatus(q, newClusterQueue("cq", "1"), dependencies{flavors: 1}, some, now)
@@ -152,7 +152,7 @@ func TestALocalQueueThatIsBeingDeletedTakesNobody(t *testing.T) {
 	}
 }
 
-func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
+func TestLocalQueueUsageIsSortedByName(t *testing.T) {
 	amounts := map[quota.FlavorResource]int64{
 		{Flavor: "g", Resource: "memory"}: 1 << 30, {Flavor: "g", Resource: "cpu"}: 500, {Flavor: "f", Resource: "cpu"}: 1000}
 	u := engine.Usage{Pending: 1, Reserved: amounts, Used: amounts}
@@ -202,9 +202,9 @@ func hear(s *queueStatusWriter, queues ...client.Object) {
 	}
 }
 
-// TestTheStatusIsOfTheQueueThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the
+// TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the
 // cache. Who reads that a generation was observed may rely on it.
-func TestTheStatusIsOfTheQueueThatTheEngineHas(t *testing.T) {
+func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
 	for name, queue := range map[string]client.Object{"a ClusterQueue": newClusterQueue("cq", "2"), "a LocalQueue": newLocalQueue("q", "cq")} {
 		t.Run(name, func(t *testing.T) {
 			queue.SetUID("one")
@@ -239,8 +239,8 @@ func TestTheStatusIsOfTheQueueThatTheEngineHas(t *testing.T) {
 	}
 }
 
-// TestWhoChangesAQueueIsToldAtOnce: though its status was written a moment before, or is being written.
-func TestWhoChangesAQueueIsToldAtOnce(t *testing.T) {
+// TestASpecChangeIsAcknowledgedAtOnce: though its status was written a moment before, or is being written.
+func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 	queue := newClusterQueue("cq", "2")
 	w := newWorld(t, queue, newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
@@ -283,7 +283,7 @@ func TestWhoChangesAQueueIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestMissingFlavorsAreTold(t *testing.T) {
+func TestMissingFlavorsAreReported(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	hear(s, newClusterQueue("cq", "2"))
@@ -298,8 +298,8 @@ func TestMissingFlavorsAreTold(t *testing.T) {
 	}
 }
 
-// TestWhatAQueueLacksIsToldOfBothQueues: by the writer, from what there is.
-func TestWhatAQueueLacksIsToldOfBothQueues(t *testing.T) {
+// TestMissingDependenciesAreReportedOnBothQueues: by the writer, from what there is.
+func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 	const open = "Active=True Ready: Can submit new workloads to localQueue"
 	inactive := func(why string) string {
 		return "Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: " + why

@@ -18,9 +18,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestWhoStopsAQueueStopsWhatIsDecidedAlready: an admission that is not written yet is not written any more, and the
+// TestStoppingAQueueStopsPendingDecisions: an admission that is not written yet is not written any more, and the
 // engine, which may have heard of it by now, decides anew.
-func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
+func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 	newQueue, newLocal := func() *kueue.ClusterQueue { return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}} },
 		func() *kueue.LocalQueue {
 			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
@@ -97,9 +97,9 @@ func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsAWorkloadBackStopsWhatIsDecidedAlready: a gate or a deletion changes no spec, so the generation does not
+// TestHoldingBackAWorkloadStopsPendingDecisions: a gate or a deletion changes no spec, so the generation does not
 // tell. The cache of the first try knows of it.
-func TestWhoHoldsAWorkloadBackStopsWhatIsDecidedAlready(t *testing.T) {
+func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 	for name, then := range map[string]func(w *kueue.Workload){
 		"a gate": func(w *kueue.Workload) {
 			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
@@ -176,9 +176,9 @@ func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 	panic("unreachable")
 }
 
-// TestWhoMayNotHaveItIsGivenNoMore: and nobody yields to him. The engine, once it has heard, does not decide the same
+// TestAWorkloadThatMayNotGrowIsNotGrown: and nobody yields to him. The engine, once it has heard, does not decide the same
 // again.
-func TestWhoMayNotHaveItIsGivenNoMore(t *testing.T) {
+func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 	hold := func(name string, hold func(*kueue.Workload)) func(f *floor) client.Object {
 		return func(f *floor) client.Object {
 			o := f.world.workload(name)
@@ -240,8 +240,8 @@ func TestWhoMayNotHaveItIsGivenNoMore(t *testing.T) {
 	}
 }
 
-// TestNobodyGoesForWhoMayNotHaveIt: an eviction that is not written yet is not written any more.
-func TestNobodyGoesForWhoMayNotHaveIt(t *testing.T) {
+// TestNoEvictionForAPreemptorThatCannotBeAdmitted: an eviction that is not written yet is not written any more.
+func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	held := func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} }
 	for name, tc := range map[string]struct {
 		by      *kueue.Workload
@@ -306,8 +306,8 @@ func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	}
 }
 
-// TestACheckThatAQueueListsTwiceIsOne: the API lets people do that, for some flavors each or by mistake.
-func TestACheckThatAQueueListsTwiceIsOne(t *testing.T) {
+// TestACheckListedTwiceCountsOnce: the API lets people do that, for some flavors each or by mistake.
+func TestACheckListedTwiceCountsOnce(t *testing.T) {
 	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
 		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
 	for name, spec := range map[string]kueue.ClusterQueueSpec{

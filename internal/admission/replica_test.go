@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-func TestAReplicaSaysWhatTheOperatorWouldSay(t *testing.T) {
+func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1"))
 	admit(a, decide(t, a).Admit, nil, now)
 	objects := []client.Object{b, a, newLocalQueue("q", "cq"), newClusterQueue("cq", "4"), newFlavor("f"), namespace.DeepCopy()}

@@ -106,8 +106,8 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsLoweredShrinks: its status says why, and that it needs no more is not written over what it says by then.
-func TestAJobThatIsLoweredShrinks(t *testing.T) {
+// TestLoweringAJobShrinksIt: its status says why, and that it needs no more is not written over what it says by then.
+func TestLoweringAJobShrinksIt(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 2, 3))
 	f.decide()
 	f.sized("it is alone", "large", "3", "9", "")

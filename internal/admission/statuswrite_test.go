@@ -72,7 +72,7 @@ func TestAStatusPatchGivesTheDesiredStatus(t *testing.T) {
 	})
 }
 
-func TestAStatusPatchSaysNothingOfWhatIsTheSame(t *testing.T) {
+func TestAStatusPatchOmitsEqualFields(t *testing.T) {
 	seen := newWorkload("w", 1, nil)
 	seen.ResourceVersion = "7"
 	seen.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished}}

@@ -50,7 +50,7 @@ func gang(places ...place.NodeCount) *engine.Admission {
 		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
 }
 
-func TestPlacesAreWrittenAsTheAPIHasThem(t *testing.T) {
+func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 	given := gang(place.NodeCount{Node: "b", Count: 2}, place.NodeCount{Node: "host-a", Count: 1})
 	nodes := []client.Object{
 		admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node,
@@ -89,7 +89,7 @@ func TestPlacesAreWrittenAsTheAPIHasThem(t *testing.T) {
 	})
 }
 
-func TestPlacesOfOthersAreRead(t *testing.T) {
+func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given  *kueue.TopologyAssignment
 		places []place.NodeCount
@@ -121,7 +121,7 @@ func holder() *kueue.Workload {
 	return w
 }
 
-func TestOtherPlacesAreWrittenIntoTheAdmission(t *testing.T) {
+func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 	moved := gang(place.NodeCount{Node: "b", Count: 2})
 	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, "", now) }
 	for name, tc := range map[string]struct {
@@ -164,7 +164,7 @@ func TestOtherPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 	}
 }
 
-func TestWhoLostItsNodesIsEvictedAndWaitsAgainAtOnce(t *testing.T) {
+func TestEvictionForNodeFailureRequeuesAtOnce(t *testing.T) {
 	w := holder()
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}
 	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, "", now)
@@ -181,7 +181,7 @@ func TestWhoLostItsNodesIsEvictedAndWaitsAgainAtOnce(t *testing.T) {
 	}
 }
 
-func TestATopologyRequestInTheEnginesWords(t *testing.T) {
+func TestTranslateTopologyRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asked *kueue.PodSetTopologyRequest
 		want  *flavor.TopologyRequest
@@ -213,7 +213,7 @@ func TestATopologyRequestInTheEnginesWords(t *testing.T) {
 	}
 }
 
-func TestHowTheDefaultQueueOrdersAndGrows(t *testing.T) {
+func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 	followed := func(change func(*kueue.ClusterQueue)) *kueue.ClusterQueue {
 		q := newClusterQueue("default", "8")
 		q.Labels = map[string]string{"muster.dev/follows-nodes": "true"}

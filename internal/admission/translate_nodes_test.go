@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-func TestANodeIsToldAsItIs(t *testing.T) {
+func TestTranslateNode(t *testing.T) {
 	w := newNodeWatch(5 * time.Second)
 	b := admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").Cordoned().Tainted(corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, now)
 	want := place.Node{
@@ -28,15 +28,15 @@ func TestANodeIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsDrainedToBeDeleted takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for
+// TestATerminatingNodeIsCordoned takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for
 // these.
-func TestANodeThatIsDrainedToBeDeleted(t *testing.T) {
+func TestATerminatingNodeIsCordoned(t *testing.T) {
 	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now).Node, now); !got.Cordoned || got.Failed {
 		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)
 	}
 }
 
-func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
+func TestAnUnreadyNodeIsLostAfterItsGracePeriod(t *testing.T) {
 	const grace = 5 * time.Second
 	for name, tc := range map[string]struct {
 		node   admissiontest.NodeBuilder
@@ -77,7 +77,7 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	}
 }
 
-func TestANodeThatComesBackWithinItsGraceWasNeverLost(t *testing.T) {
+func TestANodeReadyAgainWithinItsGracePeriodIsNotLost(t *testing.T) {
 	w := newNodeWatch(time.Minute)
 	w.set(admissiontest.Node("a").Ready(corev1.ConditionFalse, now).Node, now)
 	w.set(admissiontest.Node("b").Ready(corev1.ConditionFalse, now).Node, now)
@@ -88,7 +88,7 @@ func TestANodeThatComesBackWithinItsGraceWasNeverLost(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
+func TestNodeChangeMatters(t *testing.T) {
 	base := func() admissiontest.NodeBuilder {
 		return admissiontest.Node("a", "cpu", "4").Ready(corev1.ConditionTrue, now)
 	}
@@ -113,7 +113,7 @@ func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
 	}
 }
 
-func TestTheTranslatorTellsWhatLastedTooLong(t *testing.T) {
+func TestTheTranslatorReportsWhatIsOverdue(t *testing.T) {
 	tr := words()
 	tr.changed(admissiontest.Node("a").Ready(corev1.ConditionFalse, now).Node, now)
 	tr.changed(unschedulable(boundPod("p", "w", "")), now)

@@ -62,7 +62,7 @@ func gated(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func TestPodsAreToldWhereTheyAre(t *testing.T) {
+func TestTranslatePods(t *testing.T) {
 	key := engine.Key{Namespace: "ns", Name: "p"}
 	ours := place.Pod{Key: key, Node: "n", Requests: map[string]int64{"cpu": 1000}, Workload: engine.Key{Namespace: "ns", Name: "w"}, PodSet: "main"}
 	foreign := place.Pod{Key: key, Node: "n", Requests: map[string]int64{"cpu": 1000}}
@@ -118,7 +118,7 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestPortsOfTheNode(t *testing.T) {
+func TestHostPorts(t *testing.T) {
 	ports := []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 90, HostPort: 91, Protocol: corev1.ProtocolUDP, HostIP: "10.0.0.1"}}
 	always := corev1.ContainerRestartPolicyAlways
 	for name, tc := range map[string]struct {
@@ -136,7 +136,7 @@ func TestPortsOfTheNode(t *testing.T) {
 	}
 }
 
-func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
+func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 	in := func(hosts ...string) *corev1.Pod {
 		pod := unschedulable(boundPod("p", "w", ""))
 		pod.Spec.NodeSelector, pod.Spec.Affinity = nil, toHosts(hosts...)
@@ -192,8 +192,8 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWhatKubeSchedulerSaysLastIsTold: a reason of the same kind is not waited for anew, one of another kind is.
-func TestWhatKubeSchedulerSaysLastIsTold(t *testing.T) {
+// TestTheLatestRefusalIsReported: a reason of the same kind is not waited for anew, one of another kind is.
+func TestTheLatestRefusalIsReported(t *testing.T) {
 	const full, short, volume, affinity = "1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict", "1 node(s) didn't match pod anti-affinity rules"
 	for name, tc := range map[string]struct {
 		first, then string
@@ -240,8 +240,8 @@ func TestAPodLosesARaceOnce(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotDueCostsNothing, however many there are: it is asked at each turn of the loop.
-func TestWhoIsNotDueCostsNothing(t *testing.T) {
+// TestPodsThatAreNotDueCostNothing, however many there are: it is asked at each turn of the loop.
+func TestPodsThatAreNotDueCostNothing(t *testing.T) {
 	w := newPodWatch()
 	for i := range 5000 {
 		w.set(unschedulable(boundPod(fmt.Sprint("p", i), "w", "")), now)
@@ -251,7 +251,7 @@ func TestWhoIsNotDueCostsNothing(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
+func TestPodChangeMatters(t *testing.T) {
 	started := boundPod("p", "w", "n")
 	started.Status.Phase, started.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	resized := boundPod("p", "w", "n")
@@ -287,7 +287,7 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 	}
 }
 
-func TestTimesToTheLastBind(t *testing.T) {
+func TestBindTimes(t *testing.T) {
 	key := engine.Key{Namespace: "ns", Name: "w"}
 	bound := func(name string) engine.Event {
 		return engine.PodBound{Pod: podOf(boundPod(name, "w", "n"))}

@@ -28,7 +28,7 @@ import (
 // words is a translator that knows nothing yet.
 func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}, 5*time.Second) }
 
-func TestAWorkloadInTheEnginesWords(t *testing.T) {
+func TestTranslateWorkload(t *testing.T) {
 	selector := map[string]string{"zone": "a"}
 	tolerations := []corev1.Toleration{{Key: "gpu"}}
 	affinity := &corev1.NodeAffinity{}
@@ -63,7 +63,7 @@ func TestInactive(t *testing.T) {
 	}
 }
 
-func TestAClusterQueueInTheEnginesWords(t *testing.T) {
+func TestTranslateClusterQueue(t *testing.T) {
 	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}, Spec: kueue.ClusterQueueSpec{
 		Cohort: "lab", QueueingStrategy: kueue.StrictFIFO, StopPolicy: ptr.To(kueue.HoldAndDrain),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
@@ -98,7 +98,7 @@ func TestAClusterQueueInTheEnginesWords(t *testing.T) {
 	}
 }
 
-func TestWhomAQueueMayEvict(t *testing.T) {
+func TestTranslatePreemptionPolicy(t *testing.T) {
 	threshold := ptr.To[int32](5)
 	for name, tc := range map[string]struct {
 		given *kueue.ClusterQueuePreemption
@@ -120,7 +120,7 @@ func TestWhomAQueueMayEvict(t *testing.T) {
 	}
 }
 
-func TestAQueueThatGoesOrLacksAChecksAdmitsNobody(t *testing.T) {
+func TestATerminatingQueueOrOneWithMissingChecksDoesNotAdmit(t *testing.T) {
 	going := newClusterQueue("cq", "1")
 	going.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	lacking := newClusterQueue("cq", "1")
@@ -140,7 +140,7 @@ func TestAQueueThatGoesOrLacksAChecksAdmitsNobody(t *testing.T) {
 	}
 }
 
-func TestALimitRangeHasTheWorkloadsOfItsNamespaceCountedAgain(t *testing.T) {
+func TestALimitRangeRecountsTheWorkloadsOfItsNamespace(t *testing.T) {
 	tr := words()
 	tr.changed(newWorkload("w", 1, nil), now)
 	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"}, Spec: corev1.LimitRangeSpec{
@@ -168,7 +168,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-func TestOtherObjectsInTheEnginesWords(t *testing.T) {
+func TestTranslateOtherObjects(t *testing.T) {
 	finished := newWorkload("w", 1, nil)
 	finished.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue}}
 	held := newLocalQueue("q", "cq")
@@ -202,7 +202,7 @@ func TestOtherObjectsInTheEnginesWords(t *testing.T) {
 	}
 }
 
-func TestEveryWatchedKindHasAMeaning(t *testing.T) {
+func TestEveryWatchedKindIsTranslated(t *testing.T) {
 	for _, kind := range watched {
 		object := kind.DeepCopyObject().(client.Object)
 		words().changed(object, now) // panics if it has none
@@ -210,7 +210,7 @@ func TestEveryWatchedKindHasAMeaning(t *testing.T) {
 	}
 }
 
-func TestACountThatTheAdmissionDoesNotSayIsThatOfThePodSet(t *testing.T) {
+func TestAMissingAssignmentCountIsThatOfThePodSet(t *testing.T) {
 	w := newWorkload("w", 5, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
 	if got := admissionOf(w).PodSets[0].Count; got != 5 {
@@ -218,9 +218,9 @@ func TestACountThatTheAdmissionDoesNotSayIsThatOfThePodSet(t *testing.T) {
 	}
 }
 
-// TestOthersWaitForNobodyWhoseReadinessNobodyTells: neither is it held to the timeout, so that
+// TestWorkloadsWithoutReadinessDoNotBlockOthers: neither is it held to the timeout, so that
 // they would wait for ever.
-func TestOthersWaitForNobodyWhoseReadinessNobodyTells(t *testing.T) {
+func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owned, deleted bool
 		told           metav1.ConditionStatus
@@ -255,7 +255,7 @@ func TestOthersWaitForNobodyWhoseReadinessNobodyTells(t *testing.T) {
 	}
 }
 
-func TestWhatEndedPodsGaveBackIsNotHeld(t *testing.T) {
+func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 	w := newWorkload("w", 4, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
 		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "4")}}}
@@ -265,9 +265,9 @@ func TestWhatEndedPodsGaveBackIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionReadsAsItWasWritten: through the API and back nothing is lost, or
+// TestAnAdmissionReadsBackAsWritten: through the API and back nothing is lost, or
 // the writer would not know its own hand.
-func TestAnAdmissionReadsAsItWasWritten(t *testing.T) {
+func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 5000), rapid.Int64Min(0), rapid.Just(int64(math.MaxInt64)))
 	rapid.Check(t, func(t *rapid.T) {
 		given := &engine.Admission{ClusterQueue: "cq"}

@@ -43,8 +43,8 @@ func deskOfOneThatRuns(t *testing.T, d engine.Decision) (*world, *desk) {
 	return w, newDeskOf(w, d)
 }
 
-// TestWhatIsRefusedIsTold: the engine waits before it decides that again, and looks for others meanwhile.
-func TestWhatIsRefusedIsTold(t *testing.T) {
+// TestRefusalsAreReported: the engine waits before it decides that again, and looks for others meanwhile.
+func TestRefusalsAreReported(t *testing.T) {
 	for name, decision := range map[string]engine.Decision{
 		"other places": {Replace: given(2)},
 		"fewer pods":   {Resize: &engine.Resize{Admission: given(1), PodSet: "main", From: 2, To: 1}},
@@ -64,9 +64,9 @@ func TestWhatIsRefusedIsTold(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreToldLaterAndLater: where the API server takes nothing of the operator, all who have quota would be
+// TestRefusalReportsBackOff: where the API server takes nothing of the operator, all who have quota would be
 // told to go one after the other.
-func TestRefusalsAreToldLaterAndLater(t *testing.T) {
+func TestRefusalReportsBackOff(t *testing.T) {
 	w, d := deskOfOneThatRuns(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
 	w.before = func(string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
@@ -84,9 +84,9 @@ func TestRefusalsAreToldLaterAndLater(t *testing.T) {
 	}
 }
 
-// TestWhoIsToGrowMayChangeOtherwise between two tries, of the first of which nobody knows whether it took effect; but
+// TestUnrelatedChangesDoNotOvertakeAResize between two tries, of the first of which nobody knows whether it took effect; but
 // not be resized by somebody else.
-func TestWhoIsToGrowMayChangeOtherwise(t *testing.T) {
+func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 	grows := engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}
 	for name, tc := range map[string]struct {
 		change func(a *kueue.Workload)
@@ -117,9 +117,9 @@ func TestWhoIsToGrowMayChangeOtherwise(t *testing.T) {
 	}
 }
 
-// TestWhatTheEngineDoesNotStandByIsNotWritten: an admission was written and the answer lost; the Workload gave its
+// TestDroppedDecisionsAreNotWritten: an admission was written and the answer lost; the Workload gave its
 // quota back, and another one has it by the time at which the first is tried again.
-func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
+func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 	a, b := newWorkload("a", 4, asked), newWorkload("b", 4, asked)
 	b.Spec.Priority = ptr.To[int32](1)
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
@@ -151,9 +151,9 @@ func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenBackIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota
+// TestQuotaReleasedMeanwhileIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota
 // back, before the engine hears of either.
-func TestWhatWasGivenBackIsNotGivenAgain(t *testing.T) {
+func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 	a := newWorkload("a", 4, asked)
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
 	w := newWorld(t, objects...)
@@ -181,8 +181,8 @@ func TestWhatWasGivenBackIsNotGivenAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesOnceTheOperatorEnds: thousands of decisions may be open then, which would be an error each.
-func TestNobodyWritesOnceTheOperatorEnds(t *testing.T) {
+// TestNothingIsWrittenAfterTheOperatorEnds: thousands of decisions may be open then, which would be an error each.
+func TestNothingIsWrittenAfterTheOperatorEnds(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	d.take(d.decision)

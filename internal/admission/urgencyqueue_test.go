@@ -29,8 +29,8 @@ func TestTheMostUrgentIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotUrgentIsWrittenToo, though urgent ones keep coming.
-func TestWhoIsNotUrgentIsWrittenToo(t *testing.T) {
+// TestLessUrgentDecisionsDoNotStarve, though urgent ones keep coming.
+func TestLessUrgentDecisionsDoNotStarve(t *testing.T) {
 	q := newUrgencyQueue(func(key engine.Key) int32 {
 		if key.Name == "low" {
 			return 0

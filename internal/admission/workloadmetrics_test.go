@@ -28,9 +28,9 @@ func gained(t *testing.T, before map[string]float64) map[string]float64 {
 	return out
 }
 
-// TestTheLifeOfAWorkloadIsCounted: it waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is evicted twice
+// TestWorkloadMetrics: it waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is evicted twice
 // for the same and comes back.
-func TestTheLifeOfAWorkloadIsCounted(t *testing.T) {
+func TestWorkloadMetrics(t *testing.T) {
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
 	given := &engine.Admission{ClusterQueue: "counted", Checks: []string{"check"}}
 	w := newWorkload("w", 1, nil)

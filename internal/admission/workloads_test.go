@@ -108,8 +108,8 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsLostDoesNoHarm: each write in turn takes effect, but nobody hears of it.
-func TestAnAnswerThatIsLostDoesNoHarm(t *testing.T) {
+// TestALostResponseDoesNoHarm: each write in turn takes effect, but nobody hears of it.
+func TestALostResponseDoesNoHarm(t *testing.T) {
 	rejected := admittedWorkload("a")
 	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 	end := func(lost int) (*kueue.Workload, int) {
@@ -153,7 +153,7 @@ func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
 	}
 }
 
-func TestAStepThatFailsIsTriedAgain(t *testing.T) {
+func TestAFailedStepIsRetried(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
 	w.before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err == nil {
@@ -161,7 +161,7 @@ func TestAStepThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestADeadlineIsAwaitedForAnHourAtMost(t *testing.T) {
+func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	running := admittedWorkload("a")
 	running.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
@@ -177,7 +177,7 @@ func TestADeadlineIsAwaitedForAnHourAtMost(t *testing.T) {
 	same(t, "long wait", r.settle(t, "b", w), time.Hour)
 }
 
-func TestWhatIsOverIsDeleted(t *testing.T) {
+func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 	policy := lifecycle.Policy{AfterFinished: ptr.To(time.Duration(0)), AfterDeactivated: ptr.To(time.Duration(0))}
 	finished := newWorkload("a", 1, nil)
 	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
@@ -215,7 +215,7 @@ func (q *queued) AddAfter(r reconcile.Request, d time.Duration) {
 	q.requests = append(q.requests, r.Name+" after "+d.String())
 }
 
-func TestOnlyNewsThatAskForAStepGoOn(t *testing.T) {
+func TestOnlyUpdatesThatNeedAStepAreEnqueued(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	r := newWorkloads(w, lifecycle.Policy{})
 	timed := admittedWorkload("timed")
@@ -228,7 +228,7 @@ func TestOnlyNewsThatAskForAStepGoOn(t *testing.T) {
 	same(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
 }
 
-func TestAQueueThatStopsOrGoesOnConcernsItsWorkloads(t *testing.T) {
+func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
 	held := newWorkload("held", 1, nil)
 	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", now)
 	objects := []client.Object{newLocalQueue("q", "cq"), admittedWorkload("runs"), newWorkload("waits", 1, nil), held}
@@ -250,7 +250,7 @@ func TestAQueueThatStopsOrGoesOnConcernsItsWorkloads(t *testing.T) {
 		[]reconcile.Request{requestFor("runs")})
 }
 
-func TestWhichChangesOfAQueueConcernItsWorkloads(t *testing.T) {
+func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 	change := func(edit func(q *kueue.ClusterQueue)) bool {
 		before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
 		edit(after)
@@ -275,7 +275,7 @@ func TestWhichChangesOfAQueueConcernItsWorkloads(t *testing.T) {
 	}
 }
 
-func TestThePolicyIsTheConfigurations(t *testing.T) {
+func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 	cfg := &config.Configuration{
 		WaitForPodsReady: &config.WaitForPodsReady{
 			Enable: ptr.To(true), Timeout: &metav1.Duration{Duration: time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: time.Second},

@@ -58,8 +58,8 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	}
 }
 
-// TestAnAuthorityThatSomebodyDeletedIsFollowedByAnother: of all operators the same, without a start.
-func TestAnAuthorityThatSomebodyDeletedIsFollowedByAnother(t *testing.T) {
+// TestADeletedAuthorityIsReplaced: of all operators the same, without a start.
+func TestADeletedAuthorityIsReplaced(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	one, other := open(t, secrets, clock), open(t, secrets, clock)
 	before := one.Trusted()
@@ -78,8 +78,8 @@ func TestAnAuthorityThatSomebodyDeletedIsFollowedByAnother(t *testing.T) {
 	believes(t, before, one, false)
 }
 
-// TestTheSecretOfAnOlderBuildIsAnAuthority: its certificate was shown itself, and signed itself for 20 years.
-func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
+// TestTheSecretOfAnOlderBuildIsAccepted: its certificate was shown itself, and signed itself for 20 years.
+func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	old, key, err := newAuthority(use.Server, 20*365*24*time.Hour, clock.Now())
 	if err != nil {
@@ -92,9 +92,9 @@ func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
 	believes(t, string(old), open(t, secrets, clock), true)
 }
 
-// TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen: over ten years, looked at each month, what a pod was given
+// TestTheNextAuthorityIsTrustedBeforeItIsUsed: over ten years, looked at each month, what a pod was given
 // within the year before holds at each moment, and what was given long ago does not for ever.
-func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
+func TestTheNextAuthorityIsTrustedBeforeItIsUsed(t *testing.T) {
 	const month, year = 30 * 24 * time.Hour, 365 * 24 * time.Hour
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	a := open(t, secrets, clock)
@@ -119,9 +119,9 @@ func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
 	}
 }
 
-// TestOperatorsThatHaveNotLookedYetAreBelieved: by who was told whom to trust by one that has, and the other way
+// TestOperatorsWithTheFormerAuthorityAreTrusted: by who was told whom to trust by one that has, and the other way
 // round, when another authority is put beside the old one as when it takes its place.
-func TestOperatorsThatHaveNotLookedYetAreBelieved(t *testing.T) {
+func TestOperatorsWithTheFormerAuthorityAreTrusted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	operators := []*Authority{open(t, secrets, clock), open(t, secrets, clock), open(t, secrets, clock)}
 	changes, trusted := 0, operators[0].Trusted()

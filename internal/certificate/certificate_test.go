@@ -11,7 +11,7 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func TestWhatIsShownIsRenewedBeforeItEnds(t *testing.T) {
+func TestServingCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(epoch)
 	s := &SelfSigned{Name: "localhost", Clock: clock}
 	get := func(after time.Duration) *x509.Certificate {
@@ -41,7 +41,7 @@ func TestWhatIsShownIsRenewedBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestWhatAnAuthoritySignsDoesNotOutliveIt(t *testing.T) {
+func TestSignedCertificatesDoNotOutliveTheAuthority(t *testing.T) {
 	certificate, key, err := newAuthority("muster", Lifetime/2, epoch)
 	if err != nil {
 		t.Fatal(err)

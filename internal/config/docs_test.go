@@ -17,7 +17,7 @@ import (
 // page is what users read about the file.
 const page = "../../docs/configuration.md"
 
-func TestTheWholeFileOfThePageIsTheDefault(t *testing.T) {
+func TestTheFullExampleInTheDocsIsTheDefault(t *testing.T) {
 	got, problems := parse([]byte(examples(t)[0]))
 	if problems != nil {
 		t.Fatalf("refused: %q", problems)
@@ -27,7 +27,7 @@ func TestTheWholeFileOfThePageIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestTheWholeFileOfThePageHasEveryOption(t *testing.T) {
+func TestTheFullExampleInTheDocsHasEveryOption(t *testing.T) {
 	whole := regexp.MustCompile(`(?m)^( *)# `).ReplaceAllString(examples(t)[0], "$1")
 	whole = strings.ReplaceAll(whole, "workloads: {}", "workloads:")
 	whole = strings.ReplaceAll(whole, "capacity: nodes", "capacity: quantities")
@@ -40,7 +40,7 @@ func TestTheWholeFileOfThePageHasEveryOption(t *testing.T) {
 	}
 }
 
-func TestEachExampleOfThePageIsTaken(t *testing.T) {
+func TestExamplesInTheDocsAreValid(t *testing.T) {
 	all := examples(t)
 	if len(all) < 9 {
 		t.Errorf("only %d examples", len(all))
@@ -50,11 +50,11 @@ func TestEachExampleOfThePageIsTaken(t *testing.T) {
 	}
 }
 
-func TestThePageShowsWhatTheOperatorSays(t *testing.T) {
+func TestTheDocsShowTheOperatorsMessages(t *testing.T) {
 	refuses(t, header+"waitForPodsReady: {timeout: 30}\nqueueStatus: {intervall: 5s}", printed(t, "waitForPodsReady.timeout: "), printed(t, "queueStatus.intervall: "))
 }
 
-func TestWhatIsPrintedCanBeRead(t *testing.T) {
+func TestAPrintedConfigurationCanBeRead(t *testing.T) {
 	for _, example := range examples(t) {
 		want, problems := parse([]byte(header + strings.TrimPrefix(example, header)))
 		if problems != nil {

@@ -61,7 +61,7 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenIsTaken(t *testing.T) {
+func TestGivenOptionsAreUsed(t *testing.T) {
 	type check struct {
 		text string
 		want any
@@ -109,7 +109,7 @@ func TestWhatIsGivenIsTaken(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoConfigurationSaysHowToBeginOne(t *testing.T) {
+func TestOtherFilesAreRefusedWithAHint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string
@@ -133,7 +133,7 @@ func TestWhatIsNoConfigurationSaysHowToBeginOne(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsNamed(t *testing.T) {
+func TestUnreadableValuesAreNamed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		want []string
@@ -175,7 +175,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreTold(t *testing.T) {
+func TestAllProblemsAreReported(t *testing.T) {
 	refuses(t, `apiVersion: config.muster.dev/v1
 waitForPodsReady:
   enable: true

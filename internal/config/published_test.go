@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestWhatIsPublishedIsReadAsItIs(t *testing.T) {
+func TestAPublishedConfigurationReadsBack(t *testing.T) {
 	text := "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\n"
 	for name, more := range map[string]string{
 		"the default": "",
@@ -31,7 +31,7 @@ func TestWhatIsPublishedIsReadAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatALaterOperatorPublishedIsNotGuessedAt(t *testing.T) {
+func TestUnknownPublishedOptionsAreAnError(t *testing.T) {
 	_, err := FromPublished(&corev1.ConfigMap{Data: map[string]string{publishedKey: "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\nwarpDrive: true\n"}})
 	if err == nil || !strings.Contains(err.Error(), "warpDrive") {
 		t.Errorf("got error %v", err)

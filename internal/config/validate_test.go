@@ -133,7 +133,7 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 	}
 }
 
-func TestNamesOfResourcesAreNames(t *testing.T) {
+func TestResourceNamesAreValidated(t *testing.T) {
 	for _, text := range []string{
 		"admissionFairSharing: {resourceWeights: {NAME: 1}}",
 		"resources: {transformations: [{input: NAME, outputs: {b: 1}}]}",

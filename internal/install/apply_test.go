@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestHoldsComparesWhatIsWantedOnly(t *testing.T) {
+func TestIsUpToDateComparesWantedFieldsOnly(t *testing.T) {
 	const wanted = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -23,7 +23,7 @@ func (h holding) list(context.Context) (map[identity]runtime.Object, error) {
 	return map[identity]runtime.Object{{"CustomResourceDefinition", h.definition.Name}: h.definition}, nil
 }
 
-func TestDefinitionsOfOthersAreRefusedByTheirOwnersName(t *testing.T) {
+func TestForeignDefinitionsAreRefusedWithTheirOwner(t *testing.T) {
 	const name = "workloads.kueue.x-k8s.io"
 	tests := []struct {
 		what string
@@ -53,7 +53,7 @@ func TestDefinitionsOfOthersAreRefusedByTheirOwnersName(t *testing.T) {
 	}
 }
 
-func TestVersionsThatObjectsAreKeptInAreNotTakenAway(t *testing.T) {
+func TestStoredVersionsAreNotRemoved(t *testing.T) {
 	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"name": "v1beta1"}}}}}
 	wanted.SetKind("CustomResourceDefinition")
 	wanted.SetName("workloads.kueue.x-k8s.io")

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-func TestAUserIsGivenTheOperatorsRightsAndNoMore(t *testing.T) {
+func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
 	const user = "system:serviceaccount:rights:operator"

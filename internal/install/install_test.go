@@ -159,7 +159,7 @@ func TestPoliciesFitTheDefinitions(t *testing.T) {
 	}
 }
 
-func TestAnOperatorsNameThatWouldEndItsQuotesIsRefused(t *testing.T) {
+func TestAnOperatorUserWithQuotesIsRefused(t *testing.T) {
 	err := install.Apply(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, install.Options{OperatorUser: "a' || true || '"})
 	if err == nil || !strings.Contains(err.Error(), "holds a quote") {
 		t.Errorf("got %v, want a refusal of the quote", err)

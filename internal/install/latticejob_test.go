@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestChangesOfLatticeJobsAreRefusedWhereConfigurationSaysSo(t *testing.T) {
+func TestLatticeJobChangesAreDeniedIfConfigured(t *testing.T) {
 	policies, err := readPolicies("u", "")
 	if err != nil {
 		t.Fatal(err)

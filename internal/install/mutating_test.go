@@ -10,7 +10,7 @@ import (
 )
 
 // A mistake in a policy that mutates must not keep people from making Jobs, and each is bound, or it would do nothing.
-func TestPoliciesThatMutateAreBoundAndNeverInTheWay(t *testing.T) {
+func TestMutatingPoliciesAreBoundAndIgnoreFailures(t *testing.T) {
 	cluster := testcluster.Get(t)
 	if err := install.Apply(t.Context(), cluster.Config, install.Options{}); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestTrainingJobsAreInstalledUnderTheGroupThatIsConfigured(t *testing.T) {
+func TestTrainingJobsAreInstalledInTheConfiguredGroup(t *testing.T) {
 	definitions, err := readDefinitions("training.example.com")
 	if err != nil {
 		t.Fatal(err)

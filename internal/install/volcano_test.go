@@ -13,7 +13,7 @@ import (
 )
 
 // One order of events: Volcano was there first, then Muster is told that the Jobs are its own.
-func TestDefinitionsOfVolcanoAreLeftAloneUnlessMusterIsToServeThem(t *testing.T) {
+func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
 	preserve := true

@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestWhoStartsWithItsDefinitionsWaitsUntilTheyAreServed: and is told where one never will be.
-func TestWhoStartsWithItsDefinitionsWaitsUntilTheyAreServed(t *testing.T) {
+// TestAwaitServed: and is told where one never will be.
+func TestAwaitServed(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
 	kinds := map[string]string{"firsts": "First", "seconds": "Second", "thirds": "Third"}

@@ -54,9 +54,9 @@ func serve(t *testing.T, serves map[string]asked) *httptest.Server {
 	return server
 }
 
-// TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a
+// TestACacheReadsItsNamespaceAndClusterScopedObjects: a cache of one namespace, of an API server with a Workload there and a
 // ClusterQueue, and another of each that comes later.
-func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
+func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	server := serve(t, map[string]asked{
 		"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
 		"/apis/kueue.x-k8s.io/v1beta1/clusterqueues":               {"ClusterQueue", `{"name":"a"}`},
@@ -111,7 +111,7 @@ func untilAdded(t *testing.T, ctx context.Context, c cache.Cache, of client.Obje
 	}
 }
 
-func TestACacheThatKeepsAPartOfACustomResourceIsRefused(t *testing.T) {
+func TestACacheOfAPartOfACustomResourceIsRefused(t *testing.T) {
 	scheme := testcluster.Scheme()
 	for what, test := range map[string]struct {
 		options cache.Options
@@ -137,7 +137,7 @@ func TestACacheThatKeepsAPartOfACustomResourceIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhichPartOfABuiltInKindIsKept(t *testing.T) {
+func TestBuiltInScope(t *testing.T) {
 	pods, scheme := corev1.SchemeGroupVersion.WithKind("Pod"), testcluster.Scheme()
 	byPod := func(by cache.ByObject) map[client.Object]cache.ByObject {
 		return map[client.Object]cache.ByObject{&corev1.Pod{}: by}

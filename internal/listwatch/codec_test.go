@@ -43,8 +43,8 @@ func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.
 	return restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()))
 }
 
-// TestObjectsAreAsClientGoDecodesThem: objects of each kind, filled at random.
-func TestObjectsAreAsClientGoDecodesThem(t *testing.T) {
+// TestObjectsDecodeAsWithClientGo: objects of each kind, filled at random.
+func TestObjectsDecodeAsWithClientGo(t *testing.T) {
 	scheme := testcluster.Scheme()
 	for kind, of := range scheme.AllKnownTypes() {
 		if _, object := reflect.New(of).Interface().(metav1.Object); !object || !strings.Contains(of.PkgPath(), "muster") {
@@ -91,7 +91,7 @@ func event(t testing.TB, is watch.EventType, kind schema.GroupVersionKind, objec
 	return slices.Concat([]byte(`{"type":"`), []byte(is), []byte(`","object":`), served, []byte("}\n"))
 }
 
-func TestStreamsAreReadAsClientGoReadsThem(t *testing.T) {
+func TestStreamsDecodeAsWithClientGo(t *testing.T) {
 	const named = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`
 	for what, stream := range map[string]string{
 		"events one after the other":      `{"type":"ADDED","object":` + named + "}\n" + `{"type":"DELETED","object":` + named + "}\n",
@@ -129,8 +129,8 @@ func TestStreamsAreReadAsClientGoReadsThem(t *testing.T) {
 	}
 }
 
-// TestAnEventOutlivesTheNext: what was decoded shares nothing with the buffers that the next event is read into.
-func TestAnEventOutlivesTheNext(t *testing.T) {
+// TestAnEventStaysValidAfterTheNext: what was decoded shares nothing with the buffers that the next event is read into.
+func TestAnEventStaysValidAfterTheNext(t *testing.T) {
 	line := func(name string) string {
 		return string(event(t, watch.Added, workloads, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"is": name}}}))
 	}

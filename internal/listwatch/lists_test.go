@@ -58,7 +58,7 @@ func podsInProtobuf(t *testing.T) ([]corev1.Pod, []byte) {
 	return list.Items, out.Bytes()
 }
 
-func TestAListInProtobufIsReadAsClientGoReadsIt(t *testing.T) {
+func TestProtobufListsDecodeAsWithClientGo(t *testing.T) {
 	_, sent := podsInProtobuf(t)
 	list, got, err := all(protobufLists{newPod}, bytes.NewReader(sent))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestAListInProtobufIsReadAsClientGoReadsIt(t *testing.T) {
 	}
 }
 
-func TestAListInJSONIsReadAsClientGoReadsIt(t *testing.T) {
+func TestJSONListsDecodeAsWithClientGo(t *testing.T) {
 	want := kueue.WorkloadList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: *filled(t, &[]kueue.Workload{})}
 	for i := range want.Items {
 		want.Items[i].SetGroupVersionKind(workloads)
@@ -106,7 +106,7 @@ func TestAListInJSONIsReadAsClientGoReadsIt(t *testing.T) {
 	}
 }
 
-func TestListsInJSON(t *testing.T) {
+func TestJSONLists(t *testing.T) {
 	const one, other = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`
 	for what, c := range map[string]struct{ sent, names, version string }{
 		"in the order of an API server": {`{"apiVersion":"v","items":[` + one + `,` + other + `],"kind":"WorkloadList","metadata":{"resourceVersion":"7"}}` + "\n", "ab", "7"},
@@ -134,8 +134,8 @@ func TestListsInJSON(t *testing.T) {
 	}
 }
 
-// TestAListThatIsCutOffIsNoList: wherever that is.
-func TestAListThatIsCutOffIsNoList(t *testing.T) {
+// TestATruncatedListIsAnError: wherever that is.
+func TestATruncatedListIsAnError(t *testing.T) {
 	_, pods := podsInProtobuf(t)
 	whole := `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"7"}}`
 	for at := range whole {
@@ -151,14 +151,14 @@ func TestAListThatIsCutOffIsNoList(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsSaidToBeHugeIsNotMadeRoomFor(t *testing.T) {
+func TestNoBufferForAnObjectOfExcessiveSize(t *testing.T) {
 	const list = "k8s\x00\x12\xff\xff\xff\xff\x07\x12\xf0\xff\xff\xff\x07"
 	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), "is said to be of 2147483632 bytes") {
 		t.Errorf("it is read: %v", err)
 	}
 }
 
-func TestWhoTakesNoMoreEndsTheList(t *testing.T) {
+func TestAnErrorOfTheConsumerEndsTheList(t *testing.T) {
 	_, pods := podsInProtobuf(t)
 	enough := errors.New("enough")
 	for what, read := range map[string]func(func(runtime.Object) error) error{

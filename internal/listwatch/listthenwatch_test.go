@@ -36,7 +36,7 @@ var beginning = metav1.ListOptions{SendInitialEvents: new(true), ResourceVersion
 
 const twoAndSeven = `{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}`
 
-func TestAWatchBeginsWithAListAndGoesOnFromThere(t *testing.T) {
+func TestAWatchStartsWithAListAndContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changes := watch.NewFake()
 		w, err := openingOf(twoAndSeven, changes, nil).open(t.Context(), beginning)
@@ -65,7 +65,7 @@ func TestAWatchBeginsWithAListAndGoesOnFromThere(t *testing.T) {
 	})
 }
 
-func TestAWatchThatNobodyReadsEndsWhenItIsStopped(t *testing.T) {
+func TestAnUnreadWatchEndsWhenStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := strings.Repeat(`{},`, 2*maxAhead)
 		w, err := openingOf(`{"items":[`+items+`{}],"metadata":{"resourceVersion":"7"}}`, watch.NewFake(), nil).open(t.Context(), beginning)
@@ -77,7 +77,7 @@ func TestAWatchThatNobodyReadsEndsWhenItIsStopped(t *testing.T) {
 	})
 }
 
-func TestWhatFailsOfAWatchIsTold(t *testing.T) {
+func TestErrorsOfAWatchAreReported(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old")
 	for what, test := range map[string]struct {
 		opening listThenWatch
@@ -111,8 +111,8 @@ func TestWhatFailsOfAWatchIsTold(t *testing.T) {
 	}
 }
 
-// TestAListIsAskedForAsTheWatchWas: one that is to be as new as what was seen, or as new as can be.
-func TestAListIsAskedForAsTheWatchWas(t *testing.T) {
+// TestTheListRequestFollowsTheWatchOptions: one that is to be as new as what was seen, or as new as can be.
+func TestTheListRequestFollowsTheWatchOptions(t *testing.T) {
 	for version, match := range map[string]metav1.ResourceVersionMatch{"": "", "5": metav1.ResourceVersionMatchNotOlderThan} {
 		o := openingOf(twoAndSeven, watch.NewEmptyWatch(), nil)
 		list := o.list

@@ -35,8 +35,8 @@ const (
 		`"spec":{"tasks":[{"name":"t","policies":[{"event":"*","timeout":"5 minutes","action":"AbortJob"},{"event":"*"}],"replicas":1}],"queue":"q"},"status":{"state":{"phase":"Running"}}}`
 )
 
-// TestAListGoesOnBehindAnObjectThatCannotBeRead: whatever of it cannot be read, and wherever it is in the list.
-func TestAListGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
+// TestAListContinuesAfterAnUnreadableObject: whatever of it cannot be read, and wherever it is in the list.
+func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 	bads := map[string]string{
 		"a timeout deep in lists":  unreadableJob,
 		"a text for a number":      `{"metadata":{"name":"bad"},"spec":{"minAvailable":"two","queue":"q"},"status":{}}`,
@@ -64,8 +64,8 @@ func TestAListGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList: what is not well formed is nothing to pass over.
-func TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList(t *testing.T) {
+// TestAListTruncatedInAnUnreadableObjectIsAnError: what is not well formed is nothing to pass over.
+func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	sent := `{"items":[` + unreadableJob + `],"metadata":{"resourceVersion":"7"}}`
 	for at := range len(sent) {
 		if _, _, err := all(vcJobLists, strings.NewReader(sent[:at])); err == nil {
@@ -74,9 +74,9 @@ func TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList(t *testing.T) {
 	}
 }
 
-// TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to
+// TestAnUnreadableObjectOfAStrictGroupIsAnError: a Workload that was passed over would hold quota that is given to
 // others.
-func TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll(t *testing.T) {
+func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 	server := serve(t, map[string]asked{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
@@ -106,8 +106,8 @@ func TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestAWatchGoesOnBehindAnObjectThatCannotBeRead: what was read of it before stays, until it is gone.
-func TestAWatchGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
+// TestAWatchContinuesAfterAnUnreadableObject: what was read of it before stays, until it is gone.
+func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 	var stream bytes.Buffer
 	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob}, {"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {
 		stream.WriteString(`{"type":"` + event[0] + `","object":` + event[1] + "}\n")

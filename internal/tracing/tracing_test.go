@@ -13,8 +13,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// TestStepsAreBelowTheWholeWayWhoeverTellsThem: by IDs that follow from the job.
-func TestStepsAreBelowTheWholeWayWhoeverTellsThem(t *testing.T) {
+// TestStepsAreChildrenOfTheJobsSpan: by IDs that follow from the job.
+func TestStepsAreChildrenOfTheJobsSpan(t *testing.T) {
 	job := identity{kind: "JobSet", namespace: "ns", name: "a", uid: jobUID}
 	sent := func() tracetest.SpanStubs {
 		exporter := tracetest.NewInMemoryExporter()
@@ -44,7 +44,7 @@ func TestStepsAreBelowTheWholeWayWhoeverTellsThem(t *testing.T) {
 	}
 }
 
-func TestAPartOfTheJobsIsSampled(t *testing.T) {
+func TestSampling(t *testing.T) {
 	sampler, taken := sdktrace.TraceIDRatioBased(0.25), 0
 	const jobs = 4000
 	for i := range jobs {
@@ -58,7 +58,7 @@ func TestAPartOfTheJobsIsSampled(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, right := range []Options{{Endpoint: "http://collector:4318", Sampling: 1}, {Endpoint: "https://c.example.com/v1/traces", Sampling: 0.01}} {
 		if err := right.Validate(); err != nil {
 			t.Errorf("%+v: %v", right, err)
@@ -72,7 +72,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayIsToldOfNowAndThen(t *testing.T) {
+func TestExportErrorsAreLoggedAtABoundedRate(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(epoch)
 	c := &throttledLog{clock: clock}
 	for range 3 {

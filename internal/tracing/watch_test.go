@@ -121,7 +121,7 @@ type line struct {
 	From, To int64
 }
 
-func TestAWayIsToldStepByStepAsItIsSeen(t *testing.T) {
+func TestStepsAreExportedAsTheyComplete(t *testing.T) {
 	w := newWorld(t, 2, true)
 	w.startLeading()
 	w.at(300 * time.Millisecond).now(func(*kueue.Workload) {})
@@ -149,7 +149,7 @@ func TestAWayIsToldStepByStepAsItIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhoTakesOverGoesOnWhereTheLastOneEnded(t *testing.T) {
+func TestANewLeaderContinuesTraces(t *testing.T) {
 	w := newWorld(t, 1, true)
 	w.now(func(*kueue.Workload) {})
 	w.at(time.Second).reserve()
@@ -163,7 +163,7 @@ func TestWhoTakesOverGoesOnWhereTheLastOneEnded(t *testing.T) {
 	w.hears(line{stepReady, 60000, 70000}, line{"Job", 0, 70000})
 }
 
-func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
+func TestOldStepsAreNotExportedAgain(t *testing.T) {
 	w := newWorld(t, 1, true)
 	w.at(time.Second).reserve()
 	w.admit()
@@ -175,7 +175,7 @@ func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
 	w.hears()
 }
 
-func TestAnEvictionBeginsAnotherAttemptInTheSameTrace(t *testing.T) {
+func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w := newWorld(t, 1, true)
 	w.startLeading()
 	w.now(func(*kueue.Workload) {})
@@ -224,7 +224,7 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 	}
 }
 
-func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
+func TestAPodObservedBeforeItsWorkloadCounts(t *testing.T) {
 	w := newWorld(t, 1, true)
 	w.startLeading()
 	if err := w.client.(client.Client).Get(t.Context(), client.ObjectKeyFromObject(w.w), w.w); err != nil {
@@ -240,7 +240,7 @@ func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
 	w.hears(line{stepQueued, 0, 0}, line{stepAdmission, 0, 0}, line{stepStart, 0, 0}, line{stepPods, 0, 0})
 }
 
-func TestWhoIsNotSampledIsNotKeptInMind(t *testing.T) {
+func TestUnsampledJobsTakeNoMemory(t *testing.T) {
 	w := newWorld(t, 1, false)
 	w.startLeading()
 	w.reserve()

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// TestTheAPIServerTrustsWhatOperatorsShow: it is told at once, and nothing is written where that is so already.
-func TestTheAPIServerTrustsWhatOperatorsShow(t *testing.T) {
+// TestTheAPIServerTrustsTheOperatorsCertificates: it is told at once, and nothing is written where that is so already.
+func TestTheAPIServerTrustsTheOperatorsCertificates(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := registration.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestTheAPIServerTrustsWhatOperatorsShow(t *testing.T) {
 	}
 }
 
-func TestWhereTheChartHasMadeNoObjectNothingIsWritten(t *testing.T) {
+func TestNothingIsWrittenWithoutAWebhookConfiguration(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := registration.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
 	})
 }
 
-func TestAWorkloadThatNobodyOwnsGivesItsQuotaBackWithItsEviction(t *testing.T) {
+func TestAnUnownedWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 	w := admitted()
 	w.OwnerReferences = nil
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
@@ -77,7 +77,7 @@ func TestAWorkloadThatNobodyOwnsGivesItsQuotaBackWithItsEviction(t *testing.T) {
 	})
 }
 
-func TestAnEvictionByDeactivationNamesItsCauseInTheReason(t *testing.T) {
+func TestADeactivationHasItsCauseInTheReason(t *testing.T) {
 	w := admitted()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadRequeuingLimitExceeded}, now)
 	if !slices.Contains(conditions(w), "Evicted=True DeactivatedDueToRequeuingLimitExceeded: ") {
@@ -85,7 +85,7 @@ func TestAnEvictionByDeactivationNamesItsCauseInTheReason(t *testing.T) {
 	}
 }
 
-func TestAnEvictionHasChecksDecideAnew(t *testing.T) {
+func TestAnEvictionResetsChecks(t *testing.T) {
 	w := admitted()
 	updates := []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"a": "b"}}}
 	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
@@ -123,7 +123,7 @@ func TestEvictionsAreCountedByReasonAndCause(t *testing.T) {
 	})
 }
 
-func TestASecondEvictionBeforeTheQuotaIsBackChangesNothing(t *testing.T) {
+func TestAnEvictionBeforeTheQuotaIsReleasedChangesNothing(t *testing.T) {
 	w := admitted()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "first"}, now)
 	before := w.DeepCopy()
@@ -131,7 +131,7 @@ func TestASecondEvictionBeforeTheQuotaIsBackChangesNothing(t *testing.T) {
 	expect(t, "workload", w, before)
 }
 
-func TestAnEvictionAfterTheQuotaIsBackTakesThePlaceOfThePastOne(t *testing.T) {
+func TestAnEvictionAfterTheQuotaIsReleasedReplacesThePastOne(t *testing.T) {
 	w := admitted()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
 	workload.GiveBack(w, now)
@@ -143,7 +143,7 @@ func TestAnEvictionAfterTheQuotaIsBackTakesThePlaceOfThePastOne(t *testing.T) {
 	}
 }
 
-func TestQuotaThatIsGivenBackEndsTheAdmission(t *testing.T) {
+func TestReleasedQuotaEndsTheAdmission(t *testing.T) {
 	w := admitted()
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "because"}, now)
@@ -161,13 +161,13 @@ func TestQuotaThatIsGivenBackEndsTheAdmission(t *testing.T) {
 	expect(t, "what a second time changes", w, before)
 }
 
-func TestWhoIsNotEvictedGivesNothingBack(t *testing.T) {
+func TestGiveBackNeedsAnEviction(t *testing.T) {
 	w := admitted()
 	workload.GiveBack(w, now)
 	expect(t, "workload", w, admitted())
 }
 
-func TestWhoGoesBackToTheQueueAtOnce(t *testing.T) {
+func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
 	for reason, want := range map[string]bool{
 		kueue.WorkloadEvictedByPreemption:                                           true,
 		kueue.WorkloadEvictedDueToNodeFailures:                                      true,
@@ -191,8 +191,8 @@ func TestWhoGoesBackToTheQueueAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoWasDrainedIsToldThatHisQueueIsStopped: as the engine would in another write.
-func TestWhoWasDrainedIsToldThatHisQueueIsStopped(t *testing.T) {
+// TestADrainedWorkloadHasTheMessageOfItsStoppedQueue: as the engine would in another write.
+func TestADrainedWorkloadHasTheMessageOfItsStoppedQueue(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "QuotaReserved=False OnHold: ClusterQueue cq is stopped",
 		kueue.WorkloadEvictedByLocalQueueStopped:   "QuotaReserved=False OnHold: LocalQueue q is stopped",
@@ -214,14 +214,14 @@ func TestWhoWasDrainedIsToldThatHisQueueIsStopped(t *testing.T) {
 	}
 }
 
-func TestAClockThatWasSetBackTakesNoExecutionTimeAway(t *testing.T) {
+func TestAClockSetBackTakesNoExecutionTimeAway(t *testing.T) {
 	w := admitted()
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
 	workload.Release(w, kueue.WorkloadOnHold, "because", began.Add(-time.Hour))
 	expect(t, "seconds", *w.Status.AccumulatedPastExexcutionTimeSeconds, int32(10))
 }
 
-func TestWhoRanTooLongGetsItsWholeTimeAgainOnceActivated(t *testing.T) {
+func TestReactivationResetsTheExecutionTime(t *testing.T) {
 	w := admitted()
 	w.Spec.Active = ptr.To(false)
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadMaximumExecutionTimeExceeded}, now)
@@ -241,7 +241,7 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	expect(t, "wait of nothing", workload.Backoff(5, 0, time.Hour), time.Duration(0))
 }
 
-func TestABackoffOnlyMovesLater(t *testing.T) {
+func TestPostponeOnlyMovesLater(t *testing.T) {
 	var w kueue.Workload
 	for _, minutes := range []time.Duration{5, 3, 7, 7} {
 		workload.Postpone(&w, began.Add(minutes*time.Minute))
@@ -251,7 +251,7 @@ func TestABackoffOnlyMovesLater(t *testing.T) {
 	}
 }
 
-func TestAMessageBeyondTheLimitIsCutBetweenCharacters(t *testing.T) {
+func TestALongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 	var w kueue.Workload
 	workload.SetCondition(&w, kueue.WorkloadEvicted, metav1.ConditionTrue, "R", "a"+strings.Repeat("ü", 20000), now)
 	if got := w.Status.Conditions[0].Message; len(got) != 32767 || strings.ContainsRune(got, '\uFFFD') {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestWhoHoldsQuotaIsAdmittedWhenAllChecksAreReady(t *testing.T) {
+func TestAReservedWorkloadIsAdmittedWhenAllChecksAreReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		workload builder
 		facts    lifecycle.Facts
@@ -31,7 +31,7 @@ func TestWhoHoldsQuotaIsAdmittedWhenAllChecksAreReady(t *testing.T) {
 	}
 }
 
-func TestTheListOfChecksFollowsTheQueueAndKeepsWhatWasSaid(t *testing.T) {
+func TestTheListOfChecksFollowsTheQueueAndKeepsStates(t *testing.T) {
 	w := reserved().check("gone", kueue.CheckStateRetry).check("y", kueue.CheckStateReady)
 	step := next(t, w, checking("x", "y"), policy, time.Minute)
 	expect(t, "checks", step.Status.Status.AdmissionChecks, []kueue.AdmissionCheckState{
@@ -43,20 +43,20 @@ func TestTheListOfChecksFollowsTheQueueAndKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfTheListOfChecksIsNobodysBusiness(t *testing.T) {
+func TestTheOrderOfChecksDoesNotMatter(t *testing.T) {
 	w := reserved().check("y", "Pending").check("x", "Pending").is(kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks)
 	if step := next(t, w, checking("x", "y"), policy, 0); step.Writes() {
 		t.Errorf("the step is %+v", step)
 	}
 }
 
-func TestTheChecksOfWhatRunsStayAsTheyWere(t *testing.T) {
+func TestTheChecksOfAnAdmittedWorkloadStay(t *testing.T) {
 	if step := next(t, admitted().check("x", kueue.CheckStateReady), checking("y"), lifecycle.Policy{}, 0); step.Writes() {
 		t.Errorf("the step is %+v", step)
 	}
 }
 
-func TestWhichChecksConcernAnAdmission(t *testing.T) {
+func TestChecksFor(t *testing.T) {
 	rules := []kueue.AdmissionCheckStrategyRule{
 		{Name: "z"}, {Name: "of-f", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "of-g", OnFlavors: []kueue.ResourceFlavorReference{"g"}}, {Name: "z"},
 	}
@@ -67,7 +67,7 @@ func TestWhichChecksConcernAnAdmission(t *testing.T) {
 	expect(t, "checks of the list", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"b", "a"})
 }
 
-func TestARejectedCheckHasTheWorkloadDeactivated(t *testing.T) {
+func TestARejectedCheckDeactivatesTheWorkload(t *testing.T) {
 	const want = `DeactivationTarget=True AdmissionCheck: AdmissionCheck in Rejected state: "x" (says x), "y" (says y)`
 	for name, w := range map[string]builder{"that waits": pending(), "that holds quota": reserved(), "that runs": admitted()} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestARejectedCheckHasTheWorkloadDeactivated(t *testing.T) {
 	}
 }
 
-func TestACheckThatAsksForAnotherTryEvicts(t *testing.T) {
+func TestARetryCheckEvicts(t *testing.T) {
 	w := admitted().check("x", kueue.CheckStateRetry).retryAfter(90).check("y", kueue.CheckStateRetry).retryAfter(30).check("z", kueue.CheckStateReady)
 	step := next(t, w, checking("x", "y", "z"), policy, time.Minute)
 	expectConditions(t, step, `Evicted=True AdmissionCheck: AdmissionCheck in Retry state: "x" (says x), "y" (says y)`)
@@ -89,7 +89,7 @@ func TestACheckThatAsksForAnotherTryEvicts(t *testing.T) {
 	}
 }
 
-func TestACheckThatAsksForAnotherTryTooLateKeepsTheWorkloadOutOfTheQueue(t *testing.T) {
+func TestALateRetryCheckKeepsTheWorkloadOutOfItsQueue(t *testing.T) {
 	step := next(t, pending().check("x", kueue.CheckStateRetry).retryAfter(90), checking("x"), policy, time.Minute)
 	expectConditions(t, step, `Requeued=False AdmissionCheck: AdmissionCheck in Retry state: "x" (says x)`)
 	if state := step.Status.Status; state.AdmissionChecks[0].State != kueue.CheckStatePending || !state.RequeueState.RequeueAt.Time.Equal(began.Add(90*time.Second)) {
@@ -100,7 +100,7 @@ func TestACheckThatAsksForAnotherTryTooLateKeepsTheWorkloadOutOfTheQueue(t *test
 	}
 }
 
-func TestWhatIsWrongWithTheChecksOfAQueue(t *testing.T) {
+func TestChecksProblem(t *testing.T) {
 	check := func(active metav1.ConditionStatus) *kueue.AdmissionCheck {
 		return &kueue.AdmissionCheck{Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
 	}

@@ -14,14 +14,14 @@ import (
 
 const target = kueue.WorkloadDeactivationTarget
 
-func TestATargetOfDeactivationIsDeactivated(t *testing.T) {
+func TestADeactivationTargetIsDeactivated(t *testing.T) {
 	step := next(t, admitted().is(target, metav1.ConditionTrue, kueue.WorkloadRequeuingLimitExceeded), open(), policy, 0)
 	if step.Object == nil || *step.Object.Spec.Active {
 		t.Errorf("the step is %+v", step)
 	}
 }
 
-func TestWhoIsDeactivatedIsEvictedAndKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+func TestADeactivatedWorkloadKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	step := next(t, admitted().inactive().requeueState(3, began), open(), policy, time.Minute)
 	expect(t, "conditions", status(step), []string{
 		"Admitted=True Admitted: because",
@@ -33,7 +33,7 @@ func TestWhoIsDeactivatedIsEvictedAndKeepsItsQuotaUntilItsPodsAreGone(t *testing
 	}
 }
 
-func TestTheCauseOfADeactivationIsInTheReasonOfTheEviction(t *testing.T) {
+func TestTheEvictionReasonHasTheCauseOfADeactivation(t *testing.T) {
 	w := admitted().inactive().is(target, metav1.ConditionTrue, kueue.WorkloadMaximumExecutionTimeExceeded)
 	step := next(t, w, open(), policy, time.Minute)
 	expect(t, "conditions", status(step), []string{
@@ -45,7 +45,7 @@ func TestTheCauseOfADeactivationIsInTheReasonOfTheEviction(t *testing.T) {
 		{Reason: "Deactivated", UnderlyingCause: "MaximumExecutionTimeExceeded", Count: 1}})
 }
 
-func TestWhoIsDeactivatedInTheQueueLeavesItInOneWrite(t *testing.T) {
+func TestDeactivationInTheQueueIsOneWrite(t *testing.T) {
 	step := next(t, pending().inactive(), open(), policy, 0)
 	expect(t, "conditions", status(step), []string{
 		"Admitted=False NoReservation: The workload has no reservation",
@@ -55,7 +55,7 @@ func TestWhoIsDeactivatedInTheQueueLeavesItInOneWrite(t *testing.T) {
 	})
 }
 
-func TestWhoWasPreemptedAndIsDeactivatedIsDeactivatedOnceItsQuotaIsBack(t *testing.T) {
+func TestAPreemptedWorkloadIsDeactivatedAfterItsQuotaIsReleased(t *testing.T) {
 	w := pending().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption)
 	step := next(t, w, open(), policy, time.Minute)
 	expectConditions(t, step, "Evicted=True Deactivated: The workload is deactivated", "Requeued=False Deactivated: The workload is deactivated")
@@ -66,14 +66,14 @@ func TestWhoWasPreemptedAndIsDeactivatedIsDeactivatedOnceItsQuotaIsBack(t *testi
 	}
 }
 
-func TestABackoffEndsWithADeactivation(t *testing.T) {
+func TestADeactivationEndsTheBackoff(t *testing.T) {
 	w := pending().inactive().evicted(kueue.WorkloadDeactivated).requeueState(2, began.Add(time.Hour))
 	if step := next(t, w, open(), policy, 0); step.Status == nil || step.Status.Status.RequeueState != nil {
 		t.Errorf("the step is %+v", step)
 	}
 }
 
-func TestWhoIsActivatedAgainGoesBackToTheQueue(t *testing.T) {
+func TestAReactivatedWorkloadIsRequeued(t *testing.T) {
 	for _, reason := range []string{kueue.WorkloadDeactivated, kueue.WorkloadDeactivatedDueTo + kueue.WorkloadRequeuingLimitExceeded} {
 		w := pending().evicted(reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, reason)
 		expectConditions(t, next(t, w, open(), policy, 0), "Requeued=True Reactivated: The workload was reactivated",
@@ -81,13 +81,13 @@ func TestWhoIsActivatedAgainGoesBackToTheQueue(t *testing.T) {
 	}
 }
 
-func TestWhoIsDeactivatedAgainWhileItWaitsLeavesTheQueueAgain(t *testing.T) {
+func TestASecondDeactivationLeavesTheQueueAgain(t *testing.T) {
 	w := pending().inactive().evicted(kueue.WorkloadDeactivated).is(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated)
 	expectConditions(t, next(t, w, open(), policy, time.Minute), "Evicted=True Deactivated: The workload is deactivated",
 		"Requeued=False Deactivated: The workload is deactivated")
 }
 
-func TestARejectionThatComesAfterADeactivationIsHeardOnce(t *testing.T) {
+func TestARejectionAfterADeactivationIsHandledOnce(t *testing.T) {
 	w := pending().inactive().evicted(kueue.WorkloadDeactivated).check("x", kueue.CheckStateRejected).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
 	step := next(t, w, open(), policy, time.Minute)
 	expectConditions(t, step, "Evicted=True DeactivatedDueToAdmissionCheck: The workload is deactivated due to because")
@@ -96,7 +96,7 @@ func TestARejectionThatComesAfterADeactivationIsHeardOnce(t *testing.T) {
 	}
 }
 
-func TestABareWorkloadGivesItsQuotaBackWithItsEviction(t *testing.T) {
+func TestABareWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 	step := next(t, admitted().bare().inactive(), open(), policy, time.Minute)
 	if step.Status == nil || workload.HoldsQuota(step.Status) {
 		t.Fatalf("the step is %+v", step)
@@ -112,7 +112,7 @@ func TestABareWorkloadGivesItsQuotaBackWithItsEviction(t *testing.T) {
 	}
 }
 
-func TestABareWorkloadThatSomebodyElseEvictedIsBackInTheQueueAtOnce(t *testing.T) {
+func TestABareWorkloadEvictedByAnotherClientIsRequeuedAtOnce(t *testing.T) {
 	step := next(t, admitted().bare().evicted(kueue.WorkloadEvictedByPreemption), open(), policy, time.Minute)
 	expectConditions(t, step, "Requeued=True Preempted: because", "QuotaReserved=False PendingEvaluation: because")
 }
@@ -152,7 +152,7 @@ func TestAnOrphanIsFinished(t *testing.T) {
 	expectConditions(t, next(t, w, open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was made for is gone")
 }
 
-func TestAFinalizerOfElsewhereGoesWithItsWorkload(t *testing.T) {
+func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {
 	deleted := func(b builder) builder {
 		return b.with(func(w *kueue.Workload) {
 			w.DeletionTimestamp, w.Finalizers = ptr.To(metav1.NewTime(began)), []string{"a", kueue.ResourceInUseFinalizer}

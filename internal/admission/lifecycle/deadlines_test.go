@@ -45,7 +45,7 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 	}
 }
 
-func TestTheWaitDoublesWithEachTimeout(t *testing.T) {
+func TestTheBackoffDoublesWithEachTimeout(t *testing.T) {
 	for tries, wait := range map[int32]time.Duration{0: time.Minute, 1: 2 * time.Minute, 4: 16 * time.Minute, 5: 32 * time.Minute, 6: time.Hour, 100: time.Hour} {
 		step := next(t, admitted().requeueState(tries, time.Time{}), open(), policy, 40*time.Minute)
 		state := step.Status.Status.RequeueState
@@ -61,7 +61,7 @@ func TestTheEvictionSaysWhichReadinessWasAwaited(t *testing.T) {
 		{Reason: "PodsReadyTimeout", UnderlyingCause: "WaitForRecovery", Count: 1}})
 }
 
-func TestWhoIsNeverReadyIsDeactivatedAfterTheLastTry(t *testing.T) {
+func TestAWorkloadNeverReadyIsDeactivatedAtTheBackoffLimit(t *testing.T) {
 	limited := *policy.PodsReady
 	limited.BackoffLimit = ptr.To[int32](2)
 	p := lifecycle.Policy{PodsReady: &limited}
@@ -82,7 +82,7 @@ func TestTheExecutionTimeOfAllAdmissionsIsLimited(t *testing.T) {
 		"DeactivationTarget=True MaximumExecutionTimeExceeded: exceeding the maximum execution time")
 }
 
-func TestAClockThatWasSetBackEvictsNobody(t *testing.T) {
+func TestAClockSetBackEvictsNothing(t *testing.T) {
 	w := admitted().with(func(w *kueue.Workload) { w.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](7200) })
 	expectDue(t, next(t, w, open(), policy, -time.Hour), 30*time.Minute)
 }
@@ -99,7 +99,7 @@ func TestABackoffEndsInTheQueue(t *testing.T) {
 	}
 }
 
-func TestATimeThatACheckAskedForIsClearedOnceItHasCome(t *testing.T) {
+func TestTheRequeueTimeOfACheckIsClearedWhenItHasPassed(t *testing.T) {
 	w := pending().requeueState(0, began.Add(time.Hour))
 	expectDue(t, next(t, w, open(), policy, time.Minute), time.Hour)
 	if step := next(t, w, open(), policy, time.Hour); step.Status == nil || step.Status.Status.RequeueState != nil {

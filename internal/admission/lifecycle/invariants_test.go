@@ -236,9 +236,9 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// TestAnyLifeStaysConsistentAndNoWorkloadIsLost: whatever happens and in whatever order, conditions agree, a Workload
+// TestRandomLifecyclesStayConsistent: whatever happens and in whatever order, conditions agree, a Workload
 // comes to rest after few writes, and once people, checks and queues all let it, it runs.
-func TestAnyLifeStaysConsistentAndNoWorkloadIsLost(t *testing.T) {
+func TestRandomLifecyclesStayConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		actions := m.actions()

@@ -169,7 +169,7 @@ func expectDue(t *testing.T, step lifecycle.Step, after time.Duration) {
 	}
 }
 
-func TestWhatNeedsNothing(t *testing.T) {
+func TestNoStepNeeded(t *testing.T) {
 	always := lifecycle.Policy{}
 	for name, w := range map[string]builder{
 		"a Workload that waits":                     pending(),

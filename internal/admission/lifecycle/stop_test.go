@@ -41,7 +41,7 @@ func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
 	}
 }
 
-func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
+func TestAStoppedQueueReleasesReservationsWithoutAnEviction(t *testing.T) {
 	noLocalQueue, noClusterQueue, endingLocal, ending, closed := checking("x"), checking("x"), checking("x"), checking("x"), checking("x")
 	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	noLocalQueue.LocalQueue, noClusterQueue.ClusterQueue = nil, nil
@@ -70,7 +70,7 @@ func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
 	}
 }
 
-func TestWhoWasEvictedByAStopGoesBackToTheQueueWhenItIsOver(t *testing.T) {
+func TestADrainedWorkloadIsRequeuedWhenTheQueueRestarts(t *testing.T) {
 	closed := open()
 	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	for name, test := range map[string]struct {

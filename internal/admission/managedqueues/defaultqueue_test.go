@@ -93,7 +93,7 @@ func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	}
 }
 
-func TestMoreResourcesThanTheAPITakesAreCutByName(t *testing.T) {
+func TestResourcesBeyondTheAPILimitAreCutByName(t *testing.T) {
 	n := admissiontest.Node("a", "cpu", "1")
 	for i := range 80 {
 		n.Node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
@@ -191,7 +191,7 @@ func (k *keeper) queue() *kueue.ClusterQueue {
 	return &q
 }
 
-func TestTheDefaultQueueIsKept(t *testing.T) {
+func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	admissiontest.Expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "then nothing changes", nil, k.keep())
@@ -233,7 +233,7 @@ func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 	}
 }
 
-func TestAFlavorThatAPersonMadeIsLeftAlone(t *testing.T) {
+func TestAUsersFlavorIsLeftAlone(t *testing.T) {
 	own := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
 	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node, admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
@@ -274,7 +274,7 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 	}
 }
 
-func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
+func TestAnAutoscalerIsDetectedWhenItComesAndGoes(t *testing.T) {
 	for name, sign := range map[string]client.Object{
 		"cluster-autoscaler": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
 		"Karpenter": &metav1.PartialObjectMetadata{
@@ -300,8 +300,8 @@ func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
 	}
 }
 
-// TestWhereItIsSaidWhetherNodesComeNobodyLooks: the operator may lack the right to.
-func TestWhereItIsSaidWhetherNodesComeNobodyLooks(t *testing.T) {
+// TestNoDetectionIfNodesOnDemandIsConfigured: the operator may lack the right to.
+func TestNoDetectionIfNodesOnDemandIsConfigured(t *testing.T) {
 	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
 		k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 		k.signs, k.capacity.onDemand = nil, said
@@ -312,7 +312,7 @@ func TestWhereItIsSaidWhetherNodesComeNobodyLooks(t *testing.T) {
 	}
 }
 
-func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
+func TestRemovingTheLabelMakesTheQueueTheUsers(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	k.keep()
 	q := k.queue()
@@ -326,9 +326,9 @@ func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
-// TestWhoMakesTheFlavorAnew takes the label off the queue and the flavor out of it, or both would be made again, and
+// TestARecreatedFlavorIsLeftAlone takes the label off the queue and the flavor out of it, or both would be made again, and
 // gives the label back, which the keeper hears of though nothing else changes.
-func TestWhoMakesTheFlavorAnew(t *testing.T) {
+func TestARecreatedFlavorIsLeftAlone(t *testing.T) {
 	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
 	k.keep()
@@ -358,7 +358,7 @@ func TestWhoMakesTheFlavorAnew(t *testing.T) {
 	admissiontest.Expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
-func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
+func TestAUsersDefaultQueueIsLeftAlone(t *testing.T) {
 	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, admissiontest.Node("a", "cpu", "4").Node)
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
@@ -371,7 +371,7 @@ func TestAConflictIsLeftToTheWatch(t *testing.T) {
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
-func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
+func TestNodeHeartbeatsAreIgnored(t *testing.T) {
 	ready := func(b admissiontest.NodeBuilder) *corev1.Node {
 		b.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
 		return b.Node

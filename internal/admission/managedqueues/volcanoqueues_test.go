@@ -20,7 +20,7 @@ import (
 
 // Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When
 // the ClusterQueue that is in its way goes, the Queue is kept.
-func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
+func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
 	taken := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
@@ -76,9 +76,9 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestWhatMeansNothingInAQueueIsTold: once, and again when it says something else. What Volcano's own manifests say
+// TestIgnoredFieldsOfAQueueAreReported: once, and again when it says something else. What Volcano's own manifests say
 // is no news.
-func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
+func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
 	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
 	plain.UID = "plain"
@@ -127,8 +127,8 @@ func (r *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, a
 	return true
 }
 
-// TestWhatThereWasNoTimeForIsToldOfQueuesLater: with many Queues there is not at each start.
-func TestWhatThereWasNoTimeForIsToldOfQueuesLater(t *testing.T) {
+// TestEventsBeyondTheBudgetAreRecordedLater: with many Queues there is not at each start.
+func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
 	ignored, taken := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
 	ignored.UID, taken.UID = "ignored", "taken"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
@@ -144,8 +144,8 @@ func TestWhatThereWasNoTimeForIsToldOfQueuesLater(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfQueuesThatAreGone: a new one of the name has another UID.
-func TestNothingIsKeptOfQueuesThatAreGone(t *testing.T) {
+// TestNothingIsKeptOfDeletedQueues: a new one of the name has another UID.
+func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
 	taken, plain := aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})
 	taken.UID, plain.UID = "taken", "plain"

@@ -38,7 +38,7 @@ func limitsOf(q *kueue.ClusterQueue) []string {
 	return out
 }
 
-func TestAVolcanoQueueIsKeptWithWhatItDeservesIsGuaranteedAndMayHold(t *testing.T) {
+func TestQuotaOfAVolcanoQueue(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	for _, c := range []struct {
 		name string
@@ -61,7 +61,7 @@ func TestAVolcanoQueueIsKeptWithWhatItDeservesIsGuaranteedAndMayHold(t *testing.
 	}
 }
 
-func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
+func TestPriorityAndStrategyOfAVolcanoQueue(t *testing.T) {
 	plain := clusterQueueFor(aQueue("q", scheduling.QueueSpec{}), nil)
 	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO || plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
 		t.Errorf("plain: %+v", plain)
@@ -73,7 +73,7 @@ func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
 	}
 }
 
-func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
+func TestVolcanoQueuesShareWhatNoneDeserves(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	one := clusterQueueFor(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
 	two := clusterQueueFor(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
@@ -85,7 +85,7 @@ func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
 	}
 }
 
-func TestAVolcanoQueuesStatusIsItsClusterQueues(t *testing.T) {
+func TestStatusOfAVolcanoQueue(t *testing.T) {
 	q := &kueue.ClusterQueue{Status: kueue.ClusterQueueStatus{PendingWorkloads: 3, ReservingWorkloads: 5, AdmittedWorkloads: 4,
 		FlavorsReservation: []kueue.FlavorUsage{{Name: "default", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: admissiontest.Quantities("cpu", "2")["cpu"]}, {Name: "memory"}}}}}}
 	got := volcanoStatus(scheduling.QueueStatus{}, q, 7)

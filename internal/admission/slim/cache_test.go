@@ -71,8 +71,8 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return out.(*corev1.Pod)
 }
 
-// TestOfAFinishedWorkloadThePodSetsAreNotKept: clusters keep such Workloads by the thousands.
-func TestOfAFinishedWorkloadThePodSetsAreNotKept(t *testing.T) {
+// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep such Workloads by the thousands.
+func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
 		Spec:       kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}}},
@@ -95,7 +95,7 @@ func TestOfAFinishedWorkloadThePodSetsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestAStrippedPodTakesWhatItTook(t *testing.T) {
+func TestAStrippedPodKeepsItsRequests(t *testing.T) {
 	resizing := fullPod(ofJob)
 	resizing.Status.ContainerStatuses[0].Resources.Requests = admissiontest.Quantities("cpu", "8", "memory", "1Gi")
 	resizing.Status.ContainerStatuses[0].AllocatedResources = admissiontest.Quantities("cpu", "8", "memory", "1Gi")
@@ -125,7 +125,7 @@ func TestAStrippedPodTakesWhatItTook(t *testing.T) {
 	}
 }
 
-func TestAStrippedPodOfAJobTellsWhoItIsAndHowItFares(t *testing.T) {
+func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	whole := fullPod(ofJob)
 	got := stripped(t, whole)
 	if got.Labels["kueue.x-k8s.io/podset"] != "main" || got.Annotations["kueue.x-k8s.io/workload"] != "w" ||
@@ -149,8 +149,8 @@ func TestAStrippedPodOfAJobTellsWhoItIsAndHowItFares(t *testing.T) {
 	}
 }
 
-// TestAStrippedPodOfAJobTellsHowItEnded: of more containers than one.
-func TestAStrippedPodOfAJobTellsHowItEnded(t *testing.T) {
+// TestAStrippedJobPodKeepsHowItEnded: of more containers than one.
+func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)
 	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
@@ -170,7 +170,7 @@ func TestAStrippedPodOfAJobTellsHowItEnded(t *testing.T) {
 	}
 }
 
-func TestAStrippedPodOfAServiceIsSmall(t *testing.T) {
+func TestAStrippedServicePodIsSmall(t *testing.T) {
 	got := stripped(t, fullPod(ofReplicaSet))
 	if len(got.Labels) != 0 || len(got.Annotations) != 0 || len(got.Status.ContainerStatuses) != 0 || len(got.Status.Conditions) != 0 {
 		t.Errorf("got %+v", got)

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestWhatPodsHaveInCommonIsKeptOnce: and what tells them apart is not taken for the same.
-func TestWhatPodsHaveInCommonIsKeptOnce(t *testing.T) {
+// TestCommonValuesOfPodsAreInterned: and what tells them apart is not taken for the same.
+func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 	change := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
 		change(pod)
@@ -44,8 +44,8 @@ func TestWhatPodsHaveInCommonIsKeptOnce(t *testing.T) {
 	}
 }
 
-// TestPodsOfAJobKeepOnceWhatTheyShare: all but what tells them apart, and nobody's own is lost for it.
-func TestPodsOfAJobKeepOnceWhatTheyShare(t *testing.T) {
+// TestCommonValuesOfAJobsPodsAreInterned: all but what tells them apart, and nobody's own is lost for it.
+func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 	of := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
 		pod.Name, pod.Spec.Priority, pod.Finalizers = name, ptr.To[int32](7), []string{"batch.kubernetes.io/job-tracking"}
@@ -78,7 +78,7 @@ func TestPodsOfAJobKeepOnceWhatTheyShare(t *testing.T) {
 	}
 }
 
-func TestWhatWorkloadsHaveInCommonIsKeptOnce(t *testing.T) {
+func TestCommonValuesOfWorkloadsAreInterned(t *testing.T) {
 	made := func(cpu, flavor string) *kueue.Workload {
 		w := &kueue.Workload{
 			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -111,8 +111,8 @@ func TestWhatWorkloadsHaveInCommonIsKeptOnce(t *testing.T) {
 	made("2", "b") // is as it was
 }
 
-// TestPodSetsThatDifferInAnythingAreNotTakenForTheSame: a sketch is a guess.
-func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
+// TestDifferentPodSetsAreNotMerged: a sketch is a guess.
+func TestDifferentPodSetsAreNotMerged(t *testing.T) {
 	podSets := func(change func(*kueue.PodSet)) []kueue.PodSet {
 		ps := kueue.PodSet{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}
 		change(&ps)
@@ -139,8 +139,8 @@ func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt: the memory of it is bounded.
-func TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
+// TestInternersStartOverAtTheirLimit: the memory of it is bounded.
+func TestInternersStartOverAtTheirLimit(t *testing.T) {
 	var a interner[int]
 	for i := range 3 * maxInterned {
 		if got := a.intern([]byte{byte(i), byte(i >> 8), byte(i >> 16)}, i); got != i {

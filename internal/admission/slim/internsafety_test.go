@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestNoPodIsGivenTheWordsOfAnother, however its tenant writes them: here what a text holds looks like the end of it.
-func TestNoPodIsGivenTheWordsOfAnother(t *testing.T) {
+// TestInternedPodsDoNotMixValues, however its tenant writes them: here what a text holds looks like the end of it.
+func TestInternedPodsDoNotMixValues(t *testing.T) {
 	const index, workload = "batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/workload"
 	annotated := func(annotations map[string]string) *corev1.Pod {
 		pod := fullPod(ofJob)
@@ -38,9 +38,9 @@ func TestNoPodIsGivenTheWordsOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatIsSharedSaysTheSame: of any values, also of such as are made to be taken for one another, each is given one
+// TestInternedValuesAreEqual: of any values, also of such as are made to be taken for one another, each is given one
 // that is equal.
-func TestWhatIsSharedSaysTheSame(t *testing.T) {
+func TestInternedValuesAreEqual(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("a1:/\n\x00")), 0, 5, -1)
 	texts := rapid.SliceOfN(text, 1, 4)
 	byText := rapid.MapOfN(text, text, 1, 3)
@@ -97,10 +97,10 @@ func askingFor(t *testing.T, cpu string) *kueue.Workload {
 	return w
 }
 
-// TestTransformingAgainWritesNothingThatOthersRead: an informer that lists by a watch transforms what it got twice.
+// TestASecondTransformDoesNotWriteSharedValues: an informer that lists by a watch transforms what it got twice.
 // While it does so the second time, those that were there before are read; what they have in common with it is not
 // written, and nothing else becomes of it.
-func TestTransformingAgainWritesNothingThatOthersRead(t *testing.T) {
+func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
 	again, read := askingFor(t, "1234m"), askingFor(t, "1234m")
 	pod, readPod := stripped(t, fullPod(ofJob)), stripped(t, fullPod(ofJob))
 	once, oncePod := again.DeepCopy(), pod.DeepCopy()
@@ -129,8 +129,8 @@ func TestTransformingAgainWritesNothingThatOthersRead(t *testing.T) {
 	}
 }
 
-// TestPodSetsStayAsTheyAreWhenListsAreForgotten: others read them.
-func TestPodSetsStayAsTheyAreWhenListsAreForgotten(t *testing.T) {
+// TestPodSetsSurviveInternerResets: others read them.
+func TestPodSetsSurviveInternerResets(t *testing.T) {
 	again, read := askingFor(t, "4321m"), askingFor(t, "4321m")
 	lists := func() (out []uintptr) {
 		spec := &read.Spec.PodSets[0].Template.Spec
@@ -152,15 +152,15 @@ func TestPodSetsStayAsTheyAreWhenListsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestQuantitiesSpelledInAnotherWayAreAlike: people write 1000m for 1.
-func TestQuantitiesSpelledInAnotherWayAreAlike(t *testing.T) {
+// TestEqualQuantitiesWithOtherSpellingsAreInterned: people write 1000m for 1.
+func TestEqualQuantitiesWithOtherSpellingsAreInterned(t *testing.T) {
 	if first, other := askingFor(t, "77"), askingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
 		t.Error("each has pod sets of its own")
 	}
 }
 
-// TestWhatIsLargeIsNotKeptForOthers: a tenant's words are not kept in thousands once his pods and Workloads are gone.
-func TestWhatIsLargeIsNotKeptForOthers(t *testing.T) {
+// TestLargeValuesAreNotKept: a tenant's words are not kept in thousands once his pods and Workloads are gone.
+func TestLargeValuesAreNotKept(t *testing.T) {
 	podSets := func(variable string, bytes int) []kueue.PodSet {
 		return []kueue.PodSet{{Name: kueue.PodSetReference(variable), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", bytes)}}}}}}}}
