@@ -148,7 +148,7 @@ func TestNamesRuntimeClass(t *testing.T) {
 	}
 }
 
-// BenchmarkAccount is what each event of a Workload costs before the engine hears it.
+// BenchmarkAccount measures what each event of a Workload costs before the engine gets it.
 func BenchmarkAccount(b *testing.B) {
 	plain := newWorkload("w", 1, quantities("cpu", "1"))
 	usual := newWorkload("w", 8, quantities("cpu", "500m", "memory", "64Gi", "nvidia.com/gpu", "8"))
@@ -194,7 +194,7 @@ func TestNodesAreChargedPodRequestsWhateverCountsAgainstQuota(t *testing.T) {
 	}
 }
 
-// TestPodsPlacedByNodeLabels, as the JobSet's node-selector variant has them, go to any of the nodes that they choose.
+// TestPodsPlacedByNodeLabels: with JobSet's node-selector strategy, pods may go to any node that has the label.
 func TestPodsPlacedByNodeLabels(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	podSets, _ := newAccountant(podspec.Counting{}).account(w)
@@ -207,7 +207,7 @@ func TestPodsPlacedByNodeLabels(t *testing.T) {
 	}
 }
 
-// TestPodsWithANodeName are given no other, whichever way they ask for nodes besides.
+// TestPodsWithANodeName get no other node, whatever their selectors say.
 func TestPodsWithANodeName(t *testing.T) {
 	inRack := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpIn, Values: []string{"r1"}}}}}}}

@@ -21,18 +21,19 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// admitted is a Workload of so many pods of 1 cpu that cq has admitted in flavor f, as the API server has it.
+// admitted returns a Workload with that many pods of 1 cpu, admitted by cq in flavor f.
 func admitted(name string, pods int32) *kueue.Workload {
 	w := newWorkload(name, pods, quantities("cpu", "1"))
 	w.ResourceVersion = "7"
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u"}}
 	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
 		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, now)
-	w.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", strconv.Itoa(int(pods))) // as it is read
+	// As read from the API server.
+	w.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", strconv.Itoa(int(pods)))
 	return w
 }
 
-// heardOf is an engine that has heard of a queue and the Workloads.
+// heardOf returns an engine that knows a queue and the Workloads.
 func heardOf(workloads ...*kueue.Workload) *engine.Engine {
 	e, tr := engine.New(engine.Options{}), words()
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
@@ -107,7 +108,7 @@ func TestWhatAnAuditFinds(t *testing.T) {
 	}
 }
 
-// TestAuditIgnoresWritesInFlight: the engine has decided, and the API server does not know yet.
+// TestAuditIgnoresWritesInFlight: the engine has decided, and the API server does not have the write yet.
 func TestAuditIgnoresWritesInFlight(t *testing.T) {
 	w := newWorkload("w", 2, quantities("cpu", "1"))
 	e := heardOf(w)
@@ -139,8 +140,8 @@ func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 	}
 }
 
-// TestTheQueueReportsWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal
-// nothing is written.
+// TestTheQueueReportsWhatAnAuditFound: from the second reading on, and until the difference is gone. Without a
+// difference nothing is written.
 func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
 	clock := clocktesting.NewFakeClock(now)
@@ -152,7 +153,7 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
-	l.audit(t.Context()) // sets the time of the first
+	l.audit(t.Context()) // sets the time of the first audit
 	said := func() string {
 		l.queues.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
 		var q kueue.ClusterQueue

@@ -36,16 +36,16 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// spent counts what was spent of each credit.
+// spent counts the writes of each kind.
 type spent struct{ jobs, reasons, events, queues int }
 
-// people is how much of all that was written is for people.
+// people returns the fraction of writes that only inform users.
 func (s spent) people() float64 {
 	return float64(s.reasons+s.events) / float64(s.jobs+s.reasons+s.events+s.queues)
 }
 
-// load lets time pass, in which so many writes for jobs are made a second, and everybody
-// wants to write whatever he may.
+// load lets time pass with the given rate of writes for jobs, while all other writers write whatever the budget
+// permits.
 func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Duration, jobs int) (out spent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,13 +70,13 @@ func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Durat
 	return out
 }
 
-// TestWritesForUsersYieldToWritesForJobs: it is under a twentieth of what is written while there is much for jobs, and goes on
-// though the API server answers to nobody.
+// TestWritesForUsersYieldToWritesForJobs: under load they are less than a twentieth of all writes, and they continue
+// even if the API server answers nothing.
 func TestWritesForUsersYieldToWritesForJobs(t *testing.T) {
 	for _, jobs := range []int{25, 100, 400, 2000} {
 		clock := clocktesting.NewFakePassiveClock(now)
 		b := newWriteBudget(clock)
-		load(b, clock, 2*time.Second, jobs) // it begins
+		load(b, clock, 2*time.Second, jobs) // the load begins
 		got := load(b, clock, time.Minute, jobs)
 		if share := got.people(); share > 0.05 || share < 0.03 {
 			t.Errorf("%d a second for jobs: of all writes %.3f are for people: %+v", jobs, share, got)
@@ -94,7 +94,7 @@ func TestWritesForUsersYieldToWritesForJobs(t *testing.T) {
 	}
 }
 
-// TestManyReasonsAreWrittenPerSecondWhileQuiet: and so they are once it is quiet again.
+// TestManyReasonsAreWrittenPerSecondWhileQuiet: also after a time of load.
 func TestManyReasonsAreWrittenPerSecondWhileQuiet(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	b := newWriteBudget(clock)
@@ -108,8 +108,8 @@ func TestManyReasonsAreWrittenPerSecondWhileQuiet(t *testing.T) {
 	}
 }
 
-// TestEvictionsWaitForLateEventsUnderLoad: the longer the API server takes, the older is what was decided
-// on; but nobody waits long, and while it is quiet nobody does.
+// TestEvictionsWaitForLateEventsUnderLoad: the slower the API server, the older the state that was decided on. The
+// wait is bounded, and there is none while the API server is quiet.
 func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: longestLag,

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/config"
 )
 
-// TestAClockThatJumpsLosesNoWorkload: the clock of the operator's machine jumps, both for what decides and for what cares for
-// deadlines. Who runs runs on, who waits is told why and admitted once there is room, and quota is counted once.
+// TestAClockThatJumpsLosesNoWorkload: the clock jumps for the loop and for the deadlines. Running workloads keep
+// running, waiting ones have a reason and are admitted when quota is free, and quota is counted once.
 func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"))
 	hand := clocktesting.NewFakeClock(now)
@@ -57,8 +57,8 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 	})
 }
 
-// TestAClockSetForwardDeactivatesForExecutionTime: a clock that is wrong ends what it says is over, by a condition, and takes
-// the quota from nobody else.
+// TestAClockSetForwardDeactivatesForExecutionTime: a wrong clock ends workloads whose time is over by it, with a
+// condition, and affects the quota of no other.
 func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	brief, other := admittedWorkload("a"), admittedWorkload("b")
 	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
@@ -76,7 +76,7 @@ func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	}
 }
 
-// TestFinishedWorkloadsAreKeptByDefault: by default nobody deletes them, and nobody even waits to.
+// TestFinishedWorkloadsAreKeptByDefault: they are not deleted, and not requeued for it either.
 func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	over := newWorkload("a", 1, nil)
 	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(now)}}

@@ -88,7 +88,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestMessagesAreNeverTooLongForTheAPI: it would refuse the whole status.
+// TestMessagesAreNeverTooLongForTheAPI, which would refuse the whole status.
 func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	long := strings.Repeat("x", 40000)
 	w := newWorkload("w", 1, nil)

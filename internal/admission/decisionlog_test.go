@@ -15,8 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/record"
 )
 
-// TestTheDecisionLogOfALoopReplays: what the loop heard of a cluster, over two runs,
-// gives the decisions that it made.
+// TestTheDecisionLogOfALoopReplays: the recorded events of two runs give the recorded decisions.
 func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "decisions.log")
 	for range 2 {
@@ -51,7 +50,7 @@ func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	}
 }
 
-// disk is a file that stands still until it is released.
+// disk is a file whose writes block until it is released.
 type disk struct {
 	strings.Builder
 	release chan struct{}
@@ -71,7 +70,7 @@ func TestAStalledDiskEndsTheLogButNotTheLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 1000 {
-		log.recordEvent(engine.FlavorDeleted{Name: "f"}) // it does not wait
+		log.recordEvent(engine.FlavorDeleted{Name: "f"}) // returns at once
 	}
 	close(still.release)
 	log.close()

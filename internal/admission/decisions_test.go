@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// cached is a client whose reads of one Workload lag behind: it knows it as it was.
+// cached is a client whose reads of one Workload are stale.
 type cached struct {
 	client.Client
 	workload *kueue.Workload
@@ -35,8 +35,8 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return c.Client.Get(ctx, key, o, options...)
 }
 
-// desk is an admitter of one decision, about the Workload ns/a of two pods, and what
-// it told the engine. Its first try reads the Workload as the engine knew it.
+// desk is a writer with one decision, about the Workload ns/a of two pods, and the events that it reported to the
+// engine. Its first attempt reads the Workload as the engine knew it.
 type desk struct {
 	*decisionWriter
 	decision engine.Decision
@@ -49,7 +49,7 @@ func newDesk(t *testing.T, w *world) *desk {
 	return newDeskOf(w, decide(t, w.workload("a")))
 }
 
-// newDeskOf is one of that decision.
+// newDeskOf returns a desk with that decision.
 func newDeskOf(w *world, decision engine.Decision) *desk {
 	d := &desk{decision: decision}
 	d.decisionWriter = newDecisionWriter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
@@ -60,7 +60,7 @@ func newDeskOf(w *world, decision engine.Decision) *desk {
 	return d
 }
 
-// work tries until the decision is closed, at most so many times.
+// work makes up to that many attempts, until the decision is closed.
 func (d *desk) work(t *testing.T, tries int) {
 	t.Helper()
 	d.take(d.decision)
@@ -81,9 +81,9 @@ func TestDecisionWriter(t *testing.T) {
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	for name, tc := range map[string]struct {
-		// then happens after the decision, before it is written.
+		// then runs after the decision, before it is written.
 		then          func(w *world)
-		before, after error // of the first write
+		before, after error // errors of the first write, and of its response
 		tries         int
 		writes        []string
 		admitted      bool
@@ -157,7 +157,7 @@ func TestDecisionWriter(t *testing.T) {
 			if tc.admitted && !admissionOf(w.workload("a")).Equal(d.decision.Admit) {
 				t.Errorf("status %+v", w.workload("a").Status)
 			}
-			// Whatever is still in the queue does nothing any more.
+			// What is still in the queue must have no effect any more.
 			d.decisionWriter.write(t.Context(), d.decision.Key)
 			if len(d.told) != len(tc.told) || len(w.written()) != len(tc.writes) {
 				t.Errorf("closed, and yet it told %v and wrote %v", d.told, w.written())
@@ -166,7 +166,7 @@ func TestDecisionWriter(t *testing.T) {
 	}
 }
 
-// once is an answer to the first write only.
+// once returns the error for the first write only.
 func once(err error) func(string) error {
 	var first sync.Once
 	return func(string) (answer error) {
@@ -200,8 +200,8 @@ func (w *world) editStatus(o client.Object, change func()) {
 	}
 }
 
-// TestANewerDecisionOutlivesTheOneBeingWritten: it is made while an older one, of a
-// Workload that is gone by then, is under way.
+// TestANewerDecisionOutlivesTheOneBeingWritten: it is made while an older one, about a deleted Workload of the same
+// name, is in flight.
 func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
@@ -245,7 +245,7 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	done.Wait()
 }
 
-// evicting makes the desk's decision an eviction, for the Workload b, of what the API server has admitted.
+// evicting makes the desk's decision an eviction, for the Workload b, of the admitted Workload.
 func (d *desk) evicting() {
 	d.decision.Admit, d.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
 }
@@ -258,7 +258,7 @@ func giveQuota(w *world) {
 	w.writes = nil
 }
 
-// TestAnEvictionOutrunsTheCache: what was admitted a moment ago is not in it yet.
+// TestAnEvictionOutrunsTheCache, which lacks the recent admission.
 func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w) // its cache is from before the admission
@@ -271,7 +271,8 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionNotYetAttemptedIsWithdrawn without a write; it may be decided anew at once, and is written then.
+// TestAnAdmissionNotYetAttemptedIsWithdrawn without a write; the same Workload may be decided on again at once, and
+// is written then.
 func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
@@ -291,7 +292,7 @@ func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionInFlightIsNotWithdrawn: it may have taken effect, and how it went is told as ever.
+// TestAnAdmissionInFlightIsNotWithdrawn: it may have taken effect, and its outcome is reported as usual.
 func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
@@ -301,14 +302,15 @@ func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
 		return errors.New("no answer")
 	}
 	d.work(t, 2)
-	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true}) // and once more when all is over
+	// And once more after the outcome.
+	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
 	if diff := cmp.Diff(want, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 
-// TestDecisionsAreWrittenByUrgency: the writer asks its queue for the most urgent.
+// TestDecisionsAreWrittenByUrgency: the writer takes the most urgent from its queue.
 func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked))
 	d := newDesk(t, w)
@@ -325,7 +327,7 @@ func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 	}
 }
 
-// TestAnEvictionWaitsForLateEvents: who ended meanwhile is not written to.
+// TestAnEvictionWaitsForLateEvents: a Workload that ends meanwhile is not written to.
 func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
@@ -343,7 +345,7 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
 	d.client = cached{w, ended}
 	key, _ := d.queue.Get()
-	d.decisionWriter.write(t.Context(), key) // by the turn of an earlier decision, which came too soon
+	d.decisionWriter.write(t.Context(), key) // at the turn of an earlier decision, which is too early
 	if len(d.told) != 0 {
 		t.Errorf("told before it was time: %+v", d.told)
 	}
@@ -357,7 +359,7 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	}
 }
 
-// TestADecisionDoesNotWaitForAnEarlierOne about the same Workload, whose write was tried again and again.
+// TestADecisionDoesNotWaitForAnEarlierOne about the same Workload, whose write was retried several times.
 func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)

@@ -36,7 +36,7 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
 
-	people.statusChanged(fresh, runs) // nobody ever heard that it waits
+	people.statusChanged(fresh, runs) // it was never reported to wait
 	people.statusChanged(waits, runs)
 	people.statusChanged(runs, evicted)
 	people.statusChanged(evicted, evicted)
@@ -46,7 +46,7 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	for range fewWrites + 1 {
 		budget.noteWrite()
 	}
-	people.statusChanged(waits, runs) // the API server has better things to do
+	people.statusChanged(waits, runs) // the API server is busy
 	close(recorder.Events)
 	var got []string
 	for line := range recorder.Events {
@@ -58,7 +58,8 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	}
 }
 
-// TestOnlyEventsNeverRecordedCountAsDropped: what holds is told later, however often there is no time for it.
+// TestOnlyEventsNeverRecordedCountAsDropped: lasting facts are recorded later, however often there is no budget for
+// them.
 func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 	for range fewWrites + 1 {
@@ -84,8 +85,8 @@ func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	}
 }
 
-// TestWarningsWaitForTheWriteBudget: what went wrong for good is told once, so that it is not dropped because the API
-// server is busy just then.
+// TestWarningsWaitForTheWriteBudget: a permanent failure is reported once, so its event must not be dropped because
+// the API server is busy at that time.
 func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	budget := newWriteBudget(clock)
@@ -99,7 +100,7 @@ func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 		recorder.Eventf(job, nil, "Warning", "CompileFailed", eventAction, "%d", i)
 	}
 	clock.SetTime(now.Add(time.Hour))
-	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was") // takes no time from them
+	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was") // takes no budget from the warnings
 	if len(fake.Events) > 0 {
 		t.Fatalf("told %q while the API server had better things to do", <-fake.Events)
 	}
@@ -119,8 +120,8 @@ func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	}
 }
 
-// sink is an API server that takes events, and says what is told by them at the time: those of a series say what the
-// first said.
+// sink is an API server that accepts events, and reports the note that users see: for a series, that of its first
+// event.
 type sink struct{ told chan string }
 
 func (s sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
@@ -135,7 +136,7 @@ func (s sink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.E
 	return e, nil
 }
 
-// TestEachEvictionHasItsOwnEvent, not why it was the first time.
+// TestEachEvictionHasItsOwnEvent, with its own reason rather than that of the first eviction.
 func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -167,7 +168,7 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	}
 }
 
-// TestALongEventIsTruncatedBetweenCharacters: the API takes no half of one.
+// TestALongEventIsTruncatedBetweenCharacters: the API refuses invalid UTF-8.
 func TestALongEventIsTruncatedBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	(&jobEvents{newBoundedRecorder(recorder, newWriteBudget(clocktesting.NewFakePassiveClock(now)))}).record(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
@@ -177,7 +178,7 @@ func TestALongEventIsTruncatedBetweenCharacters(t *testing.T) {
 	}
 }
 
-// TestManyEvictionsAreNotManyEvents: 10,000 of them within 20 seconds.
+// TestManyEvictionsAreNotManyEvents: 10,000 evictions within 20 seconds.
 func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)

@@ -107,7 +107,7 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	}
 }
 
-// TestTheLoopWakesWhenTheEngineIsDue: use is sampled though nothing arrives, by one timer.
+// TestTheLoopWakesWhenTheEngineIsDue: usage is sampled although no event arrives, with a single timer.
 func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 	cfg := config.Default()
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},

@@ -22,24 +22,23 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// fault is what happens at one write about a Workload.
+// fault is what happens to one write of a Workload.
 type fault int
 
 const (
 	noFault fault = iota
-	// fails: it does not take effect, and the writer hears of it.
+	// fails: the write does not take effect, and the writer gets an error.
 	fails
-	// isLost: it takes effect, and the writer hears that nobody knows.
+	// isLost: the write takes effect, and the writer gets an error that leaves that open.
 	isLost
-	// killsBefore and killsAfter end the operator there and then; another one starts.
+	// killsBefore and killsAfter end the operator before or after the write; another one starts.
 	killsBefore
 	killsAfter
 )
 
 var faults = map[fault]string{fails: "fails", isLost: "is lost", killsBefore: "kills before it", killsAfter: "kills after it"}
 
-// drama is admission in a world in which the k-th write about a Workload meets a fault.
-// Whoever is evicted gives his quota back.
+// drama runs admission with a fault at the k-th write of a Workload. Evicted workloads release their quota.
 type drama struct {
 	*running
 	fault  fault
@@ -49,7 +48,7 @@ type drama struct {
 	dead   atomic.Bool
 	killed chan struct{}
 	stop   func()
-	over   []string // moments at which more was held than there is; under the world's lock
+	over   []string // times at which more was held than the quota; guarded by the world's lock
 }
 
 func newDrama(t *testing.T, f fault, at int32, objects ...client.Object) *drama {
@@ -65,7 +64,7 @@ func newDrama(t *testing.T, f fault, at int32, objects ...client.Object) *drama 
 	return d
 }
 
-// restart starts admission as a new process would: it knows what the API server has.
+// restart starts admission as a new process would, which knows only what the API server has.
 func (d *drama) restart() {
 	if d.stop != nil {
 		d.stop()
@@ -95,7 +94,7 @@ func (d *drama) kill() error {
 
 func (d *drama) before(write string) error {
 	switch {
-	case strings.HasPrefix(write, "create"): // that is somebody else
+	case strings.HasPrefix(write, "create"): // not a write of the operator
 		return nil
 	case d.dead.Load():
 		return errDead
@@ -124,7 +123,7 @@ func (d *drama) after(write string) error {
 	return nil
 }
 
-// count notes where more is held than the four cpu of the queue. The world is locked.
+// count records when more is held than the queue's four cpu. The caller holds the world's lock.
 func (d *drama) count(written client.Object) {
 	w, ok := written.(*kueue.Workload)
 	if !ok || w.Status.Admission == nil || workload.IsEvicted(w) {
@@ -146,8 +145,8 @@ func (d *drama) count(written client.Object) {
 	}
 }
 
-// until waits until the condition holds for the Workload; meanwhile those who are
-// evicted give back, and who was killed is started again.
+// until waits until the condition holds for the Workload. Meanwhile evicted workloads release their quota, and a
+// killed operator is restarted.
 func (d *drama) until(name, condition string) {
 	d.t.Helper()
 	timeout := time.After(never)
@@ -172,7 +171,7 @@ func (d *drama) until(name, condition string) {
 	}
 }
 
-// giveBack does what the owner of an evicted Workload does when its pods are gone.
+// giveBack releases the quota of an evicted Workload, as its owner does when its pods are gone.
 func (d *drama) giveBack(name string) {
 	d.t.Helper()
 	d.mu.Lock()
@@ -188,7 +187,7 @@ func (d *drama) giveBack(name string) {
 	d.feed.tell(&w, &w)
 }
 
-// play has low admitted, and then evicted for high. It returns how they end.
+// play admits low and preempts it for high. It returns their final states.
 func (d *drama) play() []string {
 	d.t.Helper()
 	d.until("low", isAdmitted)
@@ -215,8 +214,8 @@ func (d *drama) play() []string {
 	return end
 }
 
-// TestFailedWritesConvergeToTheSameState: a preemption, with each write in turn lost,
-// refused or the operator's last (E1).
+// TestFailedWritesConvergeToTheSameState: a preemption in which each write in turn is lost, refused, or the last one
+// of the operator.
 func TestFailedWritesConvergeToTheSameState(t *testing.T) {
 	stage := func(t *testing.T, f fault, at int32) *drama {
 		q := newClusterQueue("cq", "4")

@@ -20,7 +20,7 @@ func finished(w *kueue.Workload) *kueue.Workload {
 	return w
 }
 
-// kept has the finalizer, and deleted is being deleted with it.
+// kept adds the finalizer, and deleted makes the object terminating with it.
 func kept[O client.Object](o O) O {
 	o.SetFinalizers([]string{kueue.ResourceInUseFinalizer})
 	return o
@@ -60,7 +60,7 @@ func TestObjectsInUseAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.objects...)
-			for range 2 { // the second time finds it as it should be
+			for range 2 { // the second time there is nothing to change
 				if _, err := test.keeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: test.of}}); err != nil {
 					t.Fatal(err)
 				}

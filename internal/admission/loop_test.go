@@ -27,15 +27,14 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// feed is the manager's cache: watches over a world, which tell what there is and
-// then every change.
+// feed is the manager's cache: informers over a world, which deliver the existing objects and then every change.
 type feed struct {
 	cache.Cache
 	world    *world
 	handlers map[string][]toolscache.ResourceEventHandler
 }
 
-// manager has the feed for a cache, and nothing else.
+// manager has the feed as its cache, and nothing else.
 type manager struct {
 	ctrl.Manager
 	feed *feed
@@ -85,8 +84,7 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return i.FakeInformer.AddEventHandler(h)
 }
 
-// tell has every watch of the kind hear of an object; after is nil for one that is
-// gone.
+// tell delivers an object to every informer of its kind; after is nil for a deletion.
 func (f *feed) tell(before, after client.Object) {
 	gvk, err := apiutil.GVKForObject(before, scheme)
 	if err != nil {
@@ -114,14 +112,14 @@ func start(t *testing.T, objects ...client.Object) *running {
 	return r
 }
 
-// startRecorded is start with a recorder, and gives what stops it.
+// startRecorded is start with a recorder; it also returns a function that stops the loop.
 func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*running, func()) {
 	t.Helper()
 	return startOver(newWorld(t, objects...), func(l *loop) { l.record = record })
 }
 
-// startOver is start over a world that is there, with a loop that was changed before it begins, and gives what stops
-// it.
+// startOver starts a loop over an existing world, after change has modified the loop; it returns a function that
+// stops it.
 func startOver(w *world, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
@@ -180,11 +178,11 @@ func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 	r.says("b", isAdmitted)
 }
 
-// TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to
-// the API server is not given twice, and nothing is written again.
+// TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to the API server is not given twice, and
+// nothing is written again.
 func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
-	admit(b, decide(t, b).Admit, nil, now) // though a would be first in order
+	admit(b, decide(t, b).Admit, nil, now) // though a would be the first in order
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
 	r.says("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 	for _, write := range r.written() {
@@ -242,7 +240,7 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	}
 }
 
-// wallClock is a clock whose timers fire when the test has them fire, whatever time it tells: somebody may set it back.
+// wallClock is a clock whose timers fire when the test says so, whatever its time: it may be set back.
 type wallClock struct {
 	*clocktesting.FakeClock
 	timers chan handTimer
@@ -262,7 +260,7 @@ func (c wallClock) NewTimer(time.Duration) clock.Timer {
 func (t handTimer) C() <-chan time.Time { return t.fires }
 func (t handTimer) Stop() bool          { return true }
 
-// TestATimerThatFiresTooEarlyIsSetAgain: the clock was set back since.
+// TestATimerThatFiresTooEarlyIsSetAgain: the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
 	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestMessagesMatchThoseOfTheEngine: to the byte, or each of those who do, and they may be all of a
-// queue, costs another write.
+// TestMessagesMatchThoseOfTheEngine: to the byte, because a difference would cost another write for each Workload of
+// the queue.
 func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*twoQueues)
@@ -66,13 +66,13 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 	}
 }
 
-// twoQueues are those of a Workload, nil where they are gone.
+// twoQueues are the queues of a Workload, nil if they do not exist.
 type twoQueues struct {
 	local   *kueue.LocalQueue
 	cluster *kueue.ClusterQueue
 }
 
-// stopping gives queues their stop policies, ending has them being deleted.
+// stopping sets the stop policies of the queues, ending makes them terminating.
 func stopping(local, cluster kueue.StopPolicy) func(*twoQueues) {
 	return func(q *twoQueues) { q.local.Spec.StopPolicy, q.cluster.Spec.StopPolicy = &local, &cluster }
 }

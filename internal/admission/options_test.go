@@ -34,8 +34,8 @@ func TestBlockAdmissionIsConfigured(t *testing.T) {
 	}
 }
 
-// TestQueuePositionAfterAnEviction: by its creation, but for one that could not start where the configuration
-// says so, and one that a check sent back.
+// TestQueuePositionAfterAnEviction: by creation time, except after a failed start if so configured, and after a
+// check's retry.
 func TestQueuePositionAfterAnEviction(t *testing.T) {
 	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
 	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
@@ -80,7 +80,7 @@ func TestBackoffReason(t *testing.T) {
 	}
 }
 
-// TestBackoffForACheckDoesNotMentionEarlierTimeouts: the count of those stays.
+// TestBackoffForACheckDoesNotMentionEarlierTimeouts, whose count stays in the status.
 func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
@@ -90,8 +90,8 @@ func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	}
 }
 
-// TestADrainedWorkloadIsHeldBackByItsQueueOnly: else those who came later went first when it goes on, for to say that it does
-// takes a write each.
+// TestADrainedWorkloadIsHeldBackByItsQueueOnly: otherwise later Workloads would go first after the restart of the
+// queue, since requeueing takes a write for each.
 func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "",

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// waits is a decision that the Workload ns/a waits.
+// waits returns a decision with a pending reason for the Workload ns/a.
 func waits(why string) engine.Decision {
 	return engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Why: reason.Inadmissiblef("%s", why)}
 }
@@ -124,7 +124,7 @@ func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	}
 }
 
-// TestARecreatedWorkloadGetsItsOwnReason: it came while the same word was written of the one before it.
+// TestARecreatedWorkloadGetsItsOwnReason: it is created while the same reason is written for its predecessor.
 func TestARecreatedWorkloadGetsItsOwnReason(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))

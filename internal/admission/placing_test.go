@@ -19,8 +19,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// floor is an engine and its translator over nodes of 4 cpu, with a queue of far more quota whose flavor is placed on
-// them, and the writer of what is decided.
+// floor has an engine, its translator and its decision writer over nodes of 4 cpu, with a queue of far more quota
+// whose flavor is placed on the nodes.
 type floor struct {
 	*world
 	*translator
@@ -49,7 +49,7 @@ func (f *floor) hear(events ...engine.Event) {
 	}
 }
 
-// decide writes what the engine decides, and has it hear of that.
+// decide writes what the engine decides, and applies the outcome.
 func (f *floor) decide() (decisions []engine.Decision) {
 	f.t.Helper()
 	clock := clocktesting.NewFakePassiveClock(f.at)
@@ -61,13 +61,13 @@ func (f *floor) decide() (decisions []engine.Decision) {
 		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
 		writer.take(d)
 		writer.write(f.t.Context(), d.Key)
-		writer.write(f.t.Context(), d.Key) // one that looks overtaken is tried once more, on what the API server has
+		writer.write(f.t.Context(), d.Key) // an apparently overtaken decision is retried once against the API server
 		f.hear(f.changed(f.world.workload(d.Key.Name), f.at)...)
 	}
 	return decisions
 }
 
-// on are the nodes of the Workload's places.
+// on returns the nodes of the Workload's places.
 func (f *floor) on(name string) map[string]int32 {
 	f.t.Helper()
 	out := map[string]int32{}
@@ -158,8 +158,8 @@ func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 	}
 }
 
-// TestAReplacementWaitsForItsTerminatingPod: the room of its place is its own again when that is gone, and only what
-// kube-scheduler says for long after that is about the node.
+// TestAReplacementWaitsForItsTerminatingPod: the place is free again when that pod is gone, and only a refusal that
+// lasts long after that is held against the node.
 func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
@@ -195,8 +195,9 @@ func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
 	}
 }
 
-// TestAnUnschedulablePodIsBelievedAfterARetry: it says so of a moment ago, and the room of a pod of the gang that went at
-// once, or before the operator began, is free. So it is with what only kube-scheduler knows, if that pod is seen.
+// TestAnUnschedulablePodIsBelievedAfterARetry: the refusal may be out of date where a pod of the gang has just left
+// the node, or left before the operator started. The same holds for what only kube-scheduler counts, if that pod was
+// observed.
 func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 	const full, apart = "1 Insufficient cpu", "1 node(s) didn't match pod anti-affinity rules"
 	for name, tc := range map[string]struct {
@@ -235,8 +236,8 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 	}
 }
 
-// TestOnlyNodesLackingAPodAreReported: who may go to any node of its Job is refused by all of them, and those that have their pods can do
-// nothing else.
+// TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them, and those
+// that have all their pods must refuse it.
 func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
@@ -285,7 +286,8 @@ func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 	}
 }
 
-// TestNoPreemptionForWhatATerminatingWorkloadReleases: it holds its quota and its node until its pods are gone, and was told to go all the same.
+// TestNoPreemptionForWhatATerminatingWorkloadReleases: it holds quota and node until its pods are gone, which is
+// under way.
 func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	queue := newClusterQueue("cq", "8")
 	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
@@ -293,7 +295,7 @@ func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	f.hear(f.changed(queue, f.at)...)
 	f.decide()
 	f.hear(f.changed(boundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
-	// It was evicted for its node, and is deleted before it is gone: it does not come back.
+	// Also one that was evicted for its node and deleted before its pods were gone: it will not be admitted again.
 	for _, evicted := range []bool{false, true} {
 		going := f.world.workload("going")
 		if going.DeletionTimestamp = ptr.To(metav1.NewTime(f.at)); evicted {

@@ -72,7 +72,7 @@ func TestQueueMetrics(t *testing.T) {
 	}
 }
 
-// TestInadmissibleWorkloadsAreForgotten: the sets must not grow with all that ever waited.
+// TestInadmissibleWorkloadsAreForgotten: the sets must not grow with every Workload that ever waited.
 func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 	g := newQueueGauges()
 	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.OnHold}

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// pace runs the writer over a fake clock and keeps when it wrote.
+// pace runs the writer with a fake clock and records when it wrote.
 type pace struct {
 	*queueStatusWriter
 	world *world
@@ -38,13 +38,13 @@ func newPace(t *testing.T) *pace {
 
 func (p *pace) pending(n int) { p.noteClusterQueue("cq", engine.Usage{Pending: n}) }
 
-// awaitPending waits until the status says so, without time passing.
+// awaitPending waits for the status, without advancing the clock.
 func (p *pace) awaitPending(n int) {
 	p.world.t.Helper()
 	p.world.await("the status is written", func() bool { return p.says(n) })
 }
 
-// awaitLater is the same, and time passes.
+// awaitLater waits for the status, and advances the clock.
 func (p *pace) awaitLater(n int) {
 	p.world.t.Helper()
 	timeout := time.After(never)
@@ -52,7 +52,7 @@ func (p *pace) awaitLater(n int) {
 		p.clock.Step(queueStatusInterval / 10)
 		select {
 		case <-p.world.wrote:
-		case <-time.After(time.Millisecond): // of real time, for the writer to notice
+		case <-time.After(time.Millisecond): // real time, for the writer to react
 		case <-timeout:
 			p.world.t.Fatalf("waited in vain until %d are pending; writes at %v", n, p.times)
 		}
@@ -67,7 +67,7 @@ func (p *pace) says(n int) bool {
 func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 	p := newPace(t)
 	p.pending(1)
-	p.awaitPending(1) // with no time passing
+	p.awaitPending(1) // without advancing the clock
 	for i := range 12 {
 		p.clock.Step(time.Second / 2)
 		p.pending(2 + i)
@@ -87,8 +87,8 @@ func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 	}
 }
 
-// TestUpdatesDuringAWriteWaitForTheInterval: what is noted before the first write is done
-// is no quiet queue.
+// TestUpdatesDuringAWriteWaitForTheInterval: usage noted before the first write is done does not count as from an
+// idle queue.
 func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p := newPace(t)
 	var news sync.Once
@@ -105,7 +105,7 @@ func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	}
 }
 
-// TestAFailedStatusWriteIsRetried: and newer numbers are not overwritten by it.
+// TestAFailedStatusWriteIsRetried, without overwriting newer numbers.
 func TestAFailedStatusWriteIsRetried(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// queueStatusInterval is the default of the configuration.
+// queueStatusInterval is the configuration's default.
 const queueStatusInterval = 5 * time.Second
 
 // some is a usage of 3 cpu, one of them borrowed.
@@ -52,7 +52,8 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
-// TestAClusterQueueWithAnInvalidSelectorIsNotActive: it picks nobody, and says why, to its workloads too.
+// TestAClusterQueueWithAnInvalidSelectorIsNotActive: it selects no namespace, and the reason is reported to its
+// workloads too.
 func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	const why = `Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: `
 	q := newClusterQueue("cq", "2")
@@ -65,12 +66,12 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 		t.Errorf("its workloads are told %q", got)
 	}
 	q.Spec.NamespaceSelector.MatchLabels["zone"], q.Spec.NamespaceSelector.MatchLabels["app"] = "c d", "fine"
-	for range 100 { // maps have no order
+	for range 100 { // map order is random
 		if _, got := cannotAdmit(q, nil); !strings.HasPrefix(got, why) || !strings.Contains(got, "a b") {
 			t.Fatalf("of two labels that cannot be it names another: %q", got)
 		}
 	}
-	q.Spec.NamespaceSelector = nil // which picks nobody on purpose
+	q.Spec.NamespaceSelector = nil // selects no namespace, intentionally
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("without a selector (-want +got):\n%s", diff)
@@ -195,20 +196,20 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	}
 }
 
-// hear has the engine have the queues.
+// hear makes the queues known to the engine.
 func hear(s *queueStatusWriter, queues ...client.Object) {
 	for _, q := range queues {
 		s.observe(message{changed: q})
 	}
 }
 
-// TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the
-// cache. Who reads that a generation was observed may rely on it.
+// TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, and clients rely on an
+// observedGeneration.
 func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
 	for name, queue := range map[string]client.Object{"a ClusterQueue": newClusterQueue("cq", "2"), "a LocalQueue": newLocalQueue("q", "cq")} {
 		t.Run(name, func(t *testing.T) {
 			queue.SetUID("one")
-			queue.SetGeneration(2) // as it is in the cache
+			queue.SetGeneration(2) // as in the cache
 			w := newWorld(t, queue)
 			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 			key := statusOf{ofLocalQueue, keyOf(queue)}
@@ -239,7 +240,7 @@ func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
 	}
 }
 
-// TestASpecChangeIsAcknowledgedAtOnce: though its status was written a moment before, or is being written.
+// TestASpecChangeIsAcknowledgedAtOnce, even if the status was just written or is being written.
 func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 	queue := newClusterQueue("cq", "2")
 	w := newWorld(t, queue, newFlavor("f"))
@@ -298,7 +299,7 @@ func TestMissingFlavorsAreReported(t *testing.T) {
 	}
 }
 
-// TestMissingDependenciesAreReportedOnBothQueues: by the writer, from what there is.
+// TestMissingDependenciesAreReportedOnBothQueues by the writer, from the existing objects.
 func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 	const open = "Active=True Ready: Can submit new workloads to localQueue"
 	inactive := func(why string) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestStoppingAQueueStopsPendingDecisions: an admission that is not written yet is not written any more, and the
-// engine, which may have heard of it by now, decides anew.
+// TestStoppingAQueueStopsPendingDecisions: an unwritten admission is not written any more, and the engine, which may
+// know of the stop by then, decides again.
 func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 	newQueue, newLocal := func() *kueue.ClusterQueue { return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}} },
 		func() *kueue.LocalQueue {
@@ -97,8 +97,8 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 	}
 }
 
-// TestHoldingBackAWorkloadStopsPendingDecisions: a gate or a deletion changes no spec, so the generation does not
-// tell. The cache of the first try knows of it.
+// TestHoldingBackAWorkloadStopsPendingDecisions: a gate or a deletion does not change the generation, but the cache
+// of the first attempt shows it.
 func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 	for name, then := range map[string]func(w *kueue.Workload){
 		"a gate": func(w *kueue.Workload) {
@@ -123,8 +123,8 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 	}
 }
 
-// TestAStoppedQueueIsNotDecidedOnAgain: the refused write is tried again neither by the writer, nor by the engine
-// once it has heard of the stop, which reaches it from the same cache.
+// TestAStoppedQueueIsNotDecidedOnAgain: neither the writer retries the write, nor does the engine decide it again
+// once it knows of the stop, which it gets from the same cache.
 func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "1")))
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
@@ -151,8 +151,8 @@ func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 	}
 }
 
-// sizing is a floor on which the Workload large, of up to three pods, is told to yield to the Workload one, or may
-// grow once that has ended, and what was decided.
+// sizing returns a floor on which the Workload large, of up to three pods, must shrink for the Workload one, or may
+// grow after that has ended, and the decision about it.
 func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 	t.Helper()
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
@@ -176,8 +176,8 @@ func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 	panic("unreachable")
 }
 
-// TestAWorkloadThatMayNotGrowIsNotGrown: and nobody yields to him. The engine, once it has heard, does not decide the same
-// again.
+// TestAWorkloadThatMayNotGrowIsNotGrown, and no other shrinks for it. The engine, once it knows, does not decide the
+// same again.
 func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 	hold := func(name string, hold func(*kueue.Workload)) func(f *floor) client.Object {
 		return func(f *floor) client.Object {
@@ -223,7 +223,7 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 			writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
 			writer.take(d)
 			writer.write(t.Context(), d.Key)
-			writer.write(t.Context(), d.Key) // the first look may have been too early
+			writer.write(t.Context(), d.Key) // the first attempt may have been too early
 			if got := len(f.world.written()) > 0; got != tc.written {
 				t.Fatalf("written is %v: %v", got, f.world.written())
 			}
@@ -240,7 +240,7 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 	}
 }
 
-// TestNoEvictionForAPreemptorThatCannotBeAdmitted: an eviction that is not written yet is not written any more.
+// TestNoEvictionForAPreemptorThatCannotBeAdmitted: an unwritten eviction is not written any more.
 func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	held := func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} }
 	for name, tc := range map[string]struct {
@@ -292,8 +292,8 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatIsBeingDeletedDoesNotQueue: somebody's finalizer may keep it for long. One that holds quota holds
-// it.
+// TestAWorkloadThatIsBeingDeletedDoesNotQueue: another client's finalizer may keep it for long. If it holds quota it
+// keeps that.
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w := newWorkload("a", 2, asked)
 	w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
@@ -306,7 +306,7 @@ func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	}
 }
 
-// TestACheckListedTwiceCountsOnce: the API lets people do that, for some flavors each or by mistake.
+// TestACheckListedTwiceCountsOnce: the API permits that, for different flavors or by mistake.
 func TestACheckListedTwiceCountsOnce(t *testing.T) {
 	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
 		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// elasticWorkload asks for pods of 3 cpu, from so many to so many.
+// elasticWorkload requests between `fewest` and `most` pods of 3 cpu.
 func elasticWorkload(name string, fewest, most int32) *kueue.Workload {
 	w := newWorkload(name, most, quantities("cpu", "3"))
 	w.Spec.PodSets[0].MinCount = ptr.To(fewest)
@@ -23,7 +23,8 @@ func elasticWorkload(name string, fewest, most int32) *kueue.Workload {
 	return w
 }
 
-// sizes is what the Workload's status says of its size: pods, what they are to use, what is used yet, and the last change.
+// sizes returns what the Workload's status says of its size: pods, their usage, what is still used, and the last
+// resize.
 func (f *floor) sizes(name string) []string {
 	f.t.Helper()
 	w := f.world.workload(name)
@@ -52,7 +53,7 @@ func (f *floor) sized(when, name string, want ...string) {
 	}
 }
 
-// comes has a Workload be created.
+// comes creates a Workload.
 func (f *floor) comes(w *kueue.Workload) {
 	f.t.Helper()
 	if err := f.world.Create(f.t.Context(), w); err != nil {
@@ -61,7 +62,7 @@ func (f *floor) comes(w *kueue.Workload) {
 	f.hear(f.changed(f.world.workload(w.Name), f.at)...)
 }
 
-// shrunk has the job of the Workload say that the pods are gone which had to go.
+// shrunk reports, as the Workload's job would, that the surplus pods are gone.
 func (f *floor) shrunk(name string) {
 	f.t.Helper()
 	gone := f.world.workload(name)
@@ -72,8 +73,8 @@ func (f *floor) shrunk(name string) {
 	f.hear(f.changed(f.world.workload(name), f.at)...)
 }
 
-// TestAJobShrinksAndGrows: its status says so in one write, and what pods use that have to go is held until their job says
-// that they are gone.
+// TestAJobShrinksAndGrows: each resize is one status write, and what surplus pods use is held until the job reports
+// them gone.
 func TestAJobShrinksAndGrows(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
 	f.decide()
@@ -106,7 +107,8 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	}
 }
 
-// TestLoweringAJobShrinksIt: its status says why, and that it needs no more is not written over what it says by then.
+// TestLoweringAJobShrinksIt: the status says why, and the resize is dropped if the job has been raised again
+// meanwhile.
 func TestLoweringAJobShrinksIt(t *testing.T) {
 	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 2, 3))
 	f.decide()

@@ -14,9 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// BenchmarkTakingOver is what a leader does with 50,000 Workloads once it has listed them,
-// until it has decided all that there is to decide: half of them hold the quota of 100 queues,
-// but for one place in each.
+// BenchmarkTakingOver measures a new leader from the list of 50,000 Workloads to its last decision: half of them hold
+// the quota of 100 queues, each of which has one place left.
 func BenchmarkTakingOver(b *testing.B) {
 	const queues, each = 100, 500
 	objects := []client.Object{newFlavor("f")}
@@ -51,7 +50,7 @@ func BenchmarkTakingOver(b *testing.B) {
 	}
 }
 
-// listed is the nth Workload of a queue, of one CPU.
+// listed returns the nth Workload of a queue, of one CPU.
 func listed(queue, n int, holds bool) client.Object {
 	w := newWorkload(fmt.Sprintf("w%d-%d", queue, n), 1, quantities("cpu", "1"))
 	w.UID, w.Spec.QueueName = types.UID(w.Name), kueue.LocalQueueName(fmt.Sprintf("q%d", queue))

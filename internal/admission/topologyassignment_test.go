@@ -40,7 +40,7 @@ func domain(count int32, values ...string) kueue.TopologyDomainAssignment {
 	return kueue.TopologyDomainAssignment{Values: values, Count: count}
 }
 
-// gang is an admission of the pod set main in the flavor f to those nodes.
+// gang returns an admission of the pod set main in flavor f with the places.
 func gang(places ...place.NodeCount) *engine.Admission {
 	var count int32
 	for _, p := range places {
@@ -114,7 +114,7 @@ func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 	}
 }
 
-// holder is ns/a of two pods, admitted to the node a.
+// holder returns ns/a with two pods, admitted to the node a.
 func holder() *kueue.Workload {
 	w := newWorkload("a", 2, asked)
 	admit(w, gang(place.NodeCount{Node: "a", Count: 2}), map[string]*kueue.TopologyAssignment{"main": domains([]string{corev1.LabelHostname}, domain(2, "a"))}, now)

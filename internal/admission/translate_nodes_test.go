@@ -28,8 +28,8 @@ func TestTranslateNode(t *testing.T) {
 	}
 }
 
-// TestATerminatingNodeIsCordoned takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for
-// these.
+// TestATerminatingNodeIsCordoned: it takes no new pods and keeps those it has, since its autoscaler's finalizer waits
+// for them.
 func TestATerminatingNodeIsCordoned(t *testing.T) {
 	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now).Node, now); !got.Cordoned || got.Failed {
 		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)

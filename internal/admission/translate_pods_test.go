@@ -16,7 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-// boundPod is ns/name of one cpu for the Workload, "" for nobody's, bound to the node, "" for none yet. Its place is n.
+// boundPod returns ns/name with one cpu, of the Workload ("" for none), bound to the node ("" for none yet). Its
+// place is on n.
 func boundPod(name, workload, node string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
@@ -35,20 +36,20 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// toHosts is the affinity of pods that may go to any of the hosts.
+// toHosts returns the affinity of pods that may go to any of the hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
-// saying has kube-scheduler say why.
+// saying marks the pod unschedulable with the message.
 func saying(pod *corev1.Pod, message string) *corev1.Pod {
 	pod.Status.Conditions[0].Message = message
 	return pod
 }
 
-// refusedFor is a pod of which kube-scheduler says this of its place.
+// refusedFor returns a pod whose place kube-scheduler refuses for that reason.
 func refusedFor(why string) *corev1.Pod {
 	return saying(unschedulable(boundPod("p", "w", "")), "0/4 nodes are available: "+why+", 3 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 }
@@ -192,7 +193,8 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestTheLatestRefusalIsReported: a reason of the same kind is not waited for anew, one of another kind is.
+// TestTheLatestRefusalIsReported: another refusal of the same kind does not restart the wait, one of another kind
+// does.
 func TestTheLatestRefusalIsReported(t *testing.T) {
 	const full, short, volume, affinity = "1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict", "1 node(s) didn't match pod anti-affinity rules"
 	for name, tc := range map[string]struct {
@@ -217,7 +219,7 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 	}
 }
 
-// TestAPodLosesARaceOnce, in however many words kube-scheduler says so; another of its name may lose one too.
+// TestAPodLosesARaceOnce, however often kube-scheduler's message changes; another pod of its name may lose one too.
 func TestAPodLosesARaceOnce(t *testing.T) {
 	lost := func() float64 { return metricstest.Values(t)["muster_placement_lost_races_total"] }
 	w, before, at := newPodWatch(), lost(), now
@@ -240,7 +242,7 @@ func TestAPodLosesARaceOnce(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNotDueCostNothing, however many there are: it is asked at each turn of the loop.
+// TestPodsThatAreNotDueCostNothing, however many there are: they are checked in each turn of the loop.
 func TestPodsThatAreNotDueCostNothing(t *testing.T) {
 	w := newPodWatch()
 	for i := range 5000 {

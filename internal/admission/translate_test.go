@@ -25,7 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// words is a translator that knows nothing yet.
+// words returns a translator that knows nothing yet.
 func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}, 5*time.Second) }
 
 func TestTranslateWorkload(t *testing.T) {
@@ -205,7 +205,7 @@ func TestTranslateOtherObjects(t *testing.T) {
 func TestEveryWatchedKindIsTranslated(t *testing.T) {
 	for _, kind := range watched {
 		object := kind.DeepCopyObject().(client.Object)
-		words().changed(object, now) // panics if it has none
+		words().changed(object, now) // panics without a translation
 		words().deleted(object)
 	}
 }
@@ -218,8 +218,8 @@ func TestAMissingAssignmentCountIsThatOfThePodSet(t *testing.T) {
 	}
 }
 
-// TestWorkloadsWithoutReadinessDoNotBlockOthers: neither is it held to the timeout, so that
-// they would wait for ever.
+// TestWorkloadsWithoutReadinessDoNotBlockOthers: they are not subject to the timeout either, so others would wait
+// forever.
 func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owned, deleted bool
@@ -238,7 +238,7 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 			if tc.owned {
 				w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
 			}
-			if tc.deleted { // and there until its pods are gone
+			if tc.deleted { // and kept until its pods are gone
 				w.DeletionTimestamp, w.Status.Admission = ptr.To(metav1.NewTime(now)), &kueue.Admission{ClusterQueue: "cq"}
 			}
 			if tc.told != "" {
@@ -265,8 +265,7 @@ func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionReadsBackAsWritten: through the API and back nothing is lost, or
-// the writer would not know its own hand.
+// TestAnAdmissionReadsBackAsWritten: nothing may be lost, or the writer would not recognize its own admission.
 func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 5000), rapid.Int64Min(0), rapid.Just(int64(math.MaxInt64)))
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,13 +22,13 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// given is an admission of so many pods of a cpu each.
+// given returns an admission of that many pods of one cpu.
 func given(count int32) *engine.Admission {
 	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: count,
 		Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
 }
 
-// deskOfOneThatRuns is a desk of the decision about ns/a, which asks for three pods and runs with two.
+// deskOfOneThatRuns returns a desk with the decision about ns/a, which requests three pods and runs with two.
 func deskOfOneThatRuns(t *testing.T, d engine.Decision) (*world, *desk) {
 	t.Helper()
 	w := newWorld(t, newWorkload("a", 3, asked), newWorkload("b", 1, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
@@ -43,7 +43,7 @@ func deskOfOneThatRuns(t *testing.T, d engine.Decision) (*world, *desk) {
 	return w, newDeskOf(w, d)
 }
 
-// TestRefusalsAreReported: the engine waits before it decides that again, and looks for others meanwhile.
+// TestRefusalsAreReported: the engine then backs off for that Workload, and looks for others meanwhile.
 func TestRefusalsAreReported(t *testing.T) {
 	for name, decision := range map[string]engine.Decision{
 		"other places": {Replace: given(2)},
@@ -55,7 +55,7 @@ func TestRefusalsAreReported(t *testing.T) {
 			w, d := deskOfOneThatRuns(t, decision)
 			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
 			w.before = func(string) error { return refusal }
-			d.work(t, 2) // of which the second tells it, when its time has come
+			d.work(t, 2) // the second attempt reports it, after the backoff
 			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
 			if diff := cmp.Diff(want, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -64,8 +64,8 @@ func TestRefusalsAreReported(t *testing.T) {
 	}
 }
 
-// TestRefusalReportsBackOff: where the API server takes nothing of the operator, all who have quota would be
-// told to go one after the other.
+// TestRefusalReportsBackOff: if the API server refused every write of the operator, all workloads with quota would be
+// tried one after the other.
 func TestRefusalReportsBackOff(t *testing.T) {
 	w, d := deskOfOneThatRuns(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
 	w.before = func(string) error {
@@ -84,8 +84,8 @@ func TestRefusalReportsBackOff(t *testing.T) {
 	}
 }
 
-// TestUnrelatedChangesDoNotOvertakeAResize between two tries, of the first of which nobody knows whether it took effect; but
-// not be resized by somebody else.
+// TestUnrelatedChangesDoNotOvertakeAResize between two attempts, the first of which may have taken effect; a resize
+// by another client does.
 func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 	grows := engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}
 	for name, tc := range map[string]struct {
@@ -117,8 +117,8 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 	}
 }
 
-// TestDroppedDecisionsAreNotWritten: an admission was written and the answer lost; the Workload gave its
-// quota back, and another one has it by the time at which the first is tried again.
+// TestDroppedDecisionsAreNotWritten: an admission was written and the response lost; the Workload has released its
+// quota, and another has it by the time of the retry.
 func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 	a, b := newWorkload("a", 4, asked), newWorkload("b", 4, asked)
 	b.Spec.Priority = ptr.To[int32](1)
@@ -151,8 +151,8 @@ func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestQuotaReleasedMeanwhileIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota
-// back, before the engine hears of either.
+// TestQuotaReleasedMeanwhileIsNotGivenAgain: the response to an admission was lost, and the Workload has released its
+// quota before the engine knows of either.
 func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 	a := newWorkload("a", 4, asked)
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
@@ -174,14 +174,14 @@ func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 	if workload.HoldsQuota(w.workload("a")) {
 		t.Error("it is given quota that may be another's by now")
 	}
-	l.turn() // hears that it was overtaken, and decides anew
+	l.turn() // applies that the decision was overtaken, and decides again
 	l.decisions.write(t.Context(), keyOf(a))
 	if !workload.HoldsQuota(w.workload("a")) {
 		t.Error("nobody is there, and it gets nothing")
 	}
 }
 
-// TestNothingIsWrittenAfterTheOperatorEnds: thousands of decisions may be open then, which would be an error each.
+// TestNothingIsWrittenAfterTheOperatorEnds: thousands of decisions may be open then, each of which would fail.
 func TestNothingIsWrittenAfterTheOperatorEnds(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)

@@ -29,7 +29,7 @@ func TestTheMostUrgentIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// TestLessUrgentDecisionsDoNotStarve, though urgent ones keep coming.
+// TestLessUrgentDecisionsDoNotStarve, even if urgent ones keep coming.
 func TestLessUrgentDecisionsDoNotStarve(t *testing.T) {
 	q := newUrgencyQueue(func(key engine.Key) int32 {
 		if key.Name == "low" {

@@ -16,20 +16,20 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// gained is what was counted since, under the API's names.
+// gained returns what was counted since before, by metric name.
 func gained(t *testing.T, before map[string]float64) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
 	for name, is := range metricstest.Values(t) {
 		if is != before[name] && strings.HasPrefix(name, "kueue_") {
-			out[name] = math.Round(1000*(is-before[name])) / 1000 // what others have added before leaves its rounding
+			out[name] = math.Round(1000*(is-before[name])) / 1000 // removes the rounding errors of earlier additions
 		}
 	}
 	return out
 }
 
-// TestWorkloadMetrics: it waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is evicted twice
-// for the same and comes back.
+// TestWorkloadMetrics: the Workload waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is
+// evicted twice for the same reason, and is requeued.
 func TestWorkloadMetrics(t *testing.T) {
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
 	given := &engine.Admission{ClusterQueue: "counted", Checks: []string{"check"}}
@@ -40,7 +40,7 @@ func TestWorkloadMetrics(t *testing.T) {
 		was := w.DeepCopy()
 		change(w)
 		countChange(was, w)
-		countChange(w, w) // what changes nothing counts nothing
+		countChange(w, w) // an update without changes counts nothing
 	}
 	set := func(kind, reason string, status metav1.ConditionStatus, when int) func(*kueue.Workload) {
 		return func(w *kueue.Workload) { workload.SetCondition(w, kind, status, reason, "", at(when)) }
@@ -55,7 +55,7 @@ func TestWorkloadMetrics(t *testing.T) {
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadStarted, metav1.ConditionTrue, 35))
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadWaitForRecovery, metav1.ConditionFalse, 40))
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadRecovered, metav1.ConditionTrue, 50))
-	step(evict(60)) // nobody owns it, so it goes back to its queue at once
+	step(evict(60)) // it has no owner, so it is requeued at once
 	step(func(w *kueue.Workload) { admit(w, &engine.Admission{ClusterQueue: "counted"}, nil, at(67)) })
 	step(evict(70))
 	want := map[string]float64{

@@ -25,7 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// reservedWorkload is a bare ns/name in the queue q that holds quota of the ClusterQueue cq.
+// reservedWorkload returns a Workload without owner in the queue q that holds quota of the ClusterQueue cq.
 func reservedWorkload(name string) *kueue.Workload {
 	w := newWorkload(name, 1, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
@@ -52,7 +52,7 @@ func requestFor(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}
 }
 
-// settle reconciles a Workload until nothing is left to do, and returns how long it then waits.
+// settle reconciles a Workload until there is nothing left to do, and returns its requeue delay.
 func (r *workloads) settle(t *testing.T, name string, writes *world) time.Duration {
 	t.Helper()
 	for range 20 {
@@ -108,7 +108,7 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 	}
 }
 
-// TestALostResponseDoesNoHarm: each write in turn takes effect, but nobody hears of it.
+// TestALostResponseDoesNoHarm: each write in turn takes effect, but its response is lost.
 func TestALostResponseDoesNoHarm(t *testing.T) {
 	rejected := admittedWorkload("a")
 	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
@@ -203,7 +203,7 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 	}
 }
 
-// queued notes what is put into a queue of requests, and after how long.
+// queued records what is added to a queue of requests, and with what delay.
 type queued struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	requests []string

@@ -29,7 +29,7 @@ import (
 
 var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	never = 3 * time.Minute // that a test waits for what must come
+	never = 3 * time.Minute // how long a test waits for something that must happen
 )
 
 var scheme = func() *runtime.Scheme {
@@ -40,20 +40,20 @@ var scheme = func() *runtime.Scheme {
 	return scheme
 }()
 
-// world is an API server that notes each write as "verb Kind name", fails those that
-// it is told to, and tells whoever listens.
+// world is an API server that records each write as "verb Kind name", fails those that it is told to, and notifies
+// listeners.
 type world struct {
 	client.WithWatch
 	t *testing.T
 
 	mu     sync.Mutex
 	writes []string
-	// before and after are asked about every write; an error of before keeps it from
-	// taking effect, one of after takes its place as the answer.
+	// before and after are called for every write; an error of before keeps it from taking effect, one of after
+	// replaces the response.
 	before, after func(write string) error
-	// wrote has room for one signal that something was written.
+	// wrote is signaled after a write.
 	wrote chan struct{}
-	// notify is told every object that was written.
+	// notify is called with every object that was written.
 	notify func(old, new client.Object)
 }
 
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// indexer has the client of a builder keep indexes.
+// indexer adds indexes to the client of a builder.
 type indexer struct{ builder *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
@@ -119,7 +119,7 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	return w.after(what)
 }
 
-// whole is the object as it is now, also where of a Workload only metadata was asked for in answer to a write.
+// whole returns the current object, also where the response to a write had only its metadata.
 func (w *world) whole(o client.Object) client.Object {
 	if partial, ok := o.(*metav1.PartialObjectMetadata); !ok || partial.Kind != "Workload" {
 		return o
@@ -132,14 +132,14 @@ func (w *world) whole(o client.Object) client.Object {
 	return &out
 }
 
-// written are the writes that took effect.
+// written returns the writes that took effect.
 func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.writes)
 }
 
-// edit changes an object as somebody else would; the generation follows the spec.
+// edit changes an object as another client would; the generation follows the spec.
 func (w *world) edit(o client.Object, change func()) {
 	w.t.Helper()
 	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -152,7 +152,7 @@ func (w *world) edit(o client.Object, change func()) {
 	}
 }
 
-// workload is the Workload ns/name as it is.
+// workload returns the current Workload ns/name.
 func (w *world) workload(name string) *kueue.Workload {
 	w.t.Helper()
 	var out kueue.Workload
@@ -162,7 +162,7 @@ func (w *world) workload(name string) *kueue.Workload {
 	return &out
 }
 
-// await waits until the condition holds; it is looked at after every write.
+// await waits until the condition holds; it is checked after every write.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	timeout := time.After(never)
@@ -180,7 +180,7 @@ var (
 	expect     = admissiontest.Expect
 )
 
-// newWorkload is ns/name in the queue q, of count pods in the pod set main.
+// newWorkload returns ns/name in the queue q, with count pods in the pod set main.
 func newWorkload(name string, count int32, requests corev1.ResourceList) *kueue.Workload {
 	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), Generation: 1, CreationTimestamp: metav1.NewTime(now)},
@@ -193,7 +193,7 @@ func newFlavor(name string) *kueue.ResourceFlavor {
 	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// newClusterQueue has cpu quota in the flavor f for every namespace.
+// newClusterQueue returns a ClusterQueue with cpu quota in the flavor f for every namespace.
 func newClusterQueue(name, cpu string) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{},
@@ -208,7 +208,7 @@ func newLocalQueue(name, clusterQueue string) *kueue.LocalQueue {
 
 var namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 
-// decide has an engine decide about the Workload in a queue of 8 cpu.
+// decide lets an engine decide about the Workload in a queue of 8 cpu.
 func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	t.Helper()
 	e, tr := engine.New(engine.Options{}), words()
@@ -224,7 +224,7 @@ func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	return decisions[0]
 }
 
-// conditions are lines, "Type=Status Reason: message" each.
+// conditions returns the conditions as lines "Type=Status Reason: message".
 func conditions(list []metav1.Condition) []string {
 	var out []string
 	for _, c := range list {

@@ -25,7 +25,7 @@ func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.Fak
 	return a
 }
 
-// believes checks that who trusts these takes what the operator shows now.
+// believes checks whether a client that trusts these certificates accepts the operator's current one.
 func believes(t *testing.T, trusted string, a *Authority, want bool) {
 	t.Helper()
 	shown, err := a.GetCertificate(nil)
@@ -58,7 +58,7 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	}
 }
 
-// TestADeletedAuthorityIsReplaced: of all operators the same, without a start.
+// TestADeletedAuthorityIsReplaced, by the same one for all operators, without a restart.
 func TestADeletedAuthorityIsReplaced(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	one, other := open(t, secrets, clock), open(t, secrets, clock)
@@ -78,7 +78,7 @@ func TestADeletedAuthorityIsReplaced(t *testing.T) {
 	believes(t, before, one, false)
 }
 
-// TestTheSecretOfAnOlderBuildIsAccepted: its certificate was shown itself, and signed itself for 20 years.
+// TestTheSecretOfAnOlderBuildIsAccepted: it has a self-signed serving certificate, valid for 20 years.
 func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	old, key, err := newAuthority(use.Server, 20*365*24*time.Hour, clock.Now())
@@ -92,8 +92,8 @@ func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	believes(t, string(old), open(t, secrets, clock), true)
 }
 
-// TestTheNextAuthorityIsTrustedBeforeItIsUsed: over ten years, looked at each month, what a pod was given
-// within the year before holds at each moment, and what was given long ago does not for ever.
+// TestTheNextAuthorityIsTrustedBeforeItIsUsed: over ten years, checked each month, what a pod was given within the
+// year before is valid at all times, and what was given long ago expires.
 func TestTheNextAuthorityIsTrustedBeforeItIsUsed(t *testing.T) {
 	const month, year = 30 * 24 * time.Hour, 365 * 24 * time.Hour
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
@@ -119,14 +119,14 @@ func TestTheNextAuthorityIsTrustedBeforeItIsUsed(t *testing.T) {
 	}
 }
 
-// TestOperatorsWithTheFormerAuthorityAreTrusted: by who was told whom to trust by one that has, and the other way
-// round, when another authority is put beside the old one as when it takes its place.
+// TestOperatorsWithTheFormerAuthorityAreTrusted by clients of operators that have read the Secret, and the other way
+// round, both when the next authority is added and when it replaces the current one.
 func TestOperatorsWithTheFormerAuthorityAreTrusted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	operators := []*Authority{open(t, secrets, clock), open(t, secrets, clock), open(t, secrets, clock)}
 	changes, trusted := 0, operators[0].Trusted()
 	for week := range 10 * 52 {
-		for i := range operators { // each week another one is the first to look
+		for i := range operators { // each week another operator is the first to read the Secret
 			first := operators[(week+i)%len(operators)]
 			if err := first.renew(t.Context()); err != nil {
 				t.Fatal(err)

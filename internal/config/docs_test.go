@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// page is what users read about the file.
+// page is the documentation of the configuration file.
 const page = "../../docs/configuration.md"
 
 func TestTheFullExampleInTheDocsIsTheDefault(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAPrintedConfigurationCanBeRead(t *testing.T) {
 	}
 }
 
-// examples gives the blocks of YAML of the page.
+// examples returns the YAML blocks of the page.
 func examples(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -87,7 +87,7 @@ func examples(t *testing.T) []string {
 	return all
 }
 
-// printed gives the line of the page that begins so.
+// printed returns the line of the page that begins like this.
 func printed(t *testing.T, beginning string) string {
 	t.Helper()
 	for line := range strings.Lines(text(t)) {
@@ -108,7 +108,7 @@ func text(t *testing.T) string {
 	return string(text)
 }
 
-// unset gives the options below a value that are absent.
+// unset returns the absent options below a value.
 func unset(at *field.Path, value reflect.Value) []string {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice:

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzParse looks for texts that stop the reader, or that it takes and would not take again once they are complete.
+// FuzzParse looks for texts that make the parser panic, or that it accepts but rejects after they were completed.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "- a", "1: 2", header, header + "waitForPodsReady: [1]", header + "resources: {transformations: [null, {input: [a]}]}",

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// header begins a configuration file.
+// header is the beginning of a configuration file.
 const header = "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\n"
 
 func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {

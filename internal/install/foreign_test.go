@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// holding is a store of one definition, which is never written.
+// holding is a store of one definition that must not be written.
 type holding struct {
 	store
 	definition *apiextensionsv1.CustomResourceDefinition

@@ -22,7 +22,7 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	direct := clientOf(t, cluster.Config)
 	const user = "system:serviceaccount:rights:operator"
 	to := install.Rights{User: user, Namespace: "rights", TrainingJobGroup: "training.example.com"}
-	for range 2 { // it may be given again
+	for range 2 { // granting twice is harmless
 		if err := install.GrantRights(t.Context(), cluster.Config, to); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,8 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		return may("update", "coordination.k8s.io", "leases", "rights", "muster.dev"), nil // the authorizer follows by a watch
+		// The authorizer follows through a watch.
+		return may("update", "coordination.k8s.io", "leases", "rights", "muster.dev"), nil
 	})
 	if err != nil {
 		t.Fatal("the user never got the rights")
@@ -58,9 +59,9 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 		{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "a", false},
 		{"delete", "", "nodes", "", "a", false},
 		{"delete", "", "pods", "any", "a", true},
-		{"get", "", "pods", "any", "a", false}, // it reads them by lists
+		{"get", "", "pods", "any", "a", false}, // the operator only lists pods
 		{"patch", "", "persistentvolumeclaims", "any", "a", true},
-		{"delete", "", "persistentvolumeclaims", "any", "a", false}, // they go with their owner
+		{"delete", "", "persistentvolumeclaims", "any", "a", false}, // they are garbage-collected with their owner
 		{"create", rbacv1.GroupName, "rolebindings", "any", "", false},
 		{"impersonate", "", "users", "", "a", false},
 		{"create", "", "pods/exec", "any", "a", false},

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{NoAPIs: true}) }
 
-// counting gives a copy of a config that counts requests that write.
+// counting returns a copy of a config that counts write requests.
 func counting(config *rest.Config) (*rest.Config, *atomic.Int64) {
 	var writes atomic.Int64
 	counted := rest.CopyConfig(config)
@@ -118,7 +118,8 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 
 	t.Run("another operator's name goes into the policies that ask for it", func(t *testing.T) {
 		const user = "system:serviceaccount:elsewhere:muster"
-		if wrote := apply(install.Options{OperatorUser: user}); wrote != 6 { // into five that validate and one that holds Jobs
+		// It is in five validating policies and one that holds Jobs.
+		if wrote := apply(install.Options{OperatorUser: user}); wrote != 6 {
 			t.Errorf("wrote %d times, want 6", wrote)
 		}
 		policy := &admissionv1.ValidatingAdmissionPolicy{}
@@ -132,7 +133,8 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 	})
 }
 
-// The API server checks the types in a policy's expressions against the definitions, and says what does not fit.
+// TestPoliciesFitTheDefinitions: the API server checks the types in a policy's expressions against the definitions
+// and reports mismatches.
 func TestPoliciesFitTheDefinitions(t *testing.T) {
 	cluster := testcluster.Get(t)
 	if err := install.Apply(t.Context(), cluster.Config, install.Options{}); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// A mistake in a policy that mutates must not keep people from making Jobs, and each is bound, or it would do nothing.
+// TestMutatingPoliciesAreBoundAndIgnoreFailures: an error in such a policy must not prevent the creation of Jobs, and
+// without a binding it would have no effect.
 func TestMutatingPoliciesAreBoundAndIgnoreFailures(t *testing.T) {
 	cluster := testcluster.Get(t)
 	if err := install.Apply(t.Context(), cluster.Config, install.Options{}); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// One order of events: Volcano was there first, then Muster is told that the Jobs are its own.
+// TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem covers one order of events: Volcano was there first, then
+// Muster is told to serve the Jobs.
 func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -29,7 +30,7 @@ func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	var there apiextensionsv1.CustomResourceDefinition
 	switch err := direct.Get(t.Context(), client.ObjectKeyFromObject(theirs), &there); {
 	case err == nil:
-		// Another test has installed ours: for this one they are as Volcano's are, without the label.
+		// Another test has installed Muster's definitions: without the label they look like Volcano's.
 		there.Labels = nil
 		if err := direct.Update(t.Context(), &there); err != nil {
 			t.Fatal(err)
@@ -63,9 +64,9 @@ func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	apply(v1alpha1.VolcanoExternal, true, false)
 	apply(v1alpha1.VolcanoNative, false, true)
 	apply(v1alpha1.VolcanoAuto, false, true)
-	apply(v1alpha1.VolcanoExternal, true, true) // it is not taken away, but nothing is done for it any more
+	apply(v1alpha1.VolcanoExternal, true, true) // the definition stays, but nothing is applied for it any more
 
-	// Volcano is installed over it, and takes the definition as it is.
+	// Volcano is installed on top, and keeps the definition as it is.
 	podGroups := theirs.DeepCopy()
 	podGroups.ObjectMeta = metav1.ObjectMeta{Name: "podgroups.scheduling.volcano.sh"}
 	podGroups.Spec.Group = "scheduling.volcano.sh"

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestAwaitServed: and is told where one never will be.
+// TestAwaitServed: it waits until the definitions are served, and fails for one that never will be.
 func TestAwaitServed(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -50,7 +50,7 @@ func TestAwaitServed(t *testing.T) {
 	}
 }
 
-// made is a definition marked as Muster's, until the test is done.
+// made creates a definition labeled as Muster's, and deletes it after the test.
 func made(t *testing.T, c client.Client, plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	version := apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Served: true, Storage: true,

@@ -21,10 +21,10 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// asked is what an API server of a test serves of a kind: a list, which has one object, and no change after it.
+// asked is what a test's API server serves of a kind: a list with one object, and no later change.
 type asked struct{ kind, metadata string }
 
-// serve is an API server that serves lists, and watches that begin where these end.
+// serve returns an API server that serves lists, and watches that begin where these end.
 func serve(t *testing.T, serves map[string]asked) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,8 +54,8 @@ func serve(t *testing.T, serves map[string]asked) *httptest.Server {
 	return server
 }
 
-// TestACacheReadsItsNamespaceAndClusterScopedObjects: a cache of one namespace, of an API server with a Workload there and a
-// ClusterQueue, and another of each that comes later.
+// TestACacheReadsItsNamespaceAndClusterScopedObjects: a cache of one namespace, with a Workload in it and a
+// ClusterQueue, and another of each created later.
 func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	server := serve(t, map[string]asked{
 		"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
@@ -77,7 +77,7 @@ func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 		t.Fatal("the cache does not begin")
 	}
 	for object, key := range map[client.Object]client.ObjectKey{&kueue.Workload{}: {Namespace: "team-a", Name: "a"}, &kueue.ClusterQueue{}: {Name: "a"}} {
-		if err := c.Get(ctx, key, object); err != nil { // it waits until there is a list
+		if err := c.Get(ctx, key, object); err != nil { // Get waits for the initial list
 			t.Errorf("%T: %v", object, err)
 		}
 		untilAdded(t, ctx, c, object, "b")
@@ -88,7 +88,7 @@ func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	}
 }
 
-// untilAdded waits until the cache has told of the object.
+// untilAdded waits until the cache has reported the object.
 func untilAdded(t *testing.T, ctx context.Context, c cache.Cache, of client.Object, name string) {
 	t.Helper()
 	informer, err := c.GetInformer(ctx, of)

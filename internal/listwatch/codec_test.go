@@ -31,7 +31,7 @@ import (
 
 var workloads = kueue.GroupVersion.WithKind("Workload")
 
-// decoderOf reads the events of a kind, as the package does and, if not ours, as client-go does.
+// decoderOf returns a decoder for the events of a kind: this package's, or client-go's.
 func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.Decoder {
 	scheme := testcluster.Scheme()
 	var codecs runtime.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
@@ -72,7 +72,7 @@ func TestObjectsDecodeAsWithClientGo(t *testing.T) {
 	}
 }
 
-// event is what an API server sends of an object: one line, with the fields of the object in order.
+// event returns what an API server sends for an object: one line, with the fields of the object in order.
 func event(t testing.TB, is watch.EventType, kind schema.GroupVersionKind, object runtime.Object) []byte {
 	t.Helper()
 	object.GetObjectKind().SetGroupVersionKind(kind)
@@ -129,7 +129,8 @@ func TestStreamsDecodeAsWithClientGo(t *testing.T) {
 	}
 }
 
-// TestAnEventStaysValidAfterTheNext: what was decoded shares nothing with the buffers that the next event is read into.
+// TestAnEventStaysValidAfterTheNext: a decoded object shares no memory with the buffers that the next event is read
+// into.
 func TestAnEventStaysValidAfterTheNext(t *testing.T) {
 	line := func(name string) string {
 		return string(event(t, watch.Added, workloads, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"is": name}}}))
@@ -160,8 +161,8 @@ func FuzzEventsOfAnyBytes(f *testing.F) {
 	})
 }
 
-// BenchmarkEvent reads an event of an admitted Workload, as the package does and as client-go does: its cost is most
-// of what an operator does at its start.
+// BenchmarkEvent decodes an event of an admitted Workload, with this package and with client-go: such events are most
+// of the cost of an operator's start.
 func BenchmarkEvent(b *testing.B) {
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
 		Name: "main", Image: "local", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}}}

@@ -38,14 +38,14 @@ func all(lists listReader, from io.Reader) (list metav1.ListMeta, objects []runt
 	return list, objects, err
 }
 
-// filled is a list of objects that are filled at random.
+// filled returns a list of objects that are filled at random.
 func filled[T any](t *testing.T, of *T) *T {
 	t.Helper()
 	fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(testcluster.Scheme())).NumElements(3, 5).Fill(of)
 	return of
 }
 
-// podsInProtobuf are pods, and a list of them as API servers send it.
+// podsInProtobuf returns pods, and a list of them as API servers send it.
 func podsInProtobuf(t *testing.T) ([]corev1.Pod, []byte) {
 	t.Helper()
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: *filled(t, &[]corev1.Pod{})}
@@ -99,7 +99,7 @@ func TestJSONListsDecodeAsWithClientGo(t *testing.T) {
 		t.Fatalf("%d Workloads of version %s, want %d of 7", len(got), list.ResourceVersion, len(want.Items))
 	}
 	for i := range got {
-		want.Items[i].TypeMeta = metav1.TypeMeta{} // as those of a watch
+		want.Items[i].TypeMeta = metav1.TypeMeta{} // as for objects of a watch
 		if !reflect.DeepEqual(got[i], &want.Items[i]) {
 			t.Errorf("Workload %d is not what was sent:\n%s", i, cmp.Diff(&want.Items[i], got[i]))
 		}
@@ -134,7 +134,7 @@ func TestJSONLists(t *testing.T) {
 	}
 }
 
-// TestATruncatedListIsAnError: wherever that is.
+// TestATruncatedListIsAnError, wherever it ends.
 func TestATruncatedListIsAnError(t *testing.T) {
 	_, pods := podsInProtobuf(t)
 	whole := `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"7"}}`
@@ -143,7 +143,7 @@ func TestATruncatedListIsAnError(t *testing.T) {
 			t.Errorf("%s is a list", whole[:at])
 		}
 	}
-	const tail = 4 // the envelope ends with two fields that are empty: nothing of the list is behind it
+	const tail = 4 // the envelope ends with two empty fields: the list is complete before them
 	for at := 0; at < len(pods)-tail; at += max(1, len(pods)/40) {
 		if list, _, err := all(protobufLists{newPod}, bytes.NewReader(pods[:at])); err == nil && list.ResourceVersion != "" {
 			t.Errorf("the first %d bytes of %d are a list", at, len(pods))

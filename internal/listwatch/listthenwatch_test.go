@@ -15,7 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// openingOf answers with the list, and with the changes that follow, or fails to.
+// openingOf responds with the list and the changes that follow, or with an error.
 func openingOf(list string, changes watch.Interface, failure error) listThenWatch {
 	return listThenWatch{
 		lists: workloadLists, newObject: newWorkload,
@@ -31,7 +31,7 @@ func openingOf(list string, changes watch.Interface, failure error) listThenWatc
 	}
 }
 
-// beginning asks for a watch that begins with all there is, as informers do.
+// beginning requests a watch with initial events, as informers do.
 var beginning = metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
 
 const twoAndSeven = `{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}`
@@ -58,7 +58,7 @@ func TestAWatchStartsWithAListAndContinues(t *testing.T) {
 		if _, open := <-w.ResultChan(); open {
 			t.Error("it tells of more once it is stopped")
 		}
-		synctest.Wait() // nothing of it goes on, or the test would not end
+		synctest.Wait() // fails if a goroutine of the watch is left
 		if !changes.IsStopped() {
 			t.Error("what follows the list goes on")
 		}
@@ -111,7 +111,7 @@ func TestErrorsOfAWatchAreReported(t *testing.T) {
 	}
 }
 
-// TestTheListRequestFollowsTheWatchOptions: one that is to be as new as what was seen, or as new as can be.
+// TestTheListRequestFollowsTheWatchOptions: either not older than a version, or the most recent.
 func TestTheListRequestFollowsTheWatchOptions(t *testing.T) {
 	for version, match := range map[string]metav1.ResourceVersionMatch{"": "", "5": metav1.ResourceVersionMatchNotOlderThan} {
 		o := openingOf(twoAndSeven, watch.NewEmptyWatch(), nil)

@@ -30,12 +30,12 @@ var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, skipUnreadable: tr
 
 const (
 	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
-	// unreadableJob has a timeout that is no duration, deep in lists, with more behind it.
+	// unreadableJob has a timeout that is not a duration, deep within lists and followed by more.
 	unreadableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"bad","namespace":"n","uid":"u","resourceVersion":"5"},` +
 		`"spec":{"tasks":[{"name":"t","policies":[{"event":"*","timeout":"5 minutes","action":"AbortJob"},{"event":"*"}],"replicas":1}],"queue":"q"},"status":{"state":{"phase":"Running"}}}`
 )
 
-// TestAListContinuesAfterAnUnreadableObject: whatever of it cannot be read, and wherever it is in the list.
+// TestAListContinuesAfterAnUnreadableObject, whichever part of it is unreadable and wherever it is in the list.
 func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 	bads := map[string]string{
 		"a timeout deep in lists":  unreadableJob,
@@ -64,7 +64,7 @@ func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 	}
 }
 
-// TestAListTruncatedInAnUnreadableObjectIsAnError: what is not well formed is nothing to pass over.
+// TestAListTruncatedInAnUnreadableObjectIsAnError: only well-formed objects are skipped.
 func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	sent := `{"items":[` + unreadableJob + `],"metadata":{"resourceVersion":"7"}}`
 	for at := range len(sent) {
@@ -74,15 +74,14 @@ func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableObjectOfAStrictGroupIsAnError: a Workload that was passed over would hold quota that is given to
-// others.
+// TestAnUnreadableObjectOfAStrictGroupIsAnError: a skipped Workload would hold quota that is given to others.
 func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 	server := serve(t, map[string]asked{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	kinds := listWatchers{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
 	for whole, want := range map[string][]watch.EventType{
-		"batch.volcano.sh": {watch.Bookmark}, // then nothing more, of what comes later either
+		"batch.volcano.sh": {watch.Bookmark}, // then nothing more, of later changes either
 		"kueue.x-k8s.io":   {watch.Error},
 	} {
 		kinds.strictGroups = []string{whole}
@@ -106,7 +105,7 @@ func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 	}
 }
 
-// TestAWatchContinuesAfterAnUnreadableObject: what was read of it before stays, until it is gone.
+// TestAWatchContinuesAfterAnUnreadableObject: its previous state stays in the cache until it is deleted.
 func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 	var stream bytes.Buffer
 	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob}, {"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-// Declared here, as others do, before anything runs.
+// Declared in package variables, as other packages do.
 var (
 	knocks = metrics.NewCounter("muster_test_knocks_total", "Knocks.", "door")
 	waits  = metrics.NewHistogram("muster_test_wait_seconds", "Waits.", []float64{1, 2}).WithLabelValues()

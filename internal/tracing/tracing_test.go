@@ -13,7 +13,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// TestStepsAreChildrenOfTheJobsSpan: by IDs that follow from the job.
+// TestStepsAreChildrenOfTheJobsSpan, with IDs that are derived from the job.
 func TestStepsAreChildrenOfTheJobsSpan(t *testing.T) {
 	job := identity{kind: "JobSet", namespace: "ns", name: "a", uid: jobUID}
 	sent := func() tracetest.SpanStubs {

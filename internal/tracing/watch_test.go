@@ -26,7 +26,7 @@ const jobUID = types.UID("0f5e8a3c-1111-4222-8333-444455556666")
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world is a watch over objects that the test hands it, and what it told.
+// world has a watch over objects that the test provides, and what it exported.
 type world struct {
 	*watch
 	t     *testing.T
@@ -37,7 +37,7 @@ type world struct {
 
 func (w *world) export(s span) { w.told = append(w.told, s) }
 
-// newWorld has a job of so many pods, made at the epoch, whose Workload waits.
+// newWorld returns a world with a job of that many pods, created at the epoch, whose Workload waits.
 func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) *world {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme} {
@@ -60,16 +60,16 @@ func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) 
 	return out
 }
 
-// at sets the clock to so long after the epoch.
+// at sets the clock to that long after the epoch.
 func (w *world) at(after time.Duration) *world {
 	w.clock.SetTime(epoch.Add(after))
 	return w
 }
 
-// second is now as the API keeps it.
+// second returns the current time as the API stores it.
 func (w *world) second() metav1.Time { return metav1.NewTime(w.clock.Now().Truncate(time.Second)) }
 
-// now has the Workload changed, and seen.
+// now changes the Workload, and delivers the update.
 func (w *world) now(change func(*kueue.Workload)) {
 	change(w.w)
 	w.workload(context.Background(), w.w.DeepCopy())
@@ -103,7 +103,7 @@ func (w *world) podIs(pod *corev1.Pod, kind corev1.PodConditionType) {
 	w.pod(context.Background(), pod, false)
 }
 
-// hears checks what was told since the last time: name, from and to, in milliseconds after the epoch.
+// hears checks what was exported since the last call: name, from and to, in milliseconds after the epoch.
 func (w *world) hears(want ...line) {
 	w.t.Helper()
 	var got []line
@@ -154,10 +154,10 @@ func TestANewLeaderContinuesTraces(t *testing.T) {
 	w.now(func(*kueue.Workload) {})
 	w.at(time.Second).reserve()
 	w.at(time.Second).admit()
-	w.hears() // another leads
+	w.hears() // another replica leads
 	w.at(60 * time.Second).makePod("a")
 	w.at(70 * time.Second).startLeading()
-	w.hears(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // who has just died may not have sent it
+	w.hears(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // the previous leader may not have exported it
 	again := w.makePod("a")
 	w.podIs(again, corev1.PodReady)
 	w.hears(line{stepReady, 60000, 70000}, line{"Job", 0, 70000})
@@ -193,7 +193,7 @@ func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w.at(20 * time.Second).reserve()
 	w.admit()
 	w.hears(line{stepQueued, 10000, 20000}, line{stepAdmission, 20000, 20000})
-	w.podIs(old, corev1.PodReady) // of the first attempt, on its way out
+	w.podIs(old, corev1.PodReady) // a terminating pod of the first attempt
 	w.podDeleted(t.Context(), old)
 	w.hears()
 	w.at(21 * time.Second).makePod("a")

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// TestTheAPIServerTrustsTheOperatorsCertificates: it is told at once, and nothing is written where that is so already.
+// TestTheAPIServerTrustsTheOperatorsCertificates: the CA bundle is written at once, and only if it differs.
 func TestTheAPIServerTrustsTheOperatorsCertificates(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := registration.AddToScheme(scheme); err != nil {

@@ -21,7 +21,7 @@ var (
 	now   = began.Add(90 * time.Second)
 )
 
-// admitted is a job's and has run since it began, with all its pods ready.
+// admitted returns a job's Workload that runs since began, with all pods ready.
 func admitted() *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}}}
@@ -191,7 +191,7 @@ func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
 	}
 }
 
-// TestADrainedWorkloadHasTheMessageOfItsStoppedQueue: as the engine would in another write.
+// TestADrainedWorkloadHasTheMessageOfItsStoppedQueue, which the engine would write otherwise.
 func TestADrainedWorkloadHasTheMessageOfItsStoppedQueue(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "QuotaReserved=False OnHold: ClusterQueue cq is stopped",

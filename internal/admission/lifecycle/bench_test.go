@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 )
 
-// BenchmarkNextOfNothing is what each news of a Workload costs that needs no step: nearly all of them.
+// BenchmarkNextOfNothing measures an update of a Workload that needs no step, as nearly all do.
 func BenchmarkNextOfNothing(b *testing.B) {
 	for name, w := range map[string]builder{
 		"waiting":  pending(),

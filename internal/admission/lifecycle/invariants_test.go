@@ -18,10 +18,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// stepsMax is within how many writes a Workload must come to rest.
+// stepsMax bounds the writes after which a Workload must have settled.
 const stepsMax = 8
 
-// model is one Workload among people, checks, its job, an engine, and a clock that jumps.
+// model is one Workload among users, checks, its job, an engine, and a clock that jumps.
 type model struct {
 	w      *kueue.Workload
 	facts  lifecycle.Facts
@@ -52,7 +52,7 @@ func newModel(t *rapid.T) *model {
 	return m
 }
 
-// step takes the next step, if there is one, as if the operator had just begun: what it knows is what is stored.
+// step takes the next step, if there is one, like an operator that has just started: it knows only what is stored.
 func (m *model) step(t *rapid.T) bool {
 	before := m.w.DeepCopy()
 	step := lifecycle.Next(m.w, m.facts, m.policy, m.now)
@@ -78,7 +78,7 @@ func (m *model) step(t *rapid.T) bool {
 	return step.Writes()
 }
 
-// stored is the Workload as the API server gives it back.
+// stored returns the Workload as the API server returns it.
 func stored(w *kueue.Workload) *kueue.Workload {
 	text, err := json.Marshal(w)
 	if err != nil {
@@ -91,7 +91,7 @@ func stored(w *kueue.Workload) *kueue.Workload {
 	return &out
 }
 
-// rest takes steps until there is none left.
+// rest takes steps until there are none left.
 func (m *model) rest(t *rapid.T) {
 	for range stepsMax {
 		if m.gone || !m.step(t) {
@@ -102,7 +102,7 @@ func (m *model) rest(t *rapid.T) {
 	t.Fatalf("it takes more than %d steps; its conditions are %v", stepsMax, m.w.Status.Conditions)
 }
 
-// check looks for what must hold after every write.
+// check verifies the invariants that hold after every write.
 func (m *model) check(t *rapid.T) {
 	w := m.w
 	for what, wrong := range map[string]bool{
@@ -117,7 +117,7 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
-// checkAtRest looks for what must hold when there is no step left.
+// checkAtRest verifies the invariants that hold when there is no step left.
 func (m *model) checkAtRest(t *rapid.T) {
 	w := m.w
 	if m.gone || workload.IsFinished(w) {
@@ -150,14 +150,14 @@ func hasState(w *kueue.Workload, state kueue.CheckState) bool {
 	return false
 }
 
-// waits reports whether the engine would take the Workload from its queue.
+// waits reports whether the engine would consider the Workload for admission.
 func (m *model) waits() bool {
 	return workload.IsActive(m.w) && !workload.IsFinished(m.w) && !workload.HoldsQuota(m.w) &&
 		(m.w.Status.RequeueState == nil || m.w.Status.RequeueState.RequeueAt == nil) &&
 		!meta.IsStatusConditionFalse(m.w.Status.Conditions, kueue.WorkloadRequeued)
 }
 
-// admit is the engine's admission.
+// admit admits the Workload as the engine would.
 func (m *model) admit() {
 	if !m.waits() || stoppedBy(m.facts.LocalQueue.Spec.StopPolicy) || stoppedBy(m.facts.ClusterQueue.Spec.StopPolicy) {
 		return
@@ -172,14 +172,14 @@ func (m *model) admit() {
 
 func stoppedBy(p *kueue.StopPolicy) bool { return ptr.Deref(p, kueue.None) != kueue.None }
 
-// giveBack is the job whose pods are gone.
+// giveBack releases the quota as the job does when its pods are gone.
 func (m *model) giveBack() {
 	if len(m.w.OwnerReferences) > 0 && workload.HoldsQuota(m.w) && !workload.IsFinished(m.w) {
 		workload.GiveBack(m.w, m.now)
 	}
 }
 
-// actions are what others do.
+// actions are what other clients do.
 func (m *model) actions() map[string]func(*rapid.T) {
 	policies := rapid.SampledFrom([]kueue.StopPolicy{kueue.None, kueue.Hold, kueue.HoldAndDrain})
 	return map[string]func(*rapid.T){
@@ -236,8 +236,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// TestRandomLifecyclesStayConsistent: whatever happens and in whatever order, conditions agree, a Workload
-// comes to rest after few writes, and once people, checks and queues all let it, it runs.
+// TestRandomLifecyclesStayConsistent: after any actions in any order the conditions agree, the Workload settles after
+// few writes, and it runs once users, checks and queues permit it.
 func TestRandomLifecyclesStayConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
@@ -270,8 +270,8 @@ func TestRandomLifecyclesStayConsistent(t *testing.T) {
 	})
 }
 
-// TestARestartBetweenStepsChangesNothing: what follows depends on what is stored alone, so that it does not matter whether
-// the steps are taken by one operator or each by another.
+// TestARestartBetweenStepsChangesNothing: the next step depends only on what is stored, so that it does not matter
+// how many operators take the steps.
 func TestARestartBetweenStepsChangesNothing(t *testing.T) {
 	for name, w := range map[string]builder{
 		"deactivated": admitted().bare().inactive(),

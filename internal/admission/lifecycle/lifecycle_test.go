@@ -23,10 +23,10 @@ var (
 	}}
 )
 
-// builder makes Workloads in sentences.
+// builder builds Workloads in sentences.
 type builder struct{ *kueue.Workload }
 
-// pending is ns/a, a Workload of a job, in the queue q.
+// pending returns ns/a, a Workload of a job, in the queue q.
 func pending() builder {
 	return builder{&kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1, OwnerReferences: []metav1.OwnerReference{
@@ -35,7 +35,7 @@ func pending() builder {
 	}}
 }
 
-// reserved holds quota of cq in the flavor f.
+// reserved returns a Workload that holds quota of cq in the flavor f.
 func reserved() builder {
 	b := pending().is(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason)
 	b.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{
@@ -47,7 +47,7 @@ func admitted() builder {
 	return reserved().is(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason)
 }
 
-// is gives it a condition with the message "because", since began.
+// is sets a condition with the message "because", since began.
 func (b builder) is(kind string, status metav1.ConditionStatus, reason string) builder {
 	workload.SetCondition(b.Workload, kind, status, reason, "because", began)
 	return b
@@ -57,7 +57,7 @@ func (b builder) evicted(reason string) builder {
 	return b.is(kueue.WorkloadEvicted, metav1.ConditionTrue, reason)
 }
 
-// bare has no job.
+// bare removes the owner.
 func (b builder) bare() builder {
 	b.OwnerReferences = nil
 	return b
@@ -95,7 +95,7 @@ func (b builder) with(change func(w *kueue.Workload)) builder {
 	return b
 }
 
-// open are queues that admit, without checks.
+// open returns queues that admit, without checks.
 func open() lifecycle.Facts {
 	return lifecycle.Facts{
 		LocalQueue:   &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}},
@@ -103,7 +103,7 @@ func open() lifecycle.Facts {
 	}
 }
 
-// checking are queues with the checks, each on all flavors.
+// checking returns queues with the checks, each for all flavors.
 func checking(names ...kueue.AdmissionCheckReference) lifecycle.Facts {
 	f := open()
 	f.ClusterQueue.Spec.AdmissionChecks = names
@@ -116,7 +116,7 @@ func stopping(local, cluster kueue.StopPolicy) lifecycle.Facts {
 	return f
 }
 
-// next is the step a time after began; neither the Workload nor the facts may be changed by it.
+// next returns the step at a time after began; it fails if Next modifies the Workload or the facts.
 func next(t *testing.T, b builder, facts lifecycle.Facts, policy lifecycle.Policy, after time.Duration) lifecycle.Step {
 	t.Helper()
 	before := b.DeepCopy()
@@ -127,7 +127,7 @@ func next(t *testing.T, b builder, facts lifecycle.Facts, policy lifecycle.Polic
 	return step
 }
 
-// status are the conditions of the step's status as "Type=Status Reason: message", nil if it writes none.
+// status returns the conditions of the step's status as "Type=Status Reason: message", nil if it writes none.
 func status(step lifecycle.Step) []string {
 	if step.Status == nil {
 		return nil
@@ -147,7 +147,7 @@ func expect(t *testing.T, what string, got, want any) {
 	}
 }
 
-// expectConditions looks for conditions among those of the step's status.
+// expectConditions checks that the step's status has the conditions.
 func expectConditions(t *testing.T, step lifecycle.Step, want ...string) {
 	t.Helper()
 	got := status(step)
@@ -158,7 +158,7 @@ func expectConditions(t *testing.T, step lifecycle.Step, want ...string) {
 	}
 }
 
-// expectDue looks at when the step wants to be asked again, and that it writes nothing before.
+// expectDue checks that the step writes nothing, and when it is due.
 func expectDue(t *testing.T, step lifecycle.Step, after time.Duration) {
 	t.Helper()
 	if step.Writes() {

@@ -28,7 +28,7 @@ import (
 	configuration "github.com/musterhq/muster/internal/config"
 )
 
-// quotaOf is what a ClusterQueue offers of each resource, in order.
+// quotaOf returns a ClusterQueue's quota of each resource, in order.
 func quotaOf(q *kueue.ClusterQueue) []string {
 	var out []string
 	for _, g := range q.Spec.ResourceGroups {
@@ -44,7 +44,7 @@ func quotaOf(q *kueue.ClusterQueue) []string {
 	return out
 }
 
-// nodesCapacity is that of an operator without a configuration.
+// nodesCapacity is the capacity of an operator without a configuration.
 var nodesCapacity = capacityOf(configuration.Default().DefaultQueue)
 
 func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 	}
 }
 
-// TestNodesThatTheFlavorTolerates count, as those of a flavor default of an administrator's own may.
+// TestNodesThatTheFlavorTolerates count, as an administrator's own flavor default may have tolerations.
 func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
@@ -106,7 +106,7 @@ func TestResourcesBeyondTheAPILimitAreCutByName(t *testing.T) {
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// api is an API server that notes each write as "verb Kind name", and fails the first with what it is told to.
+// api is an API server that records each write as "verb Kind name", and fails the first with the given error.
 type api struct {
 	client.WithWatch
 	t      *testing.T
@@ -159,7 +159,7 @@ func (a *api) remove(o client.Object) {
 	}
 }
 
-// keeper is the keeper of the default queue over nodes.
+// keeper has the controller of the default queue over nodes.
 type keeper struct {
 	*api
 	*defaultQueue
@@ -172,7 +172,7 @@ func newKeeper(t *testing.T, objects ...client.Object) *keeper {
 	return k
 }
 
-// keep reconciles, and returns what was written since the last time.
+// keep reconciles, and returns what was written since the last call.
 func (k *keeper) keep() []string {
 	k.t.Helper()
 	k.writes = nil
@@ -300,7 +300,7 @@ func TestAnAutoscalerIsDetectedWhenItComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestNoDetectionIfNodesOnDemandIsConfigured: the operator may lack the right to.
+// TestNoDetectionIfNodesOnDemandIsConfigured: the operator may lack the right to read the signs.
 func TestNoDetectionIfNodesOnDemandIsConfigured(t *testing.T) {
 	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
 		k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
@@ -326,9 +326,9 @@ func TestRemovingTheLabelMakesTheQueueTheUsers(t *testing.T) {
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
-// TestARecreatedFlavorIsLeftAlone takes the label off the queue and the flavor out of it, or both would be made again, and
-// gives the label back, which the keeper hears of though nothing else changes.
-func TestARecreatedFlavorIsLeftAlone(t *testing.T) {
+// TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain removes the queue's label and the flavor, which would otherwise be
+// created again, and then restores the label: the controller must react to that although nothing else changes.
+func TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain(t *testing.T) {
 	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
 	k.keep()

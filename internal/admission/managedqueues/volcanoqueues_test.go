@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When
-// the ClusterQueue that is in its way goes, the Queue is kept.
+// TestAQueueWhoseNameIsTakenIsReported once: otherwise its owner could not tell why its quota does not count. When
+// the ClusterQueue in its place is deleted, the Queue gets its own.
 func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
@@ -47,7 +47,7 @@ func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	if err := api.Delete(t.Context(), taken); err != nil {
 		t.Fatal(err)
 	}
-	// A Queue that was replaced has left its own for a moment.
+	// A Queue that was deleted and created again briefly leaves its old ClusterQueue.
 	before := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "gone", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: scheduling.GroupVersion.String(), Kind: "Queue", Name: "gone", UID: "before", Controller: new(true)}}}}
 	anew := aQueue("gone", scheduling.QueueSpec{Capability: cpu})
@@ -76,8 +76,8 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestIgnoredFieldsOfAQueueAreReported: once, and again when it says something else. What Volcano's own manifests say
-// is no news.
+// TestIgnoredFieldsOfAQueueAreReported once, and again when they change. The fields in Volcano's own manifests are
+// not reported.
 func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
 	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
@@ -112,7 +112,7 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }
 
-// fewEvents is a recorder that has time for so many.
+// fewEvents is a recorder with a budget of that many events.
 type fewEvents struct {
 	events.FakeRecorder
 	left int
@@ -127,7 +127,7 @@ func (r *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, a
 	return true
 }
 
-// TestEventsBeyondTheBudgetAreRecordedLater: with many Queues there is not at each start.
+// TestEventsBeyondTheBudgetAreRecordedLater: at a start with many Queues the budget is too small for all.
 func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
 	ignored, taken := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
 	ignored.UID, taken.UID = "ignored", "taken"
@@ -144,7 +144,7 @@ func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfDeletedQueues: a new one of the name has another UID.
+// TestNothingIsKeptOfDeletedQueues: a new Queue of the same name has another UID.
 func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
 	taken, plain := aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})

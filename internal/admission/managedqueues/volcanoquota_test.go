@@ -15,12 +15,12 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// aQueue is a Volcano Queue with that spec.
+// aQueue returns a Volcano Queue with that spec.
 func aQueue(name string, spec scheduling.QueueSpec) *scheduling.Queue {
 	return &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}, Spec: spec}
 }
 
-// limitsOf are "resource=nominal", "+borrowing limit" and "-lending limit" of a ClusterQueue.
+// limitsOf returns "resource=nominal", "+borrowing limit" and "-lending limit" of a ClusterQueue.
 func limitsOf(q *kueue.ClusterQueue) []string {
 	var out []string
 	for _, group := range q.Spec.ResourceGroups {

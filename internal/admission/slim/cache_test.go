@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// fullPod is a pod as an API server gives it, bound to the node n, with all that makes pods large.
+// fullPod returns a pod as an API server returns it, bound to the node n, with everything that makes pods large.
 func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 	container := func(name, cpu string) corev1.Container {
 		return corev1.Container{
@@ -71,7 +71,7 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return out.(*corev1.Pod)
 }
 
-// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep such Workloads by the thousands.
+// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep thousands of such Workloads.
 func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
@@ -149,7 +149,7 @@ func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	}
 }
 
-// TestAStrippedJobPodKeepsHowItEnded: of more containers than one.
+// TestAStrippedJobPodKeepsHowItEnded, with several containers.
 func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestCommonValuesOfPodsAreInterned: and what tells them apart is not taken for the same.
+// TestCommonValuesOfPodsAreInterned, and different values are not merged.
 func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 	change := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
@@ -44,7 +44,7 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 	}
 }
 
-// TestCommonValuesOfAJobsPodsAreInterned: all but what tells them apart, and nobody's own is lost for it.
+// TestCommonValuesOfAJobsPodsAreInterned: everything except what tells the pods apart, which is kept.
 func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 	of := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
@@ -108,10 +108,10 @@ func TestCommonValuesOfWorkloadsAreInterned(t *testing.T) {
 	if &first.Spec.PodSets[0] != &alike.Spec.PodSets[0] {
 		t.Error("those that ask for the same have pod sets of their own")
 	}
-	made("2", "b") // is as it was
+	made("2", "b") // is unchanged
 }
 
-// TestDifferentPodSetsAreNotMerged: a sketch is a guess.
+// TestDifferentPodSetsAreNotMerged, even with equal sketches.
 func TestDifferentPodSetsAreNotMerged(t *testing.T) {
 	podSets := func(change func(*kueue.PodSet)) []kueue.PodSet {
 		ps := kueue.PodSet{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}
@@ -139,7 +139,7 @@ func TestDifferentPodSetsAreNotMerged(t *testing.T) {
 	}
 }
 
-// TestInternersStartOverAtTheirLimit: the memory of it is bounded.
+// TestInternersStartOverAtTheirLimit: their memory is bounded.
 func TestInternersStartOverAtTheirLimit(t *testing.T) {
 	var a interner[int]
 	for i := range 3 * maxInterned {

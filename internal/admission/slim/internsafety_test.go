@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestInternedPodsDoNotMixValues, however its tenant writes them: here what a text holds looks like the end of it.
+// TestInternedPodsDoNotMixValues, whatever users write: here a string contains what looks like its end.
 func TestInternedPodsDoNotMixValues(t *testing.T) {
 	const index, workload = "batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/workload"
 	annotated := func(annotations map[string]string) *corev1.Pod {
@@ -38,8 +38,7 @@ func TestInternedPodsDoNotMixValues(t *testing.T) {
 	}
 }
 
-// TestInternedValuesAreEqual: of any values, also of such as are made to be taken for one another, each is given one
-// that is equal.
+// TestInternedValuesAreEqual: for any values, also those made to be confused, the interned value is equal.
 func TestInternedValuesAreEqual(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("a1:/\n\x00")), 0, 5, -1)
 	texts := rapid.SliceOfN(text, 1, 4)
@@ -80,7 +79,7 @@ func saysSame[T any](t *rapid.T, want, got T) {
 	}
 }
 
-// askingFor is a Workload of one pod set whose container and init container ask for as much.
+// askingFor returns a Workload of one pod set whose container and init container request that much.
 func askingFor(t *testing.T, cpu string) *kueue.Workload {
 	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}
 	w := &kueue.Workload{
@@ -90,16 +89,15 @@ func askingFor(t *testing.T, cpu string) *kueue.Workload {
 		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}},
 			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 	}
-	w = w.DeepCopy() // containers and init containers of their own
+	w = w.DeepCopy() // so that it has its own containers and init containers
 	if _, err := stripWorkload(w); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// TestASecondTransformDoesNotWriteSharedValues: an informer that lists by a watch transforms what it got twice.
-// While it does so the second time, those that were there before are read; what they have in common with it is not
-// written, and nothing else becomes of it.
+// TestASecondTransformDoesNotWriteSharedValues: an informer that lists by a watch transforms its objects twice.
+// During the second transform others read the values shared with it, which must not be written.
 func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
 	again, read := askingFor(t, "1234m"), askingFor(t, "1234m")
 	pod, readPod := stripped(t, fullPod(ofJob)), stripped(t, fullPod(ofJob))
@@ -110,7 +108,7 @@ func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		for range 100 {
-			_, _ = stripWorkload(again) // it refuses nothing
+			_, _ = stripWorkload(again) // never fails
 			_, _ = stripPod(pod)
 		}
 	})
@@ -129,7 +127,7 @@ func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
 	}
 }
 
-// TestPodSetsSurviveInternerResets: others read them.
+// TestPodSetsSurviveInternerResets, since others read them.
 func TestPodSetsSurviveInternerResets(t *testing.T) {
 	again, read := askingFor(t, "4321m"), askingFor(t, "4321m")
 	lists := func() (out []uintptr) {
@@ -152,14 +150,15 @@ func TestPodSetsSurviveInternerResets(t *testing.T) {
 	}
 }
 
-// TestEqualQuantitiesWithOtherSpellingsAreInterned: people write 1000m for 1.
+// TestEqualQuantitiesWithOtherSpellingsAreInterned: users write 1000m for 1.
 func TestEqualQuantitiesWithOtherSpellingsAreInterned(t *testing.T) {
 	if first, other := askingFor(t, "77"), askingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
 		t.Error("each has pod sets of its own")
 	}
 }
 
-// TestLargeValuesAreNotKept: a tenant's words are not kept in thousands once his pods and Workloads are gone.
+// TestLargeValuesAreNotKept: thousands of large strings must not stay in memory after their pods and Workloads are
+// gone.
 func TestLargeValuesAreNotKept(t *testing.T) {
 	podSets := func(variable string, bytes int) []kueue.PodSet {
 		return []kueue.PodSet{{Name: kueue.PodSetReference(variable), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -171,7 +170,8 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 		t.Errorf("%d are known, of %d bytes", len(a.bySketch), a.bytes)
 	}
 	for i := range 600 {
-		a.intern(podSets(strconv.Itoa(i%300), maxKeptPodSetBytes-1000-i)) // the second round takes the places of the first
+		// The second round replaces the values of the first.
+		a.intern(podSets(strconv.Itoa(i%300), maxKeptPodSetBytes-1000-i))
 		held := 0
 		for _, known := range a.bySketch {
 			held += known.bytes
