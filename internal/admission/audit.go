@@ -29,7 +29,7 @@ const auditExamples = 3
 
 var (
 	auditsTotal = metrics.NewCounter("muster_quota_audits_total",
-		"Comparisons of what the engine counts with what the API's Workloads hold, by what came of them: `equal`, `different` or `failed`.", "result")
+		"Comparisons of what the engine counts with what the API's Workloads hold, by result: `equal`, `different` or `failed`.", "result")
 	auditSeconds = metrics.NewHistogram("muster_quota_audit_seconds", "Time of one such comparison, during which nothing is decided.",
 		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}).WithLabelValues()
 )
@@ -75,7 +75,7 @@ func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, 
 	var list kueue.WorkloadList
 	if err := a.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		auditsTotal.WithLabelValues("failed").Inc()
-		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads to compare the quota that is counted with what they hold; trying again in a minute")
+		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads for the quota audit; retrying in a minute")
 		return false
 	}
 	read := differences(e, queues, list.Items)
@@ -273,8 +273,8 @@ func differenceMessages(found map[difference]int64) map[string]string {
 	}
 	out := map[string]string{}
 	for queue, list := range amounts {
-		out[queue] = fmt.Sprintf("More is counted as held than Workloads hold (less where it is below 0): %s; for example %s. "+
-			"Restart the operator, which counts anew, and report it with its log", strings.Join(list, ", "), strings.Join(examples[queue], ", "))
+		out[queue] = fmt.Sprintf("The engine counts more quota as held than Workloads hold (less if negative): %s; for example %s. "+
+			"Restart the operator, which then counts from scratch, and report this with its log", strings.Join(list, ", "), strings.Join(examples[queue], ", "))
 	}
 	return out
 }

@@ -85,7 +85,7 @@ func (d *decisionLog) check(err error) {
 
 func (d *decisionLog) close() {
 	if err := d.file.Close(); err != nil && !d.ended {
-		ctrl.Log.WithName("decision-log").Error(err, "the decision log lacks its end")
+		ctrl.Log.WithName("decision-log").Error(err, "the end of the decision log was not written")
 	}
 }
 

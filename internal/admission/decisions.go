@@ -171,13 +171,13 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		a.queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
-			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
+			ctrl.LoggerFrom(ctx).Error(err, "writing a decision about a Workload; retrying", "workload", key.String())
 		}
 		a.queue.AddRateLimited(key)
 	case outcome == refused && d.Admit != nil:
 		a.reportRefusal(key, open, err)
 	case outcome == refused:
-		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to have a Workload evicted, moved or resized", "workload", key.String())
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
 		open.refusal = err
 		a.queue.AddAfter(key, a.denials.When(struct{}{}))
 	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one

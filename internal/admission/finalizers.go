@@ -142,7 +142,7 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 func (k *inUseKeeper) used(ctx context.Context, name string) (bool, error) {
 	users := k.usedBy()
 	if err := k.cache.List(ctx, users, client.MatchingFields{k.index: name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("looking for who uses %s: %w", name, err)
+		return false, fmt.Errorf("listing the users of %s: %w", name, err)
 	}
 	return meta.LenList(users) > 0, nil
 }

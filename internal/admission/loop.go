@@ -86,7 +86,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	people := &jobEvents{recorder}
 	loop.decisions.events = people
 	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
-		return nil, fmt.Errorf("adding the admission loop and what tells people: %w", err)
+		return nil, fmt.Errorf("adding the admission loop and the event recorder: %w", err)
 	}
 	if err := addWorkloads(mgr, lifecyclePolicy(cfg), people); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (l *loop) Start(ctx context.Context) error {
 	}
 	defer background.Wait()
 	defer l.record.close()
-	ctrl.LoggerFrom(ctx).Info("deciding: everything was read", "objects", l.mailbox.len())
+	ctrl.LoggerFrom(ctx).Info("caches are synced: starting to decide", "objects", l.mailbox.len())
 	for {
 		select {
 		case <-ctx.Done():
@@ -309,7 +309,7 @@ func (l *loop) audit(ctx context.Context) {
 	auditsTotal.WithLabelValues(result).Inc()
 	for _, name := range l.queues.setDifferences(messages) {
 		if message, differs := messages[name]; differs {
-			ctrl.LoggerFrom(ctx).Error(nil, "the quota that is counted is not what Workloads hold", "clusterQueue", name, "difference", message)
+			ctrl.LoggerFrom(ctx).Error(nil, "the engine counts other quota than Workloads hold", "clusterQueue", name, "difference", message)
 		}
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.noteClusterQueue(name, usage)

@@ -22,8 +22,8 @@ var (
 		"outcome")
 	// droppedEvents counts events that the write budget did not permit.
 	droppedEvents = metrics.NewCounter("muster_events_dropped_total",
-		"Events about jobs that were not written because there were too many, or the API server had more to do than it could.").WithLabelValues()
+		"Events about jobs that were not written because there were too many, or the API server was overloaded.").WithLabelValues()
 	// lostRacesTotal counts pods whose capacity was taken between admission and binding.
 	lostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
-		"Pods that kube-scheduler found no room for on the nodes where they had a place.").WithLabelValues()
+		"Pods that kube-scheduler could not bind to the nodes of their places.").WithLabelValues()
 )

@@ -68,8 +68,8 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 func TestBackoffReason(t *testing.T) {
 	at := metav1.NewTime(now)
 	for said, state := range map[string]*kueue.RequeueState{
-		"waits until 2026-03-01T12:00:00Z after an eviction, the number 2 for want of ready pods": {Count: ptr.To[int32](2), RequeueAt: &at},
-		"waits until 2026-03-01T12:00:00Z, as an admission check asked":                           {RequeueAt: &at},
+		"waits until 2026-03-01T12:00:00Z after eviction number 2 for pods that were not ready": {Count: ptr.To[int32](2), RequeueAt: &at},
+		"waits until 2026-03-01T12:00:00Z, as an admission check asked":                         {RequeueAt: &at},
 		"": {Count: ptr.To[int32](2)},
 	} {
 		w := &kueue.Workload{}

@@ -75,7 +75,7 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	}
 	if err := p.try(ctx, key, last); err != nil {
 		// Usually a conflict with an admission, or with a write of the Workload's owner.
-		ctrl.LoggerFrom(ctx).V(1).Info("trying again to write why a Workload waits", "workload", key.String(), "cause", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write why a Workload waits", "workload", key.String(), "cause", err.Error())
 		p.queue.AddRateLimited(key)
 		return
 	}

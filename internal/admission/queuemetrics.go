@@ -31,13 +31,13 @@ var (
 	queueReservation    = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_reservation", "What Workloads hold of the ClusterQueue.", ofCluster...)
 	queueNominal        = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_nominal_quota", "The ClusterQueue's own quota.", ofCluster...)
 	queueBorrowingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_borrowing_limit",
-		"How much more than its own the ClusterQueue may use. Nothing where there is no limit.", ofCluster...)
+		"How much more than its own the ClusterQueue may use. Absent where there is no limit.", ofCluster...)
 	queueLendingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_lending_limit",
-		"How much of its own the ClusterQueue lends at most. Nothing where there is no limit.", ofCluster...)
+		"How much of its own the ClusterQueue lends at most. Absent where there is no limit.", ofCluster...)
 	queueShare = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_weighted_share",
-		"The ClusterQueue's share beside its siblings, in thousandths by its weight. Nothing without Fair Sharing.", "cluster_queue")
+		"The ClusterQueue's share beside its siblings, in thousandths by its weight. Absent without Fair Sharing.", "cluster_queue")
 	cohortShare = metrics.NewDesc(metrics.Gauge, "kueue_cohort_weighted_share",
-		"The cohort's share beside its siblings, in thousandths by its weight. Nothing without Fair Sharing.", "cohort")
+		"The cohort's share beside its siblings, in thousandths by its weight. Absent without Fair Sharing.", "cohort")
 
 	localPending = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_pending_workloads", "As `kueue_pending_workloads`, by LocalQueue.",
 		"name", "namespace", "status")
@@ -48,7 +48,7 @@ var (
 	localReservation = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_reservation", "What Workloads of the LocalQueue hold.", ofLocal...)
 
 	auditDifference = metrics.NewDesc(metrics.Gauge, "muster_quota_audit_difference",
-		"What the engine counts as held of the ClusterQueue beyond what its Workloads hold by the API, less than 0 where it counts too little. Nothing where both are equal.",
+		"What the engine counts as held of the ClusterQueue beyond what its Workloads hold by the API, negative where it counts too little. Absent where both are equal.",
 		"cluster_queue", "flavor", "resource")
 
 	queueDescs = []*prometheus.Desc{pendingWorkloads, reservingWorkloads, admittedWorkloads, clusterQueueState, queueUsage, queueReservation,

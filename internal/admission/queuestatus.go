@@ -161,7 +161,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
-		ctrl.LoggerFrom(ctx).V(1).Info("trying again to write the status of a queue", "queue", key.String(), "cause", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write the status of a queue", "queue", key.String(), "cause", err.Error())
 		if _, newer := s.usage[key]; !newer {
 			s.usage[key] = u
 		}
@@ -327,7 +327,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around de
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
 	case behind == nil:
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
-			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or make a LocalQueue that names another", q.Spec.ClusterQueue)
+			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or use a LocalQueue that names another", q.Spec.ClusterQueue)
 	case !behind.DeletionTimestamp.IsZero():
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)

@@ -55,7 +55,7 @@ func TestClusterQueueStatus(t *testing.T) {
 // TestAClusterQueueWithAnInvalidSelectorIsNotActive: it selects no namespace, and the reason is reported to its
 // workloads too.
 func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
-	const why = `Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: `
+	const why = `Can't admit new workloads: its namespaceSelector is invalid and must be changed: `
 	q := newClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
@@ -119,7 +119,7 @@ func TestLocalQueueStatus(t *testing.T) {
 	}{
 		"one that admits":                         {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
 		"one that is stopped":                     {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
-		"one that leads nowhere":                  {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
+		"one that leads nowhere":                  {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
 		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
 		"one whose ClusterQueue is being deleted": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
 		"one whose ClusterQueue lacks a check": {nil, checked, dependencies{flavors: 1},

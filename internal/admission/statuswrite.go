@@ -22,7 +22,7 @@ import (
 func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (version int64, err error) {
 	patch, err := statusPatch(seen, desired)
 	if err != nil {
-		return 0, fmt.Errorf("making a patch of a Workload's status: %w", err)
+		return 0, fmt.Errorf("computing the patch of a Workload's status: %w", err)
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
 	answer.SetGroupVersionKind(kueue.GroupVersion.WithKind("Workload"))

@@ -263,7 +263,7 @@ func backoffReason(w *kueue.Workload) string {
 		if asked || ptr.Deref(state.Count, 0) == 0 {
 			return fmt.Sprintf("waits until %s, as an admission check asked", state.RequeueAt.UTC().Format(time.RFC3339))
 		}
-		return fmt.Sprintf("waits until %s after an eviction, the number %d for want of ready pods",
+		return fmt.Sprintf("waits until %s after eviction number %d for pods that were not ready",
 			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
 	}
 	if workload.IsDrained(w) {

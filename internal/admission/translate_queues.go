@@ -81,7 +81,7 @@ func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck)
 	}
 	// The API server refuses such a selector, but the object may be older than that validation.
 	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {
-		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: %v", err)
+		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector is invalid and must be changed: %v", err)
 	}
 	return lifecycle.ChecksProblem(&q.Spec, checks)
 }

@@ -103,7 +103,7 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	switch err := r.carryOut(ctx, &w, step); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The watch delivers the other change, and triggers the next reconcile.
-		ctrl.LoggerFrom(ctx).V(1).Info("looking again after a conflict", "cause", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("reconciling again after a conflict", "cause", err.Error())
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, err

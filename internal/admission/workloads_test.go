@@ -288,5 +288,5 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	same(t, "who is evicted for want of ready pods where that is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+	same(t, "who is evicted for pods that were not ready where that is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
 }

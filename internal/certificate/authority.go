@@ -75,7 +75,7 @@ func (a *Authority) read(ctx context.Context) (*corev1.Secret, error) {
 		if secret, err = newSecret(a.use, a.clock.Now()); err != nil {
 			return nil, err
 		}
-		a.log.Info("making an authority: there is none")
+		a.log.Info("creating an authority: there is none")
 		secret, err = a.secrets.Create(ctx, secret, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // another operator was faster
 			secret, err = a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
@@ -103,7 +103,7 @@ func newSecret(use Use, now time.Time) (*corev1.Secret, error) {
 func (a *Authority) load(secret *corev1.Secret) error {
 	signer, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Errorf("reading Secret %s (delete it to have it made anew): %w", a.use.Secret, err)
+		return fmt.Errorf("reading Secret %s (delete it to have it created again): %w", a.use.Secret, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,7 +149,7 @@ func (a *Authority) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := a.renew(ctx); err != nil && ctx.Err() == nil {
-			a.log.Error(err, "the authority is not renewed; it is tried again", "in", RenewInterval)
+			a.log.Error(err, "renewing the authority failed; retrying", "in", RenewInterval)
 		}
 		select {
 		case <-ticker.C():
@@ -178,15 +178,15 @@ func (a *Authority) renew(ctx context.Context) error {
 		after.Data[corev1.TLSCertKey], after.Data[corev1.TLSPrivateKeyKey] = after.Data[nextCertKey], after.Data[nextPrivateKeyKey]
 		delete(after.Data, nextCertKey)
 		delete(after.Data, nextPrivateKeyKey)
-		a.log.Info("another authority takes the place of the old one")
+		a.log.Info("the next authority replaces the current one")
 	case aged(a.signer.Leaf, 2, now):
 		authority, key, err := newAuthority(a.use.Server, authorityLifetime, now)
 		if err != nil {
-			return fmt.Errorf("making another authority: %w", err)
+			return fmt.Errorf("creating the next authority: %w", err)
 		}
 		after.Data[nextCertKey], after.Data[nextPrivateKeyKey] = authority, key
 		delete(after.Data, formerCertKey)
-		a.log.Info("another authority is to be trusted too")
+		a.log.Info("the next authority is trusted as well")
 	default:
 		return nil
 	}
@@ -205,7 +205,7 @@ func (a *Authority) renew(ctx context.Context) error {
 func (a *Authority) isDue(secret *corev1.Secret, now time.Time) (bool, error) {
 	next, err := tls.X509KeyPair(secret.Data[nextCertKey], secret.Data[nextPrivateKeyKey])
 	if err != nil {
-		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it made anew): %w", a.use.Secret, nextCertKey, err)
+		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it created again): %w", a.use.Secret, nextCertKey, err)
 	}
 	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)), nil
 }

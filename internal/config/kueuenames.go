@@ -18,7 +18,7 @@ func translate(options map[string]any) (given map[string]string, mistakes field.
 		value, ok := workloads[theirs]
 		switch {
 		case ok && workloads[ours] != nil:
-			mistakes = append(mistakes, field.Forbidden(at.Child(theirs), "is another name of "+ours+": keep one of the two"))
+			mistakes = append(mistakes, field.Forbidden(at.Child(theirs), "is another name for "+ours+": keep one of the two"))
 		case ok:
 			workloads[ours] = value
 			given[at.Child(ours).String()] = at.Child(theirs).String()

@@ -121,7 +121,7 @@ func TestOtherFilesAreRefusedWithAHint(t *testing.T) {
 		"another kind": {"apiVersion: config.muster.dev/v1alpha1\nkind: 3", []string{
 			`kind: Unsupported value: 3: supported values: "Configuration"`}},
 		"a list": {"- a\n", []string{
-			"it is no mapping of options: begin it with the lines `apiVersion: config.muster.dev/v1alpha1` and `kind: Configuration`"}},
+			"it is not a mapping of options: begin it with the lines `apiVersion: config.muster.dev/v1alpha1` and `kind: Configuration`"}},
 		"no YAML": {"a: [", []string{
 			"it cannot be read: yaml: line 1: did not find expected node content"}},
 		"a number that is none": {header + "admissionFairSharing: {resourceWeights: {cpu: .inf}}", []string{
@@ -139,11 +139,11 @@ func TestUnreadableValuesAreNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob, elasticity"}},
+			"webhook: Forbidden: there is no such option; the options here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob, elasticity"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
-			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
+			"queueStatus.intervall: Forbidden: there is no such option; the options here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{
-			"queueStatus.Interval: Forbidden: there is no such option; here are interval"}},
+			"queueStatus.Interval: Forbidden: there is no such option; the options here are interval"}},
 		"a key given twice": {"queueStatus:\n  interval: 1s\n  interval: 2s\n", []string{
 			`line 5: key "interval" already set in map: keep one of the two`}},
 		"text for a switch": {"batchJob: {webhook: maybe}", []string{
@@ -190,7 +190,7 @@ queueStatus: {interval: -1s, often: true}
 		"kind: Required value: write kind: Configuration",
 		`waitForPodsReady.timeout: Invalid value: "soon": must be a duration with its unit, such as 30m, 1h30m or 5s`,
 		`waitForPodsReady.requeuingStrategy.backoffMaxSeconds: Invalid value: "many": must be a whole number that is not above 2147483647`,
-		"queueStatus.often: Forbidden: there is no such option; here are interval",
+		"queueStatus.often: Forbidden: there is no such option; the options here are interval",
 		`waitForPodsReady.requeuingStrategy.timestamp: Unsupported value: "Now": supported values: "Eviction", "Creation"`,
 		`objectRetentionPolicies.workloads.afterDeactivatedByKueue: Invalid value: "-1h0m0s": must be 0s or longer`,
 		`queueStatus.interval: Invalid value: "-1s": must be 0s or longer`)
@@ -211,9 +211,9 @@ func TestLoad(t *testing.T) {
 		t.Errorf("Load = %+v, %v", c, err)
 	}
 	write("kind: Configuration\nqueueStatus: {often: true}")
-	want := "the configuration in " + path + " is wrong; mend this and start again:\n" +
+	want := "the configuration in " + path + " is invalid; fix this and start again:\n" +
 		"  apiVersion: Required value: write apiVersion: config.muster.dev/v1alpha1\n" +
-		"  queueStatus.often: Forbidden: there is no such option; here are interval"
+		"  queueStatus.often: Forbidden: there is no such option; the options here are interval"
 	if _, err := Load(path); err == nil || err.Error() != want {
 		t.Errorf("Load of a wrong file:\n%v\nwant\n%s", err, want)
 	}

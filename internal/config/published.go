@@ -24,7 +24,7 @@ const (
 func Published(c *v1alpha1.Configuration) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("writing the configuration down: %w", err)
+		return nil, fmt.Errorf("encoding the configuration: %w", err)
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: PublishedNamespace, Name: PublishedName, Annotations: map[string]string{

@@ -133,7 +133,7 @@ func validateDefaultQueue(at *field.Path, q *v1alpha1.DefaultQueue) field.ErrorL
 	case given && len(q.Quantities) == 0:
 		mistakes = append(mistakes, field.Required(at, "list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"))
 	case !given && len(q.Quantities) > 0:
-		mistakes = append(mistakes, field.Forbidden(at, "they count with capacity: quantities only: write that too, or leave them out"))
+		mistakes = append(mistakes, field.Forbidden(at, "they only apply with capacity: quantities: set that too, or leave them out"))
 	}
 	if len(q.Quantities) > defaultQueueResourcesMax {
 		mistakes = append(mistakes, field.TooMany(at, len(q.Quantities), defaultQueueResourcesMax))

@@ -40,7 +40,7 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 			`objectRetentionPolicies.workloads.afterDeactivatedByMuster: Invalid value: "-1s": must be 0s or longer`},
 		"one of two names of an option": {
 			"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s}}", "objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s, afterDeactivatedByMuster: 1s}}",
-			"objectRetentionPolicies.workloads.afterDeactivatedByKueue: Forbidden: is another name of afterDeactivatedByMuster: keep one of the two"},
+			"objectRetentionPolicies.workloads.afterDeactivatedByKueue: Forbidden: is another name for afterDeactivatedByMuster: keep one of the two"},
 		"a strategy of preemption is one of two": {
 			"fairSharing: {preemptionStrategies: [LessThanInitialShare]}", "fairSharing: {preemptionStrategies: [Never]}",
 			`fairSharing.preemptionStrategies[0]: Unsupported value: "Never": supported values: "LessThanOrEqualToFinalShare", "LessThanInitialShare"`},
@@ -103,7 +103,7 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 			"defaultQueue.quantities: Required value: list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"},
 		"quantities that would not count are a mistake": {
 			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {quantities: {cpu: 4}}",
-			"defaultQueue.quantities: Forbidden: they count with capacity: quantities only: write that too, or leave them out"},
+			"defaultQueue.quantities: Forbidden: they only apply with capacity: quantities: set that too, or leave them out"},
 		"a quantity is not negative": {
 			"defaultQueue: {capacity: quantities, quantities: {cpu: 0}}", "defaultQueue: {capacity: quantities, quantities: {cpu: -1}}",
 			`defaultQueue.quantities[cpu]: Invalid value: "-1": must be 0 or more`},

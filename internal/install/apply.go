@@ -24,7 +24,7 @@ var forceAsMuster = metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(tr
 func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
-		return fmt.Errorf("reading what is there: %w", err)
+		return fmt.Errorf("reading the live objects: %w", err)
 	}
 	for _, object := range objects {
 		if err := applyOne(ctx, in, live[identify(object)], object); err != nil {
@@ -73,11 +73,11 @@ func stamp(object *unstructured.Unstructured) (*unstructured.Unstructured, error
 func isUpToDate(live runtime.Object, wanted *unstructured.Unstructured) (bool, error) {
 	content, err := json.Marshal(live)
 	if err != nil {
-		return false, fmt.Errorf("encoding what is there: %w", err)
+		return false, fmt.Errorf("encoding the live object: %w", err)
 	}
 	var decoded map[string]any
 	if err := json.Unmarshal(content, &decoded); err != nil {
-		return false, fmt.Errorf("decoding what is there: %w", err)
+		return false, fmt.Errorf("decoding the live object: %w", err)
 	}
 	// Typed clients return objects without apiVersion and kind.
 	decoded["apiVersion"], decoded["kind"] = wanted.GetAPIVersion(), wanted.GetKind()

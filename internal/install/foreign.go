@@ -17,7 +17,7 @@ import (
 func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
-		return fmt.Errorf("reading what is there: %w", err)
+		return fmt.Errorf("reading the live objects: %w", err)
 	}
 	var foreign []error
 	for _, definition := range definitions {
@@ -36,7 +36,7 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 func refuseStoredVersions(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
-		return fmt.Errorf("reading what is there: %w", err)
+		return fmt.Errorf("reading the live objects: %w", err)
 	}
 	var kept []error
 	for _, definition := range definitions {
@@ -50,7 +50,7 @@ func refuseStoredVersions(ctx context.Context, in store, definitions []*unstruct
 		}
 		for _, stored := range there.Status.StoredVersions {
 			if !slices.ContainsFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == stored }) {
-				kept = append(kept, fmt.Errorf("%s has kept objects in %s, which Muster does not serve: uninstall %s, and make them anew", there.Name, stored, ownerOf(there)))
+				kept = append(kept, fmt.Errorf("%s has stored objects in %s, which Muster does not serve: uninstall %s, and create them again", there.Name, stored, ownerOf(there)))
 			}
 		}
 	}

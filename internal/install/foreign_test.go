@@ -63,7 +63,7 @@ func TestStoredVersionsAreNotRemoved(t *testing.T) {
 		t.Errorf("with the same version: %v", err)
 	}
 	there.Status.StoredVersions = []string{"v1beta1", "v1beta2"}
-	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has kept objects in v1beta2") {
+	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has stored objects in v1beta2") {
 		t.Errorf("with another: %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	}
 	for _, role := range roles {
 		if err := awaitRight(ctx, client, role, to.User); err != nil {
-			return fmt.Errorf("waiting until the rights of %s %s are heeded: %w", role.GetKind(), role.GetName(), err)
+			return fmt.Errorf("waiting until the rights of %s %s are effective: %w", role.GetKind(), role.GetName(), err)
 		}
 	}
 	return nil

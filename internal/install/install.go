@@ -104,7 +104,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 	case err != nil:
 		return fmt.Errorf("asking for the kinds of admission policies: %w", err)
 	case !served:
-		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are stopped when they are seen, not held from their creation")
+		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are suspended when the operator sees them, not at creation")
 		return nil
 	}
 	return applyAll(ctx, mutatingPolicyStore{client}, mutating)
@@ -127,7 +127,7 @@ func wanted(ctx context.Context, config *rest.Config, options Options) (definiti
 	}
 	if elsewhere {
 		definitions, policies = withoutVolcano(definitions), withoutVolcano(policies)
-		options.Log.Info("the Jobs of batch.volcano.sh are Volcano's: its definitions are left as they are")
+		options.Log.Info("Volcano runs the Jobs of batch.volcano.sh: its definitions are left unchanged")
 	}
 	return definitions, policies, nil
 }

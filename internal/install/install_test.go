@@ -163,7 +163,7 @@ func TestPoliciesFitTheDefinitions(t *testing.T) {
 
 func TestAnOperatorUserWithQuotesIsRefused(t *testing.T) {
 	err := install.Apply(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, install.Options{OperatorUser: "a' || true || '"})
-	if err == nil || !strings.Contains(err.Error(), "holds a quote") {
+	if err == nil || !strings.Contains(err.Error(), "contains a quote") {
 		t.Errorf("got %v, want a refusal of the quote", err)
 	}
 }

@@ -37,7 +37,7 @@ func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, err
 // readPolicies returns policies and bindings in the order of their files, which puts policies before their bindings.
 func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	if strings.ContainsAny(operatorUser, "'\"\\\n\r") {
-		return nil, fmt.Errorf("operator user %q holds a quote, a backslash or a line break: give the name of a user", operatorUser)
+		return nil, fmt.Errorf("operator user %q contains a quote, a backslash or a line break: give the name of a user", operatorUser)
 	}
 	return read("muster/policies", func(text []byte) []byte {
 		text = bytes.ReplaceAll(text, []byte("apiGroups: ["+breezeml.DefaultGroup+"]"), []byte("apiGroups: ["+trainingJobGroup+"]"))

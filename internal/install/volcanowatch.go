@@ -25,7 +25,7 @@ import (
 
 // errVolcanoInstalled ends an operator that runs VCJobs when Volcano is installed: after a restart it leaves them to
 // Volcano.
-var errVolcanoInstalled = errors.New("the scheduler Volcano was installed, and VCJobs are its own from now on: start the operator again, and it leaves them alone")
+var errVolcanoInstalled = errors.New("Volcano was installed and runs VCJobs from now on: restart the operator, which then leaves them alone")
 
 // retryInterval is the delay before asking again which controller runs VCJobs, after an error of the API server.
 const retryInterval = time.Second
@@ -97,14 +97,14 @@ func (c volcanoWatch) recordEvent(ctx context.Context, definition schema.GroupVe
 		EventTime:  metav1.NowMicro(), ReportingController: "muster", ReportingInstance: "muster-operator",
 		Type: corev1.EventTypeWarning, Reason: "VolcanoInstalled", Action: "StandingDown",
 		Regarding: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: volcanoDefinitions[0]},
-		Note:      "Volcano was installed: Muster leaves VCJobs to it from now on. Those that Muster has run keep its pods and its quota until they are deleted",
+		Note:      "Volcano was installed: Muster leaves VCJobs to it from now on. VCJobs that Muster has run keep their pods and quota until they are deleted",
 	}
 	clients, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return err
 	}
 	if _, err := clients.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("telling that Volcano was installed: %w", err)
+		return fmt.Errorf("recording that Volcano was installed: %w", err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 	}
 	ours, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
 	if err != nil {
-		return fmt.Errorf("reading which definitions there are: %w", err)
+		return fmt.Errorf("listing the definitions: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, servedWithin)
 	defer cancel()

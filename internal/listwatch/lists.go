@@ -91,7 +91,7 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 func expect(decoder *jsontext.Decoder, kind jsontext.Kind) error {
 	token, err := decoder.ReadToken()
 	if err == nil && token.Kind() != kind {
-		err = fmt.Errorf("there is %s in a list where %s is expected", token.Kind(), kind)
+		err = fmt.Errorf("found %s in a list where %s is expected", token.Kind(), kind)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 	reader := bufio.NewReaderSize(from, 32<<10)
 	mark := make([]byte, len(protobufMark))
 	if _, err := io.ReadFull(reader, mark); err != nil || string(mark) != protobufMark {
-		return list, errors.Join(errors.New("a list does not begin as one in protobuf"), err)
+		return list, errors.Join(errors.New("a list does not begin with the mark of protobuf"), err)
 	}
 	envelope := fields{reader, math.MaxInt64}
 	for {
@@ -148,7 +148,7 @@ func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runti
 			return unexpectedEOF(err)
 		}
 		if size > maxItemBytes {
-			return fmt.Errorf("an object of a list is said to be of %d bytes", size)
+			return fmt.Errorf("an object of a list claims to have %d bytes", size)
 		}
 		buffer = slices.Grow(buffer[:0], int(size))[:size]
 		if _, err := io.ReadFull(from.reader, buffer); err != nil {
@@ -205,7 +205,7 @@ func (f *fields) next() (number uint64, size int64, err error) {
 		return 0, 0, err
 	}
 	if tag&7 != bytesFollow {
-		return 0, 0, fmt.Errorf("field %d of a list is of the type %d", tag>>3, tag&7)
+		return 0, 0, fmt.Errorf("field %d of a list has the wire type %d", tag>>3, tag&7)
 	}
 	length, err := binary.ReadUvarint(f.reader)
 	if err != nil {

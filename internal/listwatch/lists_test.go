@@ -153,7 +153,7 @@ func TestATruncatedListIsAnError(t *testing.T) {
 
 func TestNoBufferForAnObjectOfExcessiveSize(t *testing.T) {
 	const list = "k8s\x00\x12\xff\xff\xff\xff\x07\x12\xf0\xff\xff\xff\x07"
-	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), "is said to be of 2147483632 bytes") {
+	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), "claims to have 2147483632 bytes") {
 		t.Errorf("it is read: %v", err)
 	}
 }

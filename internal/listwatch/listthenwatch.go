@@ -84,7 +84,7 @@ func (o listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events 
 		return send(ctx, events, watch.Event{Type: watch.Added, Object: object})
 	})
 	if err == nil && (list.ResourceVersion == "" || list.Continue != "") {
-		err = errors.New("it is cut off")
+		err = errors.New("it is truncated")
 	}
 	return list.ResourceVersion, err
 }

@@ -16,7 +16,7 @@ func Synced(c cache.Cache) healthz.Checker {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
 		defer cancel()
 		if !c.WaitForCacheSync(ctx) {
-			return errors.New("still reading what the cluster has")
+			return errors.New("the caches have not synced yet")
 		}
 		return nil
 	}

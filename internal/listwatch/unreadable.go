@@ -18,7 +18,7 @@ import (
 
 // unreadableTotal counts the objects that could not be decoded.
 var unreadableTotal = metrics.NewCounter("muster_unreadable_objects_total",
-	"Objects of jobs that the API server takes and Muster cannot read, each time that it was to; the log names them. Muster goes on with what it read of them before, or without them.", "kind")
+	"Objects of jobs that Muster cannot decode, counted each time; the log names them. Muster continues with their previous state, or without them.", "kind")
 
 // UnreadableFunc is called each time that an object cannot be decoded, with the object's kind, its metadata, and the
 // error. It may be called concurrently.
@@ -70,7 +70,7 @@ func (o listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
 // report reports an unreadable object to the log, to the metric, and to t.
 func (t UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Object, why error) {
 	unreadableTotal.WithLabelValues(kind.Kind).Inc()
-	log.Log.Error(why, "an object cannot be read: Muster goes on with what it read of it before, or without it",
+	log.Log.Error(why, "an object cannot be decoded: Muster continues with its previous state, or without it",
 		"kind", kind.GroupKind().String(), "object", client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
 	if t != nil {
 		t(kind, object, why)

@@ -66,7 +66,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint))
 	if err != nil {
-		return fmt.Errorf("making what sends traces: %w", err)
+		return fmt.Errorf("creating the exporter of traces: %w", err)
 	}
 	otel.SetErrorHandler(&throttledLog{clock: clock.RealClock{}})
 	sampler := sdktrace.TraceIDRatioBased(o.Sampling)

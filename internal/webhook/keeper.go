@@ -52,7 +52,7 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if changed {
 		// A patch replaces the whole list of webhooks, so it must not overwrite a concurrent change.
 		if err := k.client.Patch(ctx, after, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{})); err != nil {
-			return ctrl.Result{}, fmt.Errorf("saying whom the API server is to trust: %w", err)
+			return ctrl.Result{}, fmt.Errorf("updating the CA bundles: %w", err)
 		}
 	}
 	return ctrl.Result{RequeueAfter: certificate.RenewInterval}, nil

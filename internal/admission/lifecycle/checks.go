@@ -62,7 +62,7 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 			fmt.Sprintf("Can't admit new workloads: references inactive AdmissionCheck(s): %v", distinct(inactive))
 	case len(distinct(general)) > admissionChecksMax:
 		return kueue.ClusterQueueActiveReasonUnknown,
-			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to every flavor, and a Workload has room for %d; limit some with onFlavors",
+			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to every flavor, and a Workload can have only %d; restrict some with onFlavors",
 				len(distinct(general)), admissionChecksMax)
 	}
 	return "", ""

@@ -117,7 +117,7 @@ func TestChecksProblem(t *testing.T) {
 		"some are missing":                   {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
 		"some are inactive, or not yet told": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
 		"there are more than a status takes": {[]kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, "Unknown",
-			"Can't admit new workloads: 9 AdmissionChecks apply to every flavor, and a Workload has room for 8; limit some with onFlavors"},
+			"Can't admit new workloads: 9 AdmissionChecks apply to every flavor, and a Workload can have only 8; restrict some with onFlavors"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reason, message := lifecycle.ChecksProblem(&kueue.ClusterQueueSpec{AdmissionChecks: test.checks}, checks)

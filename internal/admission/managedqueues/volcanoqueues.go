@@ -175,7 +175,7 @@ func (v *volcanoQueues) reportNotKept(q *scheduling.Queue, instead *kueue.Cluste
 		return
 	}
 	if v.warn(q, notKeptReason, fmt.Sprintf(
-		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)) {
+		"A ClusterQueue %s existed before and serves in place of this Queue: its quota applies, and capability, deserved and guarantee of the Queue have no effect", q.Name)) {
 		v.notKeptReported[q.UID] = true
 	}
 }

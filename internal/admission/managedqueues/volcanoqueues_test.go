@@ -41,7 +41,7 @@ func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	if len(recorder.Events) != 1 {
 		t.Fatalf("%d events", len(recorder.Events))
 	}
-	if told := <-recorder.Events; !strings.HasPrefix(told, "Warning NotKept A ClusterQueue team was there before") {
+	if told := <-recorder.Events; !strings.HasPrefix(told, "Warning NotKept A ClusterQueue team existed before") {
 		t.Errorf("told %q", told)
 	}
 	if err := api.Delete(t.Context(), taken); err != nil {
@@ -106,9 +106,9 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 		}
 		admissiontest.Expect(t, "told", want, got)
 	}
-	look(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, for all Queues are side by side; "+
-		"affinity, which Volcano's scheduler alone heeds; extendClusters, for jobs are sent to no other cluster; priority beyond 100, as which it counts")
-	look(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority beyond 100, as which it counts")
+	look(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because Queues are not nested; "+
+		"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
+	look(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
 	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }
 

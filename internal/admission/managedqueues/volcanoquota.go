@@ -74,16 +74,16 @@ const rootQueue = "root"
 // ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason.
 func ignoredOf(spec *scheduling.QueueSpec) (out []string) {
 	if spec.Parent != "" && spec.Parent != rootQueue {
-		out = append(out, "parent, for all Queues are side by side")
+		out = append(out, "parent, because Queues are not nested")
 	}
 	if spec.Affinity != nil {
-		out = append(out, "affinity, which Volcano's scheduler alone heeds")
+		out = append(out, "affinity, which only Volcano's scheduler supports")
 	}
 	if len(spec.ExtendClusters) > 0 {
-		out = append(out, "extendClusters, for jobs are sent to no other cluster")
+		out = append(out, "extendClusters, because jobs are not sent to other clusters")
 	}
 	if spec.Priority > highestQueuePriority {
-		out = append(out, fmt.Sprintf("priority beyond %d, as which it counts", highestQueuePriority))
+		out = append(out, fmt.Sprintf("priority above %d, which counts as the limit", highestQueuePriority))
 	}
 	return out
 }
