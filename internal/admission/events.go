@@ -45,8 +45,8 @@ func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 	}
 }
 
-// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Nobody
-// needs an event to hear that it no longer does; the job's own status says that it runs.
+// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Such an
+// admission needs no event; the job's own status says that it runs.
 func admittedAtOnce(before *kueue.Workload, c change) bool {
 	return c.reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }

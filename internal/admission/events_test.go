@@ -26,7 +26,7 @@ import (
 func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	people := &jobEvents{newBoundedRecorder(recorder, budget)}
+	recorded := &jobEvents{newBoundedRecorder(recorder, budget)}
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	fresh := waits.DeepCopy()
@@ -36,17 +36,17 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
 
-	people.statusChanged(fresh, runs) // it was never reported to wait
-	people.statusChanged(waits, runs)
-	people.statusChanged(runs, evicted)
-	people.statusChanged(evicted, evicted)
+	recorded.statusChanged(fresh, runs) // it was never reported to wait
+	recorded.statusChanged(waits, runs)
+	recorded.statusChanged(runs, evicted)
+	recorded.statusChanged(evicted, evicted)
 	bare := runs.DeepCopy()
 	bare.OwnerReferences = nil
-	people.statusChanged(waits, bare)
+	recorded.statusChanged(waits, bare)
 	for range fewWrites + 1 {
 		budget.noteWrite()
 	}
-	people.statusChanged(waits, runs) // the API server is busy
+	recorded.statusChanged(waits, runs) // the API server is busy
 	close(recorder.Events)
 	var got []string
 	for line := range recorder.Events {

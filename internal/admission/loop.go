@@ -83,12 +83,12 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	budget := loop.decisions.budget
 	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
 	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: recorder}
-	people := &jobEvents{recorder}
-	loop.decisions.events = people
+	events := &jobEvents{recorder}
+	loop.decisions.events = events
 	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
 		return nil, fmt.Errorf("adding the admission loop and the event recorder: %w", err)
 	}
-	if err := addWorkloads(mgr, lifecyclePolicy(cfg), people); err != nil {
+	if err := addWorkloads(mgr, lifecyclePolicy(cfg), events); err != nil {
 		return nil, err
 	}
 	if err := addFinalizers(mgr); err != nil {
@@ -190,12 +190,12 @@ func (l *loop) setAlarm() {
 
 // turn processes everything in the mailbox, decides, and passes the decisions to the writers.
 func (l *loop) turn() {
-	heard := l.clock.Now()
+	received := l.clock.Now()
 	for _, n := range l.mailbox.take() {
-		l.apply(n.engineEvents(l.translator, heard), heard)
+		l.apply(n.engineEvents(l.translator, received), received)
 		l.queues.observe(n)
 	}
-	l.apply(l.translator.overdue(heard), heard)
+	l.apply(l.translator.overdue(received), received)
 	l.decisions.drop(l.engine.TakeOvertaken()) // before their quota can be given to other workloads
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)

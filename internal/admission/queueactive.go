@@ -14,8 +14,8 @@ import (
 
 // dependencies are the other objects on which it depends whether a ClusterQueue can admit.
 type dependencies struct {
-	// flavors is the number of its usable flavors, missing are those that do not exist, unplaced those whose Topology
-	// does not exist.
+	// flavors is the number of its usable flavors, missing are those that do not exist, withoutTopology those whose
+	// Topology does not exist.
 	flavors                  int
 	missing, withoutTopology []string
 	checks                   map[string]*kueue.AdmissionCheck

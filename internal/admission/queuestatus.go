@@ -121,8 +121,8 @@ func (s *queueStatusWriter) setDifferences(found map[string]string) (changed []s
 			changed = append(changed, name)
 		}
 	}
-	for name, said := range found {
-		if s.differences[name] != said {
+	for name, message := range found {
+		if s.differences[name] != message {
 			changed = append(changed, name)
 		}
 	}

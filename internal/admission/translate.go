@@ -249,8 +249,8 @@ func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 			return evicted.LastTransitionTime.Time
 		}
 	}
-	if said, err := time.Parse(time.RFC3339, w.Annotations[muster.QueuedTimeAnnotation]); err == nil {
-		return said
+	if queued, err := time.Parse(time.RFC3339, w.Annotations[muster.QueuedTimeAnnotation]); err == nil {
+		return queued
 	}
 	return w.CreationTimestamp.Time
 }

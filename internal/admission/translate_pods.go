@@ -64,7 +64,7 @@ func workloadOf(pod *corev1.Pod) (engine.Key, string) {
 
 // partOf returns which Job of a replicated job the pod belongs to: a pod never takes the places of another Job.
 func partOf(pod *corev1.Pod) place.Part {
-	if from, to, said := podspec.RanksOf(pod); said {
+	if from, to, ok := podspec.RanksOf(pod); ok {
 		return place.Part{From: from, To: to}
 	}
 	index, err := strconv.ParseInt(pod.Labels[jobset.JobIndexKey], 10, 32)

@@ -43,11 +43,11 @@ type workloads struct {
 }
 
 // addWorkloads adds the lifecycle controller to the manager.
-func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *jobEvents) error {
+func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *jobEvents) error {
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, events: people}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, events: events}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
@@ -184,7 +184,7 @@ func (r *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lif
 
 // enqueueNeedingStep enqueues the Workloads that need a step, now or when it is due.
 func (r *workloads) enqueueNeedingStep() handler.EventHandler {
-	look := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	enqueue := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		step, err := r.next(ctx, object.(*kueue.Workload))
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch {
@@ -196,10 +196,10 @@ func (r *workloads) enqueueNeedingStep() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			look(ctx, e.Object, queue)
+			enqueue(ctx, e.Object, queue)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			look(ctx, e.ObjectNew, queue)
+			enqueue(ctx, e.ObjectNew, queue)
 		},
 	}
 }

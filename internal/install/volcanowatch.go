@@ -58,7 +58,7 @@ func (c volcanoWatch) Start(ctx context.Context) error {
 		return fmt.Errorf("watching definitions: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	tell := func(object any) {
+	notify := func(object any) {
 		if o, ok := object.(client.Object); ok && slices.Contains(volcanoDefinitions, o.GetName()) {
 			select {
 			case changed <- struct{}{}:
@@ -66,7 +66,7 @@ func (c volcanoWatch) Start(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }, DeleteFunc: tell}); err != nil {
+	if _, err := definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: notify, UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify}); err != nil {
 		return fmt.Errorf("watching definitions: %w", err)
 	}
 	var again <-chan time.Time

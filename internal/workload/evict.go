@@ -116,8 +116,8 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 		again = metav1.ConditionFalse
 	}
 	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
-	why, said := waitReasonAfter(w, reason, message)
-	Release(w, why, said, now)
+	why, text := waitReasonAfter(w, reason, message)
+	Release(w, why, text, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
 		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // a reactivated Workload gets its full execution time again
 	}
@@ -125,7 +125,7 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 
 // waitReasonAfter returns why an evicted Workload waits now, as far as that is known without its queue. For a drained
 // queue it uses the message of the engine, which then need not write it again.
-func waitReasonAfter(w *kueue.Workload, reason, message string) (why, said string) {
+func waitReasonAfter(w *kueue.Workload, reason, message string) (why, text string) {
 	switch {
 	case !IsActive(w):
 		return kueue.WorkloadDeactivated, message

@@ -174,16 +174,16 @@ func (d *draft) postponeForChecks() {
 
 // statesMessage returns a message about the checks in the state, "" if there are none.
 func statesMessage(w *kueue.Workload, state kueue.CheckState) string {
-	var who []string
+	var states []string
 	for _, c := range w.Status.AdmissionChecks {
 		if c.State == state {
-			who = append(who, fmt.Sprintf("%q (%s)", c.Name, c.Message))
+			states = append(states, fmt.Sprintf("%q (%s)", c.Name, c.Message))
 		}
 	}
-	if len(who) == 0 {
+	if len(states) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("AdmissionCheck in %s state: %s", state, strings.Join(who, ", "))
+	return fmt.Sprintf("AdmissionCheck in %s state: %s", state, strings.Join(states, ", "))
 }
 
 // admit admits a Workload that holds quota once all its checks are ready and its topology is assigned.

@@ -33,8 +33,8 @@ func (d *draft) deactivated() {
 	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
 		stopping := workload.HoldsQuota(d.w)
-		said := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
-		if stopping || said {
+		reported := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
+		if stopping || reported {
 			return
 		}
 	}

@@ -204,9 +204,9 @@ func (v *volcanoQueues) warn(q *scheduling.Queue, reason, message string) bool {
 		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, reason, eventAction, "%s", message)
 		return true
 	}
-	told := r.TryEventf(q, nil, corev1.EventTypeWarning, reason, eventAction, "%s", message)
-	v.eventsPending = v.eventsPending || !told
-	return told
+	recorded := r.TryEventf(q, nil, corev1.EventTypeWarning, reason, eventAction, "%s", message)
+	v.eventsPending = v.eventsPending || !recorded
+	return recorded
 }
 
 // forgetGone drops the state of deleted Queues.
