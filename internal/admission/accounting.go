@@ -61,7 +61,7 @@ func countingOf(r *config.Resources) podspec.Counting {
 // account returns the pod sets of a Workload with their requests, and why the Workload must not be admitted as it is,
 // "" if it may be.
 func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refused string) {
-	site := podspec.Site{LimitRanges: a.limitRanges[w.Namespace], RuntimeClasses: a.runtimeClasses}
+	site := podspec.Environment{LimitRanges: a.limitRanges[w.Namespace], RuntimeClasses: a.runtimeClasses}
 	var violations []podspec.Violation
 	podSets = make([]engine.PodSet, len(w.Spec.PodSets))
 	for i := range w.Spec.PodSets {

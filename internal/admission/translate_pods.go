@@ -37,7 +37,7 @@ func podOf(pod *corev1.Pod) place.Pod {
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
 		out.Part = partOf(pod)
 	}
-	taken := podspec.Taken(pod)
+	taken := podspec.RequestsOnNode(pod)
 	out.Requests = make(map[string]int64, len(taken))
 	for name, amount := range taken {
 		out.Requests[string(name)] = quota.FromQuantity(name, amount)
@@ -208,7 +208,7 @@ func podChangeMatters(before, after *corev1.Pod) bool {
 		leavesUserChosenNode(before) != leavesUserChosenNode(after) ||
 		!slices.Equal(unschedulableOn(before), unschedulableOn(after)) ||
 		refusalChanged(before, after) ||
-		occupiesNode(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
+		occupiesNode(after) && !equality.Semantic.DeepEqual(podspec.RequestsOnNode(before), podspec.RequestsOnNode(after))
 }
 
 // refusalChanged reports whether kube-scheduler now holds something else against the nodes of the pod's places.

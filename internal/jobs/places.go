@@ -57,11 +57,11 @@ func smallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 
 // For returns the injection for the pods, made from one template, with ranks from (inclusive) to to (exclusive).
 func (p PodSetAdmission) For(from, to int32) podspec.Injection {
-	return p.Injection.Reaching(podspec.Gang{
-		Places: p.Places.Ranks(from, to),
-		Count:  to - from,
-		Spec:   p.Pods,
-		Apart:  p.SliceSize > 0 && from/p.SliceSize != (to-1)/p.SliceSize,
+	return p.Injection.WithPlaces(podspec.Gang{
+		Places:      p.Places.Ranks(from, to),
+		Count:       to - from,
+		Spec:        p.Pods,
+		SlicesApart: p.SliceSize > 0 && from/p.SliceSize != (to-1)/p.SliceSize,
 	}, p.Nodes)
 }
 
@@ -74,7 +74,7 @@ func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
 	case len(place) == 0:
 		in.Gates = []string{kueue.TopologyGate}
 	default:
-		in = in.Reaching(podspec.Gang{Places: place, Count: 1, Spec: p.Pods}, p.Nodes)
+		in = in.WithPlaces(podspec.Gang{Places: place, Count: 1, Spec: p.Pods}, p.Nodes)
 	}
 	return in
 }
@@ -83,7 +83,7 @@ func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
 // ranks. After a repair, they may not.
 func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32) bool {
 	for _, place := range p.Places.Ranks(from, to) {
-		if !podspec.Selects(template.Spec, place) {
+		if !podspec.AllowsPlace(template.Spec, place) {
 			return false
 		}
 	}

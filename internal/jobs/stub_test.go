@@ -100,7 +100,7 @@ func checkOwn(t *testing.T, w *podWorld) {
 		if c.Name != "c" || c.Image != "registry.example.com/train:1" || len(c.Command) != 1 || pod.Spec.ServiceAccountName != "trainer" || pod.Labels["team"] != "a" {
 			t.Errorf("%s is not of the job's own template: %+v, labels %v", pod.Name, pod.Spec, pod.Labels)
 		}
-		if got := podspec.Taken(&pod); got.Cpu().String() != "2" || pod.Spec.NodeSelector["pool"] != "f" {
+		if got := podspec.RequestsOnNode(&pod); got.Cpu().String() != "2" || pod.Spec.NodeSelector["pool"] != "f" {
 			t.Errorf("%s takes %v on nodes %v", pod.Name, got, pod.Spec.NodeSelector)
 		}
 	}

@@ -60,16 +60,16 @@ const (
 var errNoCommand = errors.New("an agent can be put only round an explicit command: set command, to what the image would run")
 
 // errNoAgent is of an operator that serves no agents.
-var errNoAgent = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
+var errAgentsDisabled = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
 
 // Serves reports whether there is an agent to add.
-func (a Agent) Serves() bool { return a.Server != "" }
+func (a Agent) Enabled() bool { return a.Server != "" }
 
 // Inject returns the template with the agent round the command of its container. What is
 // there stays: arguments, the user's own variables, names that are the agent's are refused.
 func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodTemplateSpec, error) {
-	if !a.Serves() {
-		return template, errNoAgent
+	if !a.Enabled() {
+		return template, errAgentsDisabled
 	}
 	out := *template.DeepCopy()
 	spec := &out.Spec
@@ -100,8 +100,8 @@ func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodT
 	container.VolumeMounts = append(container.VolumeMounts,
 		corev1.VolumeMount{Name: agentName, MountPath: agentDir},
 		corev1.VolumeMount{Name: agentToken, MountPath: tokenDir, ReadOnly: true})
-	container.Env = append(without(a.variables(round, spec), container.Env), container.Env...)
-	a.mark(&out, round)
+	container.Env = append(withoutNames(a.variables(round, spec), container.Env), container.Env...)
+	a.label(&out, round)
 	return out, nil
 }
 
@@ -147,9 +147,9 @@ func installerResources(c *corev1.Container) corev1.ResourceRequirements {
 }
 
 // without are those variables whose names the user has not taken.
-func without(ours, users []corev1.EnvVar) []corev1.EnvVar {
-	return slices.DeleteFunc(ours, func(v corev1.EnvVar) bool {
-		return slices.ContainsFunc(users, func(u corev1.EnvVar) bool { return u.Name == v.Name })
+func withoutNames(added, existing []corev1.EnvVar) []corev1.EnvVar {
+	return slices.DeleteFunc(added, func(v corev1.EnvVar) bool {
+		return slices.ContainsFunc(existing, func(u corev1.EnvVar) bool { return u.Name == v.Name })
 	})
 }
 
@@ -194,7 +194,7 @@ func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 }
 
 // mark has the operator know the pod by its labels.
-func (a Agent) mark(template *corev1.PodTemplateSpec, round Round) {
+func (a Agent) label(template *corev1.PodTemplateSpec, round Round) {
 	if round.ID == "" {
 		return
 	}

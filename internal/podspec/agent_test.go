@@ -30,7 +30,7 @@ func trainer() corev1.PodTemplateSpec {
 	}}
 }
 
-func TestAnAgentIsPutRoundTheCommandOfOneContainer(t *testing.T) {
+func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 	before := trainer()
 	got, err := agent.Inject(before, Round{ID: "uid", Min: 2, Max: 4, Index: 3, Framework: "pytorch", Container: "trainingjob"})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestAnAgentIsPutRoundTheCommandOfOneContainer(t *testing.T) {
 	}
 }
 
-func TestWhoCannotHaveAnAgentIsToldWhy(t *testing.T) {
+func TestAgentInjectionErrors(t *testing.T) {
 	silent := trainer()
 	silent.Spec.Containers[1].Command = nil
 	if _, err := agent.Inject(silent, Round{Container: "trainingjob"}); !errors.Is(err, errNoCommand) {
@@ -87,12 +87,12 @@ func TestWhoCannotHaveAnAgentIsToldWhy(t *testing.T) {
 	if _, err := agent.Inject(trainer(), Round{Container: "other"}); err == nil {
 		t.Error("a container that is not there got an agent")
 	}
-	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, errNoAgent) {
+	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, errAgentsDisabled) {
 		t.Errorf("of an operator without a rendezvous: %v", err)
 	}
 }
 
-func TestTheServerMayBeAnIPv6Address(t *testing.T) {
+func TestAgentServerMayBeAnIPv6Address(t *testing.T) {
 	server := agent
 	server.Server = "[fd00::1]:9444"
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Command: []string{"x"}}}}}

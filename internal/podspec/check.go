@@ -11,7 +11,7 @@ import (
 // Check returns why the API server would refuse pods of the spec, and why Muster
 // does. The pod set's index and name say where it stands in its Workload; stored is
 // what Stored made of the spec. The violations are in no particular order.
-func (s Site) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
+func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
 	c := checker{site: s, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()
 	c.checkClaims()
@@ -23,7 +23,7 @@ func (s Site) Check(index int, name string, spec, stored *corev1.PodSpec) []Viol
 // checker collects the violations of one pod set. As nearly all have none, it forms
 // no text before there is one.
 type checker struct {
-	site         Site
+	site         Environment
 	podSet       int
 	name         string
 	spec, stored *corev1.PodSpec
@@ -41,7 +41,7 @@ type place struct {
 }
 
 // order is by which places are told: containers, init containers, the pod.
-func (p place) order() int {
+func (p place) sortKey() int {
 	const manyContainers = 1 << 20
 	switch p.field {
 	case "containers":
@@ -68,11 +68,11 @@ func (p place) String() string {
 
 // refuse notes that what is said of a resource at a place is against a rule.
 func (c *checker) refuse(at place, name corev1.ResourceName, rule, because string) {
-	c.note(at, name, faulty, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q %s)", at.path(c.podSet), name, rule, at, c.name, because))
+	c.add(at, name, invalid, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q %s)", at.path(c.podSet), name, rule, at, c.name, because))
 }
 
-func (c *checker) note(at place, name corev1.ResourceName, kind kind, text string) {
-	c.found = append(c.found, Violation{Text: text, kind: kind, podSet: c.podSet, place: at.order(), resource: string(name)})
+func (c *checker) add(at place, name corev1.ResourceName, kind kind, text string) {
+	c.found = append(c.found, Violation{Text: text, kind: kind, podSet: c.podSet, place: at.sortKey(), resource: string(name)})
 }
 
 func (c *checker) checkRuntimeClass() {
@@ -82,7 +82,7 @@ func (c *checker) checkRuntimeClass() {
 	pod, name := place{}, *c.spec.RuntimeClassName
 	class := c.site.runtimeClass(c.spec)
 	if class == nil {
-		c.note(pod, "", faulty, fmt.Sprintf("%s.runtimeClassName: Not found: %q (the pods of pod set %q would be refused until there is a RuntimeClass of that name)",
+		c.add(pod, "", invalid, fmt.Sprintf("%s.runtimeClassName: Not found: %q (the pods of pod set %q would be refused until there is a RuntimeClass of that name)",
 			pod.path(c.podSet), name, c.name))
 		return
 	}
@@ -91,7 +91,7 @@ func (c *checker) checkRuntimeClass() {
 	}
 	for key, want := range class.Scheduling.NodeSelector {
 		if have, ok := c.spec.NodeSelector[key]; ok && have != want {
-			c.note(pod, "", faulty, fmt.Sprintf("%s.nodeSelector[%s]: Invalid value: %q: must be %q as in RuntimeClass %q (pod set %q)",
+			c.add(pod, "", invalid, fmt.Sprintf("%s.nodeSelector[%s]: Invalid value: %q: must be %q as in RuntimeClass %q (pod set %q)",
 				pod.path(c.podSet), key, have, want, name, c.name))
 		}
 	}
@@ -102,7 +102,7 @@ func (c *checker) checkRuntimeClass() {
 func (c *checker) checkClaims() {
 	for i, claim := range c.spec.ResourceClaims {
 		pod := place{}
-		c.note(pod, "", faulty, fmt.Sprintf("%s.resourceClaims[%d]: Forbidden: resource claims are not counted against quota (pod set %q has the claim %q; request the devices as a resource of its containers)",
+		c.add(pod, "", invalid, fmt.Sprintf("%s.resourceClaims[%d]: Forbidden: resource claims are not counted against quota (pod set %q has the claim %q; request the devices as a resource of its containers)",
 			pod.path(c.podSet), i, c.name, claim.Name))
 	}
 }
@@ -174,9 +174,9 @@ func (c *checker) checkPod() {
 
 // checkPodAgainstContainers: what a pod has as a whole must do for its containers.
 func (c *checker) checkPodAgainstContainers() {
-	whole := c.stored.Resources
+	pod := c.stored.Resources
 	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *c.stored}, resourcehelper.PodResourcesOptions{})
-	for name, request := range whole.Requests {
+	for name, request := range pod.Requests {
 		if needed, ok := sum[name]; ok && needed.Cmp(request) > 0 {
 			c.refuse(place{}, name, "requests must not be below those of its containers", fmt.Sprintf("requests %s, its containers %s", request.String(), needed.String()))
 		}
@@ -185,7 +185,7 @@ func (c *checker) checkPodAgainstContainers() {
 		container := &c.stored.Containers[i]
 		at := place{field: "containers", index: i, name: container.Name}
 		for name, limit := range container.Resources.Limits {
-			if bound, ok := whole.Limits[name]; ok && limit.Cmp(bound) > 0 {
+			if bound, ok := pod.Limits[name]; ok && limit.Cmp(bound) > 0 {
 				c.refuse(at, name, "limits must not exceed those of the pod", fmt.Sprintf("has the limit %s, the pod %s", limit.String(), bound.String()))
 			}
 		}

@@ -10,59 +10,59 @@ import (
 )
 
 // told is the message for a Workload with the one pod set "workers" of the spec.
-func told(site Site, spec *corev1.PodSpec) string {
+func messageFor(site Environment, spec *corev1.PodSpec) string {
 	return Message(site.Check(0, "workers", spec, site.Stored(spec)))
 }
 
-func TestWhatIsWrongWhereverItIsMade(t *testing.T) {
+func TestCheckInvalidSpecs(t *testing.T) {
 	const first = `resources validation failed: spec.podSets[0].template.spec`
 	for name, tc := range map[string]struct {
-		site Site
+		site Environment
 		spec corev1.PodSpec
 		want string
 	}{
-		"nothing, mostly":                  {Site{}, podOf(with(amounts("cpu", "1", "example.com/gpu", "0"), amounts("cpu", "1"))), ""},
-		"a request of nothing":             {Site{}, podOf(with(nil, nil)), ""},
-		"a request that exceeds its limit": {Site{}, podOf(with(nil, nil), with(amounts("cpu", "2"), amounts("cpu", "1"))), first + `.containers[1]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 2, its limit is 1)`},
+		"nothing, mostly":                  {Environment{}, podOf(with(amounts("cpu", "1", "example.com/gpu", "0"), amounts("cpu", "1"))), ""},
+		"a request of nothing":             {Environment{}, podOf(with(nil, nil)), ""},
+		"a request that exceeds its limit": {Environment{}, podOf(with(nil, nil), with(amounts("cpu", "2"), amounts("cpu", "1"))), first + `.containers[1]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 2, its limit is 1)`},
 		"one that exceeds a default limit": {
 			ranges(limitRange("lr", defaults(amounts("cpu", "1"), amounts("cpu", "1")))), podOf(with(amounts("cpu", "2"), nil)),
 			first + `.containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 2, its limit by default is 1)`},
-		"a limit that exceeds its request is well":       {Site{}, podOf(with(amounts("cpu", "1"), amounts("cpu", "2"))), ""},
-		"a limit as good as its request is well":         {Site{}, podOf(with(amounts("cpu", "0.0001"), amounts("cpu", "0.0002"))), ""},
-		"an init container is a container":               {Site{}, corev1.PodSpec{InitContainers: []corev1.Container{with(amounts("cpu", "2"), amounts("cpu", "1"))}}, first + `.initContainers[0]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 2, its limit is 1)`},
-		"the reserved name pods":                         {Site{}, podOf(with(amounts("pods", "1"), nil)), first + `.containers[0]: Invalid value: ["pods"]: the key is reserved for internal kueue use (container "main" of pod set "workers" has it among its requests)`},
-		"less than zero":                                 {Site{}, podOf(with(amounts("cpu", "-1"), nil)), first + `.containers[0]: Invalid value: ["cpu"]: requests must not be negative (container "main" of pod set "workers" has -1)`},
-		"an overhead of less than zero":                  {Site{}, corev1.PodSpec{Overhead: amounts("cpu", "-1")}, first + `: Invalid value: ["cpu"]: overhead must not be negative (the pod of pod set "workers" has -1)`},
-		"more in the pod than it may use":                {Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "1")}}, first + `: Invalid value: ["cpu"]: requests must not exceed its limits (the pod of pod set "workers" requests 2, its limit is 1)`},
-		"less in the pod than in its containers":         {Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(amounts("cpu", "2"), nil)}}, first + `: Invalid value: ["cpu"]: requests must not be below those of its containers (the pod of pod set "workers" requests 1, its containers 2)`},
-		"a container that may use more than its pod":     {Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "1")}, Containers: []corev1.Container{with(amounts("cpu", "1"), amounts("cpu", "2"))}}, first + `.containers[0]: Invalid value: ["cpu"]: limits must not exceed those of the pod (container "main" of pod set "workers" has the limit 2, the pod 1)`},
-		"claims of devices":                              {Site{}, corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}, first + `.resourceClaims[0]: Forbidden: resource claims are not counted against quota (pod set "workers" has the claim "gpu"; request the devices as a resource of its containers)`},
-		"a runtime class that does not exist":            {Site{}, corev1.PodSpec{RuntimeClassName: ptr.To("kata")}, first + `.runtimeClassName: Not found: "kata" (the pods of pod set "workers" would be refused until there is a RuntimeClass of that name)`},
-		"one that exists is well":                        {Site{RuntimeClasses: runtimeClass("kata", amounts("cpu", "1"), nil)}, corev1.PodSpec{RuntimeClassName: ptr.To("kata")}, ""},
-		"one whose nodes are not those of the pods":      {Site{RuntimeClasses: runtimeClass("kata", nil, &nodev1.Scheduling{NodeSelector: map[string]string{"zone": "a"}})}, corev1.PodSpec{RuntimeClassName: ptr.To("kata"), NodeSelector: map[string]string{"zone": "b"}}, first + `.nodeSelector[zone]: Invalid value: "b": must be "a" as in RuntimeClass "kata" (pod set "workers")`},
-		"an amount that nobody can write out is a fault": {Site{}, podOf(with(amounts("cpu", "1e2147483647"), amounts("cpu", "1"))), first + `.containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 1e30, its limit is 1)`},
+		"a limit that exceeds its request is well":       {Environment{}, podOf(with(amounts("cpu", "1"), amounts("cpu", "2"))), ""},
+		"a limit as good as its request is well":         {Environment{}, podOf(with(amounts("cpu", "0.0001"), amounts("cpu", "0.0002"))), ""},
+		"an init container is a container":               {Environment{}, corev1.PodSpec{InitContainers: []corev1.Container{with(amounts("cpu", "2"), amounts("cpu", "1"))}}, first + `.initContainers[0]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 2, its limit is 1)`},
+		"the reserved name pods":                         {Environment{}, podOf(with(amounts("pods", "1"), nil)), first + `.containers[0]: Invalid value: ["pods"]: the key is reserved for internal kueue use (container "main" of pod set "workers" has it among its requests)`},
+		"less than zero":                                 {Environment{}, podOf(with(amounts("cpu", "-1"), nil)), first + `.containers[0]: Invalid value: ["cpu"]: requests must not be negative (container "main" of pod set "workers" has -1)`},
+		"an overhead of less than zero":                  {Environment{}, corev1.PodSpec{Overhead: amounts("cpu", "-1")}, first + `: Invalid value: ["cpu"]: overhead must not be negative (the pod of pod set "workers" has -1)`},
+		"more in the pod than it may use":                {Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "1")}}, first + `: Invalid value: ["cpu"]: requests must not exceed its limits (the pod of pod set "workers" requests 2, its limit is 1)`},
+		"less in the pod than in its containers":         {Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(amounts("cpu", "2"), nil)}}, first + `: Invalid value: ["cpu"]: requests must not be below those of its containers (the pod of pod set "workers" requests 1, its containers 2)`},
+		"a container that may use more than its pod":     {Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "1")}, Containers: []corev1.Container{with(amounts("cpu", "1"), amounts("cpu", "2"))}}, first + `.containers[0]: Invalid value: ["cpu"]: limits must not exceed those of the pod (container "main" of pod set "workers" has the limit 2, the pod 1)`},
+		"claims of devices":                              {Environment{}, corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}}, first + `.resourceClaims[0]: Forbidden: resource claims are not counted against quota (pod set "workers" has the claim "gpu"; request the devices as a resource of its containers)`},
+		"a runtime class that does not exist":            {Environment{}, corev1.PodSpec{RuntimeClassName: ptr.To("kata")}, first + `.runtimeClassName: Not found: "kata" (the pods of pod set "workers" would be refused until there is a RuntimeClass of that name)`},
+		"one that exists is well":                        {Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "1"), nil)}, corev1.PodSpec{RuntimeClassName: ptr.To("kata")}, ""},
+		"one whose nodes are not those of the pods":      {Environment{RuntimeClasses: runtimeClass("kata", nil, &nodev1.Scheduling{NodeSelector: map[string]string{"zone": "a"}})}, corev1.PodSpec{RuntimeClassName: ptr.To("kata"), NodeSelector: map[string]string{"zone": "b"}}, first + `.nodeSelector[zone]: Invalid value: "b": must be "a" as in RuntimeClass "kata" (pod set "workers")`},
+		"an amount that nobody can write out is a fault": {Environment{}, podOf(with(amounts("cpu", "1e2147483647"), amounts("cpu", "1"))), first + `.containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits (container "main" of pod set "workers" requests 1e30, its limit is 1)`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(tc.site, &tc.spec); got != tc.want {
+			if got := messageFor(tc.site, &tc.spec); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestWhatALimitRangeForbids(t *testing.T) {
-	container := func(item corev1.LimitRangeItem) Site {
+func TestCheckLimitRanges(t *testing.T) {
+	container := func(item corev1.LimitRangeItem) Environment {
 		item.Type = corev1.LimitTypeContainer
 		return ranges(limitRange("lr", item))
 	}
-	pod := func(item corev1.LimitRangeItem) Site {
+	pod := func(item corev1.LimitRangeItem) Environment {
 		item.Type = corev1.LimitTypePod
 		return ranges(limitRange("lr", item))
 	}
 	atMost, atLeast := corev1.LimitRangeItem{Max: amounts("cpu", "2")}, corev1.LimitRangeItem{Min: amounts("cpu", "500m")}
 	twice := corev1.LimitRangeItem{MaxLimitRequestRatio: amounts("cpu", "2")}
 	for name, tc := range map[string]struct {
-		site Site
+		site Environment
 		spec corev1.PodSpec
 		want string // what the message says of it, "" for nothing
 	}{
@@ -91,7 +91,7 @@ func TestWhatALimitRangeForbids(t *testing.T) {
 		"a bound beyond all others is one":                   {container(corev1.LimitRangeItem{Max: amounts("cpu", "1e2147483647")}), podOf(with(nil, amounts("cpu", "1e20"))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := told(tc.site, &tc.spec)
+			got := messageFor(tc.site, &tc.spec)
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q in it", got, tc.want)
 			}
@@ -102,12 +102,12 @@ func TestWhatALimitRangeForbids(t *testing.T) {
 	}
 }
 
-func TestAMessageIsTheSameEachTime(t *testing.T) {
+func TestMessageIsDeterministic(t *testing.T) {
 	site := ranges(limitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: amounts("cpu", "1", "memory", "1")}))
 	spec := podOf(with(amounts("cpu", "3", "memory", "3"), amounts("cpu", "2", "memory", "2")), with(amounts("example.com/a", "-1", "example.com/b", "-1"), nil))
-	want := told(site, &spec)
+	want := messageFor(site, &spec)
 	for range 30 { // not by the order of a map: another word each time is another write
-		if got := told(site, &spec); got != want {
+		if got := messageFor(site, &spec); got != want {
 			t.Fatalf("once %q, once %q", want, got)
 		}
 	}

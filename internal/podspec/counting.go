@@ -64,14 +64,14 @@ func (c Counting) excludes(name corev1.ResourceName) bool {
 }
 
 func add(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
-	sum := settled(q).DeepCopy() // a quantity of many digits is shared between copies
+	sum := normalized(q).DeepCopy() // a quantity of many digits is shared between copies
 	sum.Add(list[name])
 	list[name] = sum
 }
 
 // times is a×b, exact where that is within bounds.
 func times(a, b resource.Quantity) resource.Quantity {
-	a, b = settled(a), settled(b)
+	a, b = normalized(a), normalized(b)
 	product := new(inf.Dec).Mul(a.AsDec(), b.AsDec())
-	return settled(*resource.NewDecimalQuantity(*product, a.Format))
+	return normalized(*resource.NewDecimalQuantity(*product, a.Format))
 }

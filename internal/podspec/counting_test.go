@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestWhatCountsOfRequests(t *testing.T) {
+func TestCount(t *testing.T) {
 	transform := func(input string, transformation Transformation) map[corev1.ResourceName]Transformation {
 		return map[corev1.ResourceName]Transformation{corev1.ResourceName(input): transformation}
 	}

@@ -18,11 +18,11 @@ func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.
 		}
 		check := func(bounds corev1.ResourceList, which string, against func(bounded) string) {
 			for name, bound := range bounds {
-				b := bounded{bound: settled(bound)}
+				b := bounded{bound: normalized(bound)}
 				b.request, b.requested = requests[name]
 				b.limit, b.limited = limits[name]
 				if rule := against(b); rule != "" {
-					c.note(at, name, outOfRange, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q has the request %s and the limit %s, the %s of LimitRange %q is %s)",
+					c.add(at, name, outOfRange, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q has the request %s and the limit %s, the %s of LimitRange %q is %s)",
 						at.path(c.podSet), name, rule, at, c.name, quantity(b.request, b.requested), quantity(b.limit, b.limited), which, limitRange.Name, b.bound.String()))
 				}
 			}

@@ -74,7 +74,7 @@ type Gang struct {
 	Spec corev1.PodSpec
 	// Apart says that some of them must not take the places of others, though those
 	// are as large: their slices belong to different domains.
-	Apart bool
+	SlicesApart bool
 }
 
 // Reaching returns the injection with how the pods reach their places, such that no
@@ -82,14 +82,14 @@ type Gang struct {
 // place there: by their template where that is so by itself, else by a gate that holds
 // each until it was given a place. Of the nodes, by host name, only what they can give
 // at all matters, never what else is on them.
-func (in Injection) Reaching(gang Gang, nodes map[string]*corev1.Node) Injection {
+func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injection {
 	switch {
 	case len(gang.Places) == 0:
 	case gang.Places.Count() < gang.Count:
 		in.Gates = []string{kueue.TopologyGate}
 	case len(gang.Places) == 1:
 		in.NodeSelector = merged(in.NodeSelector, gang.Places[0].Domain)
-	case !gang.Apart && gang.fills(nodes):
+	case !gang.SlicesApart && gang.fillsNodes(nodes):
 		for _, place := range gang.Places {
 			in.Nodes = append(in.Nodes, place.Node())
 		}
@@ -102,7 +102,7 @@ func (in Injection) Reaching(gang Gang, nodes map[string]*corev1.Node) Injection
 // fills reports whether every node of the places can hold as many of the pods as have
 // a place there, and not one more even if it were empty: then they end up as they
 // should, wherever each of them goes.
-func (g Gang) fills(nodes map[string]*corev1.Node) bool {
+func (g Gang) fillsNodes(nodes map[string]*corev1.Node) bool {
 	requests := Requests(g.Spec)
 	seen := map[string]bool{}
 	for _, place := range g.Places {
@@ -116,10 +116,10 @@ func (g Gang) fills(nodes map[string]*corev1.Node) bool {
 }
 
 // capacity is how many pods an empty node can hold.
-func capacity(allocatable, requests corev1.ResourceList, one bool) int64 {
+func capacity(allocatable, requests corev1.ResourceList, exclusive bool) int64 {
 	slots := allocatable[corev1.ResourcePods]
 	most := slots.Value()
-	if one {
+	if exclusive {
 		most = min(most, 1)
 	}
 	for name, request := range requests {
@@ -151,7 +151,7 @@ func hasHostPort(spec corev1.PodSpec) bool {
 
 // Selects reports whether the pods of a template may go to the place, as far as the
 // labels that choose it matter.
-func Selects(spec corev1.PodSpec, place Place) bool {
+func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 	for key, value := range place.Domain {
 		if have, ok := spec.NodeSelector[key]; ok && have != value {
 			return false
@@ -169,7 +169,7 @@ func Selects(spec corev1.PodSpec, place Place) bool {
 }
 
 // Names reports whether the pods of a template may go to the host since its affinity names it.
-func Names(spec corev1.PodSpec, host string) bool {
+func NamesHost(spec corev1.PodSpec, host string) bool {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}

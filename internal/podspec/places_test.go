@@ -39,7 +39,7 @@ func gpuPod(gpus int64) corev1.PodSpec {
 		Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI), corev1.ResourceCPU: resource.MustParse("1500m")}}}}}
 }
 
-func TestRanksAreThePlacesOfSomePods(t *testing.T) {
+func TestPlacesRanks(t *testing.T) {
 	places := Places{on("a", 3), on("b", 2), on("b", 1), on("c", 2)}
 	for name, tc := range map[string]struct {
 		from, to int32
@@ -59,7 +59,7 @@ func TestRanksAreThePlacesOfSomePods(t *testing.T) {
 	}
 }
 
-func TestHowPodsReachTheirPlaces(t *testing.T) {
+func TestInjectionWithPlaces(t *testing.T) {
 	nodes := gpuNodes(map[string]int64{"a": 8, "b": 8, "c": 4})
 	gates := []string{kueue.TopologyGate}
 	hostPort := gpuPod(1)
@@ -77,7 +77,7 @@ func TestHowPodsReachTheirPlaces(t *testing.T) {
 			Injection{Nodes: []string{"a", "c"}}},
 		"one of a host port fills a node":   {Gang{Places: Places{on("a", 1), on("b", 1)}, Count: 2, Spec: hostPort}, Injection{Nodes: []string{"a", "b"}}},
 		"one more could go to a node":       {Gang{Places: Places{on("a", 4), on("b", 3)}, Count: 7, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"slices must not mix":               {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2), Apart: true}, Injection{Gates: gates}},
+		"slices must not mix":               {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2), SlicesApart: true}, Injection{Gates: gates}},
 		"a node is gone":                    {Gang{Places: Places{on("a", 4), on("gone", 4)}, Count: 8, Spec: gpuPod(2)}, Injection{Gates: gates}},
 		"a node is there twice":             {Gang{Places: Places{on("a", 4), on("b", 4), on("a", 4)}, Count: 12, Spec: gpuPod(2)}, Injection{Gates: gates}},
 		"some have no place":                {Gang{Places: Places{on("a", 3)}, Count: 4, Spec: gpuPod(1)}, Injection{Gates: gates}},
@@ -85,14 +85,14 @@ func TestHowPodsReachTheirPlaces(t *testing.T) {
 		"one place that is wider than that": {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}}, Count: 2, Spec: gpuPod(4)}, Injection{NodeSelector: map[string]string{"rack": "1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Injection{}.Reaching(tc.gang, nodes)); diff != "" {
+			if diff := cmp.Diff(tc.want, Injection{}.WithPlaces(tc.gang, nodes)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestNodesAreAskedForBesideWhatTheUserAsks(t *testing.T) {
+func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}}
 	only := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"a", "b"}}
 	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}
@@ -128,7 +128,7 @@ func TestNodesAreAskedForBesideWhatTheUserAsks(t *testing.T) {
 	}
 }
 
-func TestSelects(t *testing.T) {
+func TestAllowsPlace(t *testing.T) {
 	to := func(in Injection) corev1.PodSpec { return in.Inject(corev1.PodTemplateSpec{}).Spec }
 	for name, tc := range map[string]struct {
 		spec corev1.PodSpec
@@ -143,7 +143,7 @@ func TestSelects(t *testing.T) {
 		"labels that are none of it": {to(Injection{NodeSelector: map[string]string{"pool": "x"}}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Selects(tc.spec, on("a", 1)); got != tc.want {
+			if got := AllowsPlace(tc.spec, on("a", 1)); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -165,7 +165,7 @@ type job struct {
 // TestNoOrderOfBindingBreaksAnAssignment has kube-scheduler bind pods in any order to any
 // node that the selectors allow and that has room: none gets more pods of a job than have
 // a place there, no slice is split, and all get bound in the end.
-func TestNoOrderOfBindingBreaksAnAssignment(t *testing.T) {
+func TestAnyBindingOrderHonorsTheAssignment(t *testing.T) {
 	var byTemplate, gated int
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 6).Draw(t, "nodes")
@@ -245,7 +245,7 @@ func (j *job) choices(names []string, room map[string]int64) []string {
 	}
 	var out []string
 	for _, name := range names {
-		if room[name] >= j.gpus && Selects(spec, on(name, 1)) {
+		if room[name] >= j.gpus && AllowsPlace(spec, on(name, 1)) {
 			out = append(out, name)
 		}
 	}
@@ -299,8 +299,8 @@ func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[strin
 	for i := range parts {
 		from, to := i*count/parts, (i+1)*count/parts
 		j := &job{from: from, to: to, places: places.Ranks(from, to), gpus: perPod, slice: slice, racks: racks[from:to], bound: map[string]int{}}
-		j.in = Injection{}.Reaching(Gang{Places: j.places, Count: to - from, Spec: gpuOnly(perPod),
-			Apart: slice > 0 && from/slice != (to-1)/slice}, nodes)
+		j.in = Injection{}.WithPlaces(Gang{Places: j.places, Count: to - from, Spec: gpuOnly(perPod),
+			SlicesApart: slice > 0 && from/slice != (to-1)/slice}, nodes)
 		for rank := from; rank < to; rank++ {
 			j.unbound = append(j.unbound, rank)
 		}

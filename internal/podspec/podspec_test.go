@@ -47,7 +47,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestInjectLeavesTheTemplateAndWinsOverIt(t *testing.T) {
+func TestInjectCopiesAndOverridesTheTemplate(t *testing.T) {
 	toleration := corev1.Toleration{Key: "simulated", Operator: corev1.TolerationOpExists}
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"zone": "a", "disk": "ssd"},

@@ -15,7 +15,7 @@ const maxDigits = 30
 // settled is a quantity as the API server stores it in a pod: what is finer than a
 // thousandth is rounded up. A quantity of more than maxDigits is cut to a one with as
 // many zeros; the API server has no such bound, and no node has so much.
-func settled(q resource.Quantity) resource.Quantity {
+func normalized(q resource.Quantity) resource.Quantity {
 	if _, whole := q.AsInt64(); whole {
 		return q
 	}
@@ -31,7 +31,7 @@ func settled(q resource.Quantity) resource.Quantity {
 }
 
 // isSettled reports whether settled surely changes nothing.
-func isSettled(q resource.Quantity) bool {
+func isNormalized(q resource.Quantity) bool {
 	if _, whole := q.AsInt64(); whole {
 		return true
 	}
@@ -47,10 +47,10 @@ func digits(q resource.Quantity) int64 {
 }
 
 // settledList is a copy of the list with every quantity settled, never nil.
-func settledList(list corev1.ResourceList) corev1.ResourceList {
+func normalizedList(list corev1.ResourceList) corev1.ResourceList {
 	out := make(corev1.ResourceList, len(list))
 	for name, q := range list {
-		out[name] = settled(q)
+		out[name] = normalized(q)
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func settledList(list corev1.ResourceList) corev1.ResourceList {
 func fill(list, other corev1.ResourceList) {
 	for name, q := range other {
 		if _, has := list[name]; !has {
-			list[name] = settled(q)
+			list[name] = normalized(q)
 		}
 	}
 }

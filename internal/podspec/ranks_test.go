@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPodsSayTheRanksOfTheirJob(t *testing.T) {
+func TestRanksOf(t *testing.T) {
 	for text, want := range map[string][2]int32{
 		"4-7": {4, 8}, "0-0": {0, 1}, "7-4": {}, "-1-2": {}, "4": {}, "": {}, "a-b": {}, "0-2147483647": {}, "4294967296-4294967297": {},
 	} {

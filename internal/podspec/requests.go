@@ -11,7 +11,7 @@ import (
 // Requests is what one pod of the spec asks for where nothing but the spec matters.
 // The list may be one of the spec's own: it must not be changed.
 func Requests(spec corev1.PodSpec) corev1.ResourceList {
-	return Total(Site{}.Stored(&spec))
+	return Total(Environment{}.Stored(&spec))
 }
 
 // Total is what one pod asks for, as the scheduler counts it: init containers,
@@ -26,7 +26,7 @@ func Total(stored *corev1.PodSpec) corev1.ResourceList {
 
 // Taken is what a pod that is there takes of its node, as kube-scheduler counts it: while a container is being resized,
 // the more of what it has and what it wants. The list may be one of the pod's own: it must not be changed.
-func Taken(pod *corev1.Pod) corev1.ResourceList {
+func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 	if isPlain(&pod.Spec) && !isResizing(pod.Status.ContainerStatuses) {
 		return pod.Spec.Containers[0].Resources.Requests
 	}

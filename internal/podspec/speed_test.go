@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-func TestExponentsOfSpeeds(t *testing.T) {
+func TestSpeedExponent(t *testing.T) {
 	if exponent, err := SpeedExponent(nil); exponent != 0 || err != nil {
 		t.Errorf("nothing said gives %v, %v", exponent, err)
 	}

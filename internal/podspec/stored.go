@@ -11,7 +11,7 @@ import (
 // Site is where pods are made: what the API server knows there that changes them, or
 // has it refuse them. The zero value is a namespace without limit ranges in a
 // cluster without runtime classes.
-type Site struct {
+type Environment struct {
 	// LimitRanges are those of the namespace, ordered by name. The API server takes
 	// several in no order that it promises; here the first by name sets a default.
 	LimitRanges []*corev1.LimitRange
@@ -26,7 +26,7 @@ type Site struct {
 //
 // It shares with the spec whatever is equal, and is the spec itself if all is: it
 // must not be changed.
-func (s Site) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
+func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	class := s.runtimeClass(spec)
 	if len(s.LimitRanges) == 0 && class == nil && isStored(spec) {
 		return spec
@@ -35,7 +35,7 @@ func (s Site) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	out.Containers = s.storedContainers(spec.Containers)
 	out.InitContainers = s.storedContainers(spec.InitContainers)
 	if spec.Overhead != nil {
-		out.Overhead = settledList(spec.Overhead)
+		out.Overhead = normalizedList(spec.Overhead)
 	}
 	if class != nil {
 		applyRuntimeClass(&out, class)
@@ -56,12 +56,12 @@ func isStored(spec *corev1.PodSpec) bool {
 		for i := range containers {
 			r := &containers[i].Resources
 			for name, q := range r.Limits {
-				if _, ok := r.Requests[name]; !ok || !isSettled(q) {
+				if _, ok := r.Requests[name]; !ok || !isNormalized(q) {
 					return false
 				}
 			}
 			for _, q := range r.Requests {
-				if !isSettled(q) {
+				if !isNormalized(q) {
 					return false
 				}
 			}
@@ -70,11 +70,11 @@ func isStored(spec *corev1.PodSpec) bool {
 	return true
 }
 
-func (s Site) storedContainers(given []corev1.Container) []corev1.Container {
+func (s Environment) storedContainers(given []corev1.Container) []corev1.Container {
 	out := slices.Clone(given)
 	for i := range out {
 		r := &out[i].Resources
-		r.Limits, r.Requests = settledList(r.Limits), settledList(r.Requests)
+		r.Limits, r.Requests = normalizedList(r.Limits), normalizedList(r.Requests)
 		fill(r.Requests, r.Limits)
 		for _, limitRange := range s.LimitRanges {
 			for _, item := range limitRange.Spec.Limits {
@@ -91,7 +91,7 @@ func (s Site) storedContainers(given []corev1.Container) []corev1.Container {
 	return out
 }
 
-func (s Site) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
+func (s Environment) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
 	if spec.RuntimeClassName == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s Site) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
 // overhead stays: who wrote it read the class.
 func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	if class.Overhead != nil && len(spec.Overhead) == 0 {
-		spec.Overhead = settledList(class.Overhead.PodFixed)
+		spec.Overhead = normalizedList(class.Overhead.PodFixed)
 	}
 	if class.Scheduling == nil {
 		return
@@ -124,8 +124,8 @@ func storedPodResources(spec *corev1.PodSpec) *corev1.ResourceRequirements {
 	requests := resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{})
 	limits := resource.AggregateContainerLimits(pod, resource.PodResourcesOptions{})
 	out := &corev1.ResourceRequirements{
-		Requests: settledList(spec.Resources.Requests),
-		Limits:   settledList(spec.Resources.Limits),
+		Requests: normalizedList(spec.Resources.Requests),
+		Limits:   normalizedList(spec.Resources.Limits),
 		Claims:   spec.Resources.Claims,
 	}
 	for name, q := range limits {

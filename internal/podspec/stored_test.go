@@ -54,15 +54,15 @@ func runtimeClass(name string, overhead corev1.ResourceList, scheduling *nodev1.
 	return map[string]*nodev1.RuntimeClass{name: class}
 }
 
-func ranges(all ...*corev1.LimitRange) Site { return Site{LimitRanges: all} }
+func ranges(all ...*corev1.LimitRange) Environment { return Environment{LimitRanges: all} }
 
-func TestWhatAPodRequestsOnceTheAPIServerHasStoredIt(t *testing.T) {
+func TestStoredRequests(t *testing.T) {
 	kata := func(spec corev1.PodSpec) corev1.PodSpec {
 		spec.RuntimeClassName = ptr.To("kata")
 		return spec
 	}
 	for name, tc := range map[string]struct {
-		site Site
+		site Environment
 		spec corev1.PodSpec
 		want corev1.ResourceList
 	}{
@@ -89,34 +89,34 @@ func TestWhatAPodRequestsOnceTheAPIServerHasStoredIt(t *testing.T) {
 			ranges(limitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Default: amounts("cpu", "1")}, corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, DefaultRequest: amounts("storage", "1Gi")})),
 			podOf(with(amounts("memory", "1"), nil)), amounts("memory", "1")},
 		"a runtime class adds its overhead": {
-			Site{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m", "memory", "120Mi"), nil)},
+			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m", "memory", "120Mi"), nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1250m", "memory", "120Mi")},
 		"an overhead that the pod has already is kept": {
-			Site{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m"), nil)},
+			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m"), nil)},
 			kata(corev1.PodSpec{Overhead: amounts("cpu", "1"), Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}}), amounts("cpu", "2")},
 		"a runtime class without overhead adds nothing": {
-			Site{RuntimeClasses: runtimeClass("kata", nil, nil)},
+			Environment{RuntimeClasses: runtimeClass("kata", nil, nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1")},
 		"resources of the pod as a whole take the place of its containers'": {
-			Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1", "example.com/gpu", "2"), nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1", "example.com/gpu", "2"), nil)}},
 			amounts("cpu", "4", "example.com/gpu", "2")},
 		"a limit of the pod stands for a request that no container has": {
-			Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "4")},
 		"a limit of the pod does not stand for requests that its containers have": {
-			Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}},
 			amounts("cpu", "1")},
 		"defaults of containers come before those of the pod": {
 			ranges(limitRange("lr", defaults(nil, amounts("cpu", "1")))),
 			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "1")},
 		"huge pages of the pod are what its containers may use": {
-			Site{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(nil, amounts("hugepages-2Mi", "4Mi"))}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(nil, amounts("hugepages-2Mi", "4Mi"))}},
 			amounts("cpu", "1", "hugepages-2Mi", "4Mi")},
 		"what is finer than a thousandth is rounded up in each container": {
-			Site{}, podOf(with(amounts("cpu", "0.0001"), nil), with(amounts("cpu", "0.0001"), nil)), amounts("cpu", "2m")},
+			Environment{}, podOf(with(amounts("cpu", "0.0001"), nil), with(amounts("cpu", "0.0001"), nil)), amounts("cpu", "2m")},
 		"what is beyond all bounds is added up in no time": {
-			Site{}, podOf(with(amounts("cpu", "1e2147483647"), nil), with(amounts("cpu", "1"), nil)), amounts("cpu", "1000000000000000000000000000001")},
+			Environment{}, podOf(with(amounts("cpu", "1e2147483647"), nil), with(amounts("cpu", "1"), nil)), amounts("cpu", "1000000000000000000000000000001")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.spec.DeepCopy()
@@ -131,9 +131,9 @@ func TestWhatAPodRequestsOnceTheAPIServerHasStoredIt(t *testing.T) {
 	}
 }
 
-func TestARuntimeClassSaysWhereItsPodsRun(t *testing.T) {
+func TestRuntimeClassScheduling(t *testing.T) {
 	own, shared := corev1.Toleration{Key: "own"}, corev1.Toleration{Key: "sandbox", Operator: corev1.TolerationOpExists}
-	site := Site{RuntimeClasses: runtimeClass("kata", nil, &nodev1.Scheduling{
+	site := Environment{RuntimeClasses: runtimeClass("kata", nil, &nodev1.Scheduling{
 		NodeSelector: map[string]string{"sandbox": "kata"}, Tolerations: []corev1.Toleration{shared, shared}})}
 	spec := &corev1.PodSpec{RuntimeClassName: ptr.To("kata"), NodeSelector: map[string]string{"zone": "a"}, Tolerations: append(make([]corev1.Toleration, 0, 8), own)}
 	before := spec.DeepCopy()
@@ -149,14 +149,14 @@ func TestARuntimeClassSaysWhereItsPodsRun(t *testing.T) {
 	}
 }
 
-func TestASpecThatIsStoredAsWrittenIsNotCopied(t *testing.T) {
+func TestStoredReturnsAnEqualSpecUncopied(t *testing.T) {
 	spec := podOf(with(amounts("cpu", "500m", "memory", "1Gi"), amounts("memory", "1Gi")), with(amounts("cpu", "1"), nil))
-	if got := (Site{}).Stored(&spec); got != &spec {
+	if got := (Environment{}).Stored(&spec); got != &spec {
 		t.Error("it was")
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestNormalized(t *testing.T) {
 	for name, tc := range map[string]struct{ given, want string }{
 		"a whole number stays":                         {"8", "8"},
 		"thousandths stay":                             {"1500m", "1500m"},
@@ -170,11 +170,11 @@ func TestSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given, want := resource.MustParse(tc.given), resource.MustParse(tc.want)
-			got := settled(given)
+			got := normalized(given)
 			if got.Cmp(want) != 0 {
 				t.Errorf("%s is settled as %s, want %s", tc.given, got.String(), tc.want)
 			}
-			if again := settled(got); again.Cmp(got) != 0 {
+			if again := normalized(got); again.Cmp(got) != 0 {
 				t.Errorf("and then as %s", again.String())
 			}
 		})

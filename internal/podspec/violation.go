@@ -26,7 +26,7 @@ type Violation struct {
 type kind int
 
 const (
-	faulty kind = iota
+	invalid kind = iota
 	outOfRange
 )
 

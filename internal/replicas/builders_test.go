@@ -13,10 +13,10 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// podBuilder builds a pod as the API server has it.
+// podBuilder builds a pod as the API server returns it.
 type podBuilder struct{ *corev1.Pod }
 
-// podOf is the pod of the name in an attempt, just made.
+// podOf returns a new pod of the attempt.
 func podOf(name string, attempt int) podBuilder {
 	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: "uid", CreationTimestamp: metav1.NewTime(now),
@@ -32,7 +32,7 @@ func (b podBuilder) running() podBuilder {
 	return b
 }
 
-// ended ends it with the exit code, so long after it was made.
+// ended ends the pod with the exit code, at the given time after its creation.
 func (b podBuilder) ended(code int32, after time.Duration) podBuilder {
 	b.running().Status.Phase = corev1.PodSucceeded
 	if code != 0 {
@@ -43,14 +43,14 @@ func (b podBuilder) ended(code int32, after time.Duration) podBuilder {
 	return b
 }
 
-// removed is being removed by its node, so long after it was made.
+// removed marks the pod as being removed by its kubelet at that time.
 func (b podBuilder) removed(after time.Duration) podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after)))
 	b.DeletionGracePeriodSeconds = ptr.To[int64](0)
 	return b
 }
 
-// deleted has been told to go so long after it was made, in 30 seconds.
+// deleted marks the pod as deleted at that time, with a grace period of 30 seconds.
 func (b podBuilder) deleted(after time.Duration) podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after + 30*time.Second)))
 	b.DeletionGracePeriodSeconds = ptr.To[int64](30)

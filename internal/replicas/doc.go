@@ -1,13 +1,12 @@
-// Package replicas is about pods that Muster owns itself: which replicas a job has,
-// how each fares by its pod and by what the job's status remembers of it, which are
-// restarted, and which pods and Services are to be made or deleted for that.
+// Package replicas manages pods that Muster owns itself. It computes the replicas of a job, the phase
+// of each from its pod and from what the job's status records, which replicas restart, and which pods
+// and Services to create or delete. Its main types are Group, Replica and Roster.
 //
-// A replica and its pod have one name, <job>-<group>-<index>, so the API server
-// itself sees to it that there are never two pods for an index. A pod bears the
-// number of restarts before it; what the status counts beyond that makes it a pod of
-// the past, which is deleted, and only when it is gone is the next one made. So a
-// restart is decided once, by one write of the status, whatever befalls the writes
-// that follow from it.
+// A replica and its pod share one name, <job>-<group>-<index>, so the API server itself ensures that
+// there are never two pods for an index. A pod's annotation holds how often its replica had been
+// restarted when the pod was created; if the status counts more restarts, the pod is outdated. It is
+// deleted, and the next pod is created once it is gone. So a restart is decided by a single write of
+// the status, even if any later write fails.
 //
-// Everything in it is pure. Job APIs call it; it knows none of them, nor any queue.
+// The package is pure. Job APIs call it; it knows no job API and no queue.
 package replicas

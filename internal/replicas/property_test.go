@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cluster is a group of replicas in memory: its pods, what the status remembers, and
-// how often each replica has come to an end of its own.
+// cluster holds a group of replicas in memory: its pods, the status, and how often each replica has
+// finished by itself.
 type cluster struct {
 	t      *rapid.T
 	group  Group
 	pods   map[string]*corev1.Pod
-	status map[int32]Memory
+	status map[int32]Record
 	ends   map[int32]int
 	now    time.Duration
 	// made counts pods, so that each has a UID of its own.
@@ -29,19 +29,19 @@ func (c *cluster) look() *Roster {
 	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
 		pods = append(pods, c.pods[name])
 	}
-	return Look("job", []Group{c.group}, func(_ string, index int32) Memory { return c.status[index] }, pods)
+	return Observe("job", []Group{c.group}, func(_ string, index int32) Record { return c.status[index] }, pods)
 }
 
-// reconcile does what a job API does with a roster, and is killed after so many
-// writes. It reports how many it made.
+// reconcile does what a job API does with a roster, stops after the given number of writes, and returns
+// how many it made.
 func (c *cluster) reconcile(writes int) int {
 	left := writes
 	write := func() bool { left--; return left >= 0 }
 	roster := c.look()
 	roster.Restart()
-	status := map[int32]Memory{}
+	status := map[int32]Record{}
 	for i := range roster.Replicas {
-		status[int32(i)] = Memory{Restarts: roster.Replicas[i].Restarts, Ended: roster.Replicas[i].Phase}
+		status[int32(i)] = Record{Restarts: roster.Replicas[i].Restarts, Phase: roster.Replicas[i].Phase}
 	}
 	if !maps.Equal(status, c.status) {
 		if !write() {
@@ -75,28 +75,28 @@ func (c *cluster) reconcile(writes int) int {
 	return writes - left
 }
 
-// delete is a graceful deletion: a pod that has ended goes at once.
+// delete deletes a pod gracefully: a finished pod is gone at once.
 func (c *cluster) delete(pod *corev1.Pod) {
-	if HasEnded(pod) {
+	if IsFinished(pod) {
 		delete(c.pods, pod.Name)
-	} else if !IsGoing(pod) {
+	} else if !IsTerminating(pod) {
 		podBuilder{pod}.deleted(c.now)
 	}
 }
 
-// step moves one pod on.
+// step advances one pod.
 func (c *cluster) step(name string, fails bool) {
 	pod := c.pods[name]
 	c.now += 2 * time.Second
 	b := podBuilder{pod}
 	switch {
-	case IsGoing(pod) && pod.Status.Phase == corev1.PodRunning:
+	case IsTerminating(pod) && pod.Status.Phase == corev1.PodRunning:
 		b.ended(143, c.now)
-	case IsGoing(pod) && HasEnded(pod) && *pod.DeletionGracePeriodSeconds > 0:
+	case IsTerminating(pod) && IsFinished(pod) && *pod.DeletionGracePeriodSeconds > 0:
 		b.removed(c.now)
-	case IsGoing(pod):
+	case IsTerminating(pod):
 		delete(c.pods, name)
-	case HasEnded(pod):
+	case IsFinished(pod):
 	case pod.Status.Phase == corev1.PodPending:
 		b.running()
 	default:
@@ -113,13 +113,12 @@ func (c *cluster) step(name string, fails bool) {
 	}
 }
 
-// TestEveryReplicaEndsAsOftenAsItsBudgetLets: whoever is killed after whichever write,
-// and whatever pods are deleted by hand, there is one pod for a replica at a time, each
-// ends by itself at most once more often than it may be restarted, and in the end all
-// have ended for good and nothing is left to do.
-func TestEveryReplicaEndsAsOftenAsItsBudgetLets(t *testing.T) {
+// Whenever the operator is killed, and whatever pods are deleted by hand, a replica has one pod at a
+// time, finishes by itself at most once more often than it may restart, and in the end all replicas are
+// final and nothing is left to do.
+func TestReplicasRestartWithinTheirBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &cluster{t: t, pods: map[string]*corev1.Pod{}, status: map[int32]Memory{}, ends: map[int32]int{}, group: Group{
+		c := &cluster{t: t, pods: map[string]*corev1.Pod{}, status: map[int32]Record{}, ends: map[int32]int{}, group: Group{
 			Name: "worker", Count: rapid.Int32Range(0, 4).Draw(t, "replicas"),
 			Restart: Restart{
 				OnFailure: rapid.Bool().Draw(t, "on failure"), OnSuccess: rapid.Bool().Draw(t, "on success"),
@@ -132,7 +131,7 @@ func TestEveryReplicaEndsAsOftenAsItsBudgetLets(t *testing.T) {
 			case op < 4 || len(names) == 0:
 				c.reconcile(rapid.IntRange(0, 6).Draw(t, "writes before it is killed"))
 			case op == 4:
-				if pod := c.pods[rapid.SampledFrom(names).Draw(t, "deleted by hand")]; !HasEnded(pod) {
+				if pod := c.pods[rapid.SampledFrom(names).Draw(t, "deleted by hand")]; !IsFinished(pod) {
 					c.delete(pod)
 				}
 			default:
@@ -143,7 +142,7 @@ func TestEveryReplicaEndsAsOftenAsItsBudgetLets(t *testing.T) {
 			wrote := c.reconcile(1000)
 			before := c.now
 			for _, name := range slices.Sorted(maps.Keys(c.pods)) {
-				if !HasEnded(c.pods[name]) || IsGoing(c.pods[name]) {
+				if !IsFinished(c.pods[name]) || IsTerminating(c.pods[name]) {
 					c.step(name, rapid.Bool().Draw(t, "fails"))
 				}
 			}

@@ -10,16 +10,16 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Group is a number of replicas that are made alike.
+// Group is a set of replicas made from the same template.
 type Group struct {
 	Name  string
 	Count int32
-	// Indices are those that there are, ascending, as Stay gives them; nil for 0 to Count-1.
+	// Indices are the replicas' indices, ascending, as KeepIndices returns them; nil for 0 to Count-1.
 	Indices []int32
 	Restart Restart
 }
 
-// index is that of the n-th replica.
+// index returns the index of the n-th replica.
 func (g *Group) index(n int32) int32 {
 	if g.Indices == nil {
 		return n
@@ -27,18 +27,18 @@ func (g *Group) index(n int32) int32 {
 	return g.Indices[n]
 }
 
-// Restart says after which ends a replica is started anew, and how often. The zero
-// value is never.
+// Restart says when a replica restarts after its pod has finished, and how often. The zero value is
+// never.
 type Restart struct {
 	OnFailure, OnSuccess bool
-	// Retry says of a pod that has failed whether OnFailure means it; nil if it means all.
+	// Retry reports whether OnFailure applies to a failed pod; nil if it applies to all.
 	Retry func(*corev1.Pod) bool
-	// Limit is how often each replica is restarted at most.
+	// Limit is the maximum number of restarts of each replica.
 	Limit int32
 }
 
-// means reports whether a replica that stands so is to be started anew.
-func (p Restart) means(r *Replica) bool {
+// appliesTo reports whether the policy restarts the replica in its phase.
+func (p Restart) appliesTo(r *Replica) bool {
 	switch r.Phase {
 	case Failed:
 		return p.OnFailure && (p.Retry == nil || r.Pod != nil && p.Retry(r.Pod))
@@ -48,69 +48,68 @@ func (p Restart) means(r *Replica) bool {
 	return false
 }
 
-// Phase is where a replica stands: a phase of its pod, or Creating.
+// Phase is a replica's phase: that of its pod, or Creating.
 type Phase string
 
 const (
-	// Creating replicas have no pod of this attempt yet, or one without a node.
+	// Creating replicas have no pod in their current attempt yet, or one without a node.
 	Creating Phase = "Creating"
-	// Pending pods have a node and do not run yet.
+	// Pending replicas have a pod with a node that does not run yet.
 	Pending = Phase(corev1.PodPending)
-	// Running pods run.
+	// Running replicas have a running pod.
 	Running = Phase(corev1.PodRunning)
-	// Succeeded pods have ended well.
+	// Succeeded replicas have a pod whose containers have all succeeded.
 	Succeeded = Phase(corev1.PodSucceeded)
-	// Failed pods have ended otherwise.
+	// Failed replicas have a pod that has failed.
 	Failed = Phase(corev1.PodFailed)
-	// Unknown pods are on a node that cannot be asked.
+	// Unknown replicas have a pod whose node is unreachable.
 	Unknown = Phase(corev1.PodUnknown)
 )
 
-// Ended reports whether nothing of the replica runs, and something has.
-func (p Phase) Ended() bool { return p == Succeeded || p == Failed }
+// Finished reports whether the replica's pod has succeeded or failed.
+func (p Phase) Finished() bool { return p == Succeeded || p == Failed }
 
-// Memory is what the status of a job remembers of a replica: what its pods cannot
-// tell, because they may be gone.
-type Memory struct {
+// Record is what the job's status records of a replica, as its pods may be gone.
+type Record struct {
 	// Restarts is how often the replica was restarted.
 	Restarts int32
-	// Ended is Succeeded or Failed if the pod of this attempt was seen to have ended,
-	// else anything.
-	Ended Phase
+	// Phase is Succeeded or Failed if the pod of the current attempt was observed to have finished; any
+	// other value means that it was not.
+	Phase Phase
 }
 
-// Replica is one of a group, as it stands.
+// Replica is one replica and its state.
 type Replica struct {
-	// Group is the name of its group, Index its number there, from 0.
+	// Group is the name of its group; Index is its number there, from 0.
 	Group string
 	Index int32
-	// Name is the replica's, and that of its pod.
+	// Name is the name of the replica and of its pod.
 	Name string
-	// Pod bears the name, nil if none does. It may be of an earlier attempt.
+	// Pod is the pod of that name; nil if there is none. It may be outdated.
 	Pod *corev1.Pod
 	// Restarts is how often the replica was restarted.
 	Restarts int32
-	// Phase is that of the present attempt.
+	// Phase is the phase of the current attempt.
 	Phase Phase
-	// Again says that it has ended and is to be restarted.
-	Again bool
-	// Ready says that its pod is, in this attempt.
+	// NeedsRestart reports that the replica has finished and is to be restarted.
+	NeedsRestart bool
+	// Ready reports that the pod of the current attempt is ready.
 	Ready bool
 }
 
-// Final reports whether the replica has ended and is not restarted.
-func (r *Replica) Final() bool { return r.Phase.Ended() && !r.Again }
+// Final reports whether the replica has finished and does not restart.
+func (r *Replica) Final() bool { return r.Phase.Finished() && !r.NeedsRestart }
 
-// past reports whether the pod is of an earlier attempt.
-func (r *Replica) past() bool { return r.Pod != nil && attemptOf(r.Pod, r.Restarts) < r.Restarts }
+// outdated reports whether the pod is of an earlier attempt.
+func (r *Replica) outdated() bool { return r.Pod != nil && attemptOf(r.Pod, r.Restarts) < r.Restarts }
 
-// Name is the name of a replica and of its pod.
+// Name returns the name of a replica and of its pod.
 func Name(job, group string, index int32) string {
 	return job + "-" + group + "-" + strconv.Itoa(int(index))
 }
 
-// IndexOf is the index of the replica of the group whose name, and whose pod's name, it
-// is; false if it is none of theirs.
+// IndexOf returns the index of the group's replica with the name; false if the name is not one of the
+// group's.
 func IndexOf(job, group, name string) (int32, bool) {
 	text, ok := strings.CutPrefix(name, job+"-"+group+"-")
 	if !ok {
@@ -123,61 +122,61 @@ func IndexOf(job, group, name string) (int32, bool) {
 	return int32(n), true
 }
 
-// stand says how a replica fares by its memory and the pod of its name.
-func stand(r Replica, remembered Memory, policy Restart) Replica {
-	r.Restarts = remembered.Restarts
-	if r.Pod != nil && attemptOf(r.Pod, r.Restarts) > r.Restarts { // the status was tampered with
-		remembered = Memory{}
+// observe returns the replica with its state, computed from its record and its pod.
+func observe(r Replica, record Record, policy Restart) Replica {
+	r.Restarts = record.Restarts
+	if r.Pod != nil && attemptOf(r.Pod, r.Restarts) > r.Restarts { // the status or the annotation was edited: the pod wins
+		record = Record{}
 		r.Restarts = attemptOf(r.Pod, 0)
 	}
 	r.Phase = Creating
 	switch {
-	case r.past():
-	case r.Pod != nil && (IsGoing(r.Pod) && !endedBefore(r.Pod)):
-		if r.Phase = phaseOf(r.Pod); r.Phase.Ended() {
-			r.Phase = Creating // it was told to go, so its end says nothing
+	case r.outdated():
+	case r.Pod != nil && (IsTerminating(r.Pod) && !finishedBeforeDeletion(r.Pod)):
+		if r.Phase = phaseOf(r.Pod); r.Phase.Finished() {
+			r.Phase = Creating // the deletion ended it, so its exit says nothing
 		}
-		if remembered.Ended.Ended() {
-			r.Phase = remembered.Ended
+		if record.Phase.Finished() {
+			r.Phase = record.Phase
 		}
 	case r.Pod != nil:
 		r.Phase, r.Ready = phaseOf(r.Pod), isReady(r.Pod)
-	case remembered.Ended.Ended():
-		r.Phase = remembered.Ended
+	case record.Phase.Finished():
+		r.Phase = record.Phase
 	}
-	r.Again = r.Restarts < policy.Limit && policy.means(&r)
+	r.NeedsRestart = r.Restarts < policy.Limit && policy.appliesTo(&r)
 	return r
 }
 
-// attemptOf is how often the replica had been restarted when the pod was made. A pod
-// that does not say so was tampered with, and counts as of the present attempt.
-func attemptOf(pod *corev1.Pod, present int32) int32 {
+// attemptOf returns how often the replica had been restarted when the pod was created. A pod without a
+// valid annotation was edited, and counts as one of the current attempt.
+func attemptOf(pod *corev1.Pod, current int32) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[muster.RestartsAnnotation], 10, 32)
 	if err != nil || n < 0 {
-		return present
+		return current
 	}
 	return int32(n)
 }
 
-// IsGoing reports whether somebody has deleted the pod.
-func IsGoing(pod *corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() }
+// IsTerminating reports whether the pod has been deleted and still exists.
+func IsTerminating(pod *corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() }
 
-// HasEnded reports whether no container of the pod will run any more.
-func HasEnded(pod *corev1.Pod) bool { return Phase(pod.Status.Phase).Ended() }
+// IsFinished reports whether the pod has succeeded or failed.
+func IsFinished(pod *corev1.Pod) bool { return Phase(pod.Status.Phase).Finished() }
 
-// endedBefore reports whether the pod had ended when it was deleted. One that ends
-// because it is told to does not say how its work went. Times are in whole seconds:
-// within one it counts as told. When its node removes it, with no grace left, the time
-// is that of the removal, and says nothing.
-func endedBefore(pod *corev1.Pod) bool {
+// finishedBeforeDeletion reports whether the pod had finished when it was deleted; the exit of a pod
+// that finishes because of its deletion says nothing about its work. Times have a resolution of
+// seconds: a pod that finished within the second of its deletion counts as ended by it. If the grace
+// period is 0, the kubelet has set the deletion time again on removal, and it cannot be compared.
+func finishedBeforeDeletion(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
-	if !HasEnded(pod) || len(pod.Status.ContainerStatuses) == 0 || grace == nil || *grace == 0 {
+	if !IsFinished(pod) || len(pod.Status.ContainerStatuses) == 0 || grace == nil || *grace == 0 {
 		return false
 	}
-	asked := pod.DeletionTimestamp.Add(-seconds(*grace))
+	deletedAt := pod.DeletionTimestamp.Add(-seconds(*grace))
 	for i := range pod.Status.ContainerStatuses {
-		ended := pod.Status.ContainerStatuses[i].State.Terminated
-		if ended == nil || !ended.FinishedAt.Time.Before(asked) {
+		terminated := pod.Status.ContainerStatuses[i].State.Terminated
+		if terminated == nil || !terminated.FinishedAt.Time.Before(deletedAt) {
 			return false
 		}
 	}
@@ -209,9 +208,9 @@ func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// UID is that of the pod of the present attempt, "" if there is none.
+// UID returns the UID of the current attempt's pod, "" if there is none.
 func (r *Replica) UID() types.UID {
-	if r.Pod == nil || r.past() {
+	if r.Pod == nil || r.outdated() {
 		return ""
 	}
 	return r.Pod.UID

@@ -11,11 +11,11 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-func TestAReplicaStandsWhereItsPodAndTheStatusSay(t *testing.T) {
+func TestReplicaPhase(t *testing.T) {
 	const name = "job-worker-0"
 	onFailure := Restart{OnFailure: true, Limit: 1}
 	for what, test := range map[string]struct {
-		remembered Memory
+		remembered Record
 		pod        *corev1.Pod
 		policy     Restart
 		want       Phase
@@ -30,32 +30,32 @@ func TestAReplicaStandsWhereItsPodAndTheStatusSay(t *testing.T) {
 		"one that has succeeded":                                      {pod: podOf(name, 0).ended(0, time.Minute).Pod, want: Succeeded},
 		"one that has failed, no restarts":                            {pod: podOf(name, 0).ended(1, time.Minute).Pod, want: Failed},
 		"one that has failed, restarts left":                          {pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Failed, again: true},
-		"one that has failed, no restarts left":                       {remembered: Memory{Restarts: 1}, pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
+		"one that has failed, no restarts left":                       {remembered: Record{Restarts: 1}, pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
 		"one that has succeeded, restarted on failure":                {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: onFailure, want: Succeeded},
 		"one that has succeeded, always restarted":                    {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: Restart{OnSuccess: true, Limit: 1}, want: Succeeded, again: true},
-		"one of the past":                                             {remembered: Memory{Restarts: 1}, pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
-		"one of the past that goes":                                   {remembered: Memory{Restarts: 1}, pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
+		"one of the past":                                             {remembered: Record{Restarts: 1}, pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
+		"one of the past that goes":                                   {remembered: Record{Restarts: 1}, pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
 		"one that somebody deleted":                                   {pod: podOf(name, 0).running().deleted(time.Minute).Pod, want: Running},
 		"one that ended because it was deleted":                       {pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Creating},
 		"one that failed because it was deleted":                      {pod: podOf(name, 0).ended(143, 2*time.Minute).deleted(time.Minute).Pod, policy: onFailure, want: Creating},
 		"one that had ended when it was deleted":                      {pod: podOf(name, 0).ended(0, time.Minute).deleted(2 * time.Minute).Pod, want: Succeeded},
 		"one that ended because it was deleted, and is being removed": {pod: podOf(name, 0).ended(143, time.Minute).removed(2 * time.Minute).Pod, policy: onFailure, want: Creating},
-		"one that is known to have ended, and goes":                   {remembered: Memory{Ended: Succeeded}, pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
-		"one that is known to have succeeded, and gone":               {remembered: Memory{Ended: Succeeded}, want: Succeeded},
-		"one that is known to have failed, and gone":                  {remembered: Memory{Ended: Failed}, policy: onFailure, want: Failed, again: true},
-		"one that is known to have run, and gone":                     {remembered: Memory{Ended: Running}, policy: onFailure, want: Creating, missing: true},
-		"one that does not say its attempt":                           {remembered: Memory{Restarts: 1}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
-		"one of an attempt that is not known of":                      {remembered: Memory{Ended: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
+		"one that is known to have ended, and goes":                   {remembered: Record{Phase: Succeeded}, pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
+		"one that is known to have succeeded, and gone":               {remembered: Record{Phase: Succeeded}, want: Succeeded},
+		"one that is known to have failed, and gone":                  {remembered: Record{Phase: Failed}, policy: onFailure, want: Failed, again: true},
+		"one that is known to have run, and gone":                     {remembered: Record{Phase: Running}, policy: onFailure, want: Creating, missing: true},
+		"one that does not say its attempt":                           {remembered: Record{Restarts: 1}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
+		"one of an attempt that is not known of":                      {remembered: Record{Phase: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var pods []*corev1.Pod
 			if test.pod != nil {
 				pods = append(pods, test.pod)
 			}
-			roster := Look("job", []Group{{Name: "worker", Count: 1, Restart: test.policy}}, func(string, int32) Memory { return test.remembered }, pods)
-			r := roster.Of("worker", 0)
-			if r.Phase != test.want || r.Again != test.again {
-				t.Errorf("it is %s, again=%v; want %s, %v", r.Phase, r.Again, test.want, test.again)
+			roster := Observe("job", []Group{{Name: "worker", Count: 1, Restart: test.policy}}, func(string, int32) Record { return test.remembered }, pods)
+			r := roster.Get("worker", 0)
+			if r.Phase != test.want || r.NeedsRestart != test.again {
+				t.Errorf("it is %s, again=%v; want %s, %v", r.Phase, r.NeedsRestart, test.want, test.again)
 			}
 			if got := len(roster.Missing()) == 1; got != test.missing {
 				t.Errorf("it is missing: %v", got)
@@ -67,8 +67,8 @@ func TestAReplicaStandsWhereItsPodAndTheStatusSay(t *testing.T) {
 	}
 }
 
-func TestPodsOfNoReplicaAreOutdated(t *testing.T) {
-	roster := Look("job", []Group{{Name: "worker", Count: 1}}, func(string, int32) Memory { return Memory{} },
+func TestSurplusPodsAreOutdated(t *testing.T) {
+	roster := Observe("job", []Group{{Name: "worker", Count: 1}}, func(string, int32) Record { return Record{} },
 		[]*corev1.Pod{podOf("job-worker-1", 0).running().Pod, podOf("job-ps-0", 0).running().deleted(0).Pod})
 	if got := roster.Outdated(); len(got) != 1 || got[0].Name != "job-worker-1" {
 		t.Errorf("outdated are %v, want job-worker-1 alone: the other goes already", got)
@@ -76,12 +76,12 @@ func TestPodsOfNoReplicaAreOutdated(t *testing.T) {
 	if !roster.Active() {
 		t.Error("they run, and it is said that nothing does")
 	}
-	if roster.Of("worker", 1) != nil || roster.Of("ps", 0) != nil {
+	if roster.Get("worker", 1) != nil || roster.Get("ps", 0) != nil {
 		t.Error("there are replicas that the groups do not have")
 	}
 }
 
-func TestAPodAndItsServiceKnowEachOther(t *testing.T) {
+func TestPodAndServiceMatch(t *testing.T) {
 	owner := metav1.OwnerReference{UID: "job-uid", Kind: "GenericJob", Name: "job"}
 	r := &Replica{Group: "worker", Index: 2, Name: "job-worker-2", Restarts: 3}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"replica": "job-worker-2"}}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}
@@ -101,8 +101,8 @@ func TestAPodAndItsServiceKnowEachOther(t *testing.T) {
 	}
 }
 
-// TestWhatASidecarIsEndedWithIsNoFailure: nodes end sidecars once all else has ended, often by a signal.
-func TestWhatASidecarIsEndedWithIsNoFailure(t *testing.T) {
+// The kubelet stops sidecars once all other containers have finished, often by a signal.
+func TestSidecarExitCodeIsNoFailure(t *testing.T) {
 	with := func(main int32) *corev1.Pod {
 		b := podOf("p", 0).ended(main, 0)
 		b.Status.Phase = corev1.PodFailed
@@ -125,7 +125,7 @@ func TestWhatASidecarIsEndedWithIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestWhatMattersOfAPod(t *testing.T) {
+func TestChanged(t *testing.T) {
 	old := podOf("p", 0).running()
 	for what, test := range map[string]struct {
 		now  podBuilder
@@ -139,7 +139,7 @@ func TestWhatMattersOfAPod(t *testing.T) {
 		"an address":        {func() podBuilder { b := podOf("p", 0).running(); b.Status.PodIP = "10.0.0.1"; return b }(), false},
 		"a label":           {func() podBuilder { b := podOf("p", 0).running(); b.Labels = map[string]string{"a": "b"}; return b }(), false},
 	} {
-		if got := Matters(old.Pod, test.now.Pod); got != test.want {
+		if got := Changed(old.Pod, test.now.Pod); got != test.want {
 			t.Errorf("%s: matters=%v, want %v", what, got, test.want)
 		}
 	}

@@ -7,22 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Roster is all replicas of a job, and its pods that belong to none.
+// Roster is all replicas of a job, and the job's pods that belong to none.
 type Roster struct {
-	// Replicas in the order of groups and of indices.
+	// Replicas are ordered by group and index.
 	Replicas []Replica
-	// Surplus pods belong to no replica.
+	// Surplus are the pods that belong to no replica, by name.
 	Surplus []*corev1.Pod
 
 	groups map[string]span
 }
 
-// span is where the replicas of a group are.
+// span is the range of a group's replicas.
 type span struct{ from, count int32 }
 
-// Look says how the replicas of a job fare. remembered says what the job's status
-// remembers of each; pods are those that the job controls, in any order.
-func Look(job string, groups []Group, remembered func(group string, index int32) Memory, pods []*corev1.Pod) *Roster {
+// Observe returns the roster of a job. recorded returns what the job's status records of a replica;
+// pods are those that the job controls, in any order.
+func Observe(job string, groups []Group, recorded func(group string, index int32) Record, pods []*corev1.Pod) *Roster {
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for _, pod := range pods {
 		byName[pod.Name] = pod
@@ -39,7 +39,7 @@ func Look(job string, groups []Group, remembered func(group string, index int32)
 			name := Name(job, g.Name, index)
 			pod := byName[name]
 			delete(byName, name)
-			r.Replicas = append(r.Replicas, stand(Replica{Group: g.Name, Index: index, Name: name, Pod: pod}, remembered(g.Name, index), g.Restart))
+			r.Replicas = append(r.Replicas, observe(Replica{Group: g.Name, Index: index, Name: name, Pod: pod}, recorded(g.Name, index), g.Restart))
 		}
 	}
 	for _, pod := range byName {
@@ -49,72 +49,70 @@ func Look(job string, groups []Group, remembered func(group string, index int32)
 	return r
 }
 
-// Of is the replica with the index of a group, nil if there is none.
-func (r *Roster) Of(group string, index int32) *Replica {
+// Get returns the replica with the index in the group; nil if there is none.
+func (r *Roster) Get(group string, index int32) *Replica {
 	s, ok := r.groups[group]
 	if !ok || index < 0 {
 		return nil
 	}
-	of := r.Replicas[s.from : s.from+s.count]
-	// Indices ascend, so none is at a place beyond its own.
-	n, found := slices.BinarySearchFunc(of[:min(index+1, s.count)], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
+	members := r.Replicas[s.from : s.from+s.count]
+	// Indices ascend, so none is at a position beyond its own value.
+	n, found := slices.BinarySearchFunc(members[:min(index+1, s.count)], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
 	if !found {
 		return nil
 	}
-	return &of[n]
+	return &members[n]
 }
 
-// Restart begins another attempt of each replica that is due for one, and gives them
-// as they were. The counts must be written before anything follows from them.
+// Restart starts a new attempt of each replica that needs one, and returns these replicas as they were
+// before. The caller must write the restart counts to the status before it acts on the new state.
 func (r *Roster) Restart() []Replica {
 	var before []Replica
 	for i := range r.Replicas {
 		replica := &r.Replicas[i]
-		if !replica.Again {
+		if !replica.NeedsRestart {
 			continue
 		}
 		before = append(before, *replica)
 		replica.Restarts++
-		replica.Phase, replica.Again, replica.Ready = Creating, false, false
+		replica.Phase, replica.NeedsRestart, replica.Ready = Creating, false, false
 	}
 	return before
 }
 
-// Outdated are pods that no replica needs any more and that nobody has deleted yet: of
-// earlier attempts, and of no replica.
+// Outdated returns the pods to delete: those of earlier attempts and of no replica, unless they are
+// terminating.
 func (r *Roster) Outdated() []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range r.Replicas {
-		if replica := &r.Replicas[i]; replica.past() && !IsGoing(replica.Pod) {
+		if replica := &r.Replicas[i]; replica.outdated() && !IsTerminating(replica.Pod) {
 			out = append(out, replica.Pod)
 		}
 	}
 	for _, pod := range r.Surplus {
-		if !IsGoing(pod) {
+		if !IsTerminating(pod) {
 			out = append(out, pod)
 		}
 	}
 	return out
 }
 
-// Missing are the replicas that are to run and have no pod, not even one that is
-// still going.
+// Missing returns the replicas that need a pod and have none, not even a terminating one.
 func (r *Roster) Missing() []*Replica {
 	var out []*Replica
 	for i := range r.Replicas {
-		if replica := &r.Replicas[i]; replica.Pod == nil && !replica.Phase.Ended() {
+		if replica := &r.Replicas[i]; replica.Pod == nil && !replica.Phase.Finished() {
 			out = append(out, replica)
 		}
 	}
 	return out
 }
 
-// Pods are all pods that nobody has deleted yet and that are as asked for: of every
-// kind, or those that have not ended.
+// Pods returns all pods that are not terminating; with unfinishedOnly, without finished ones.
 func (r *Roster) Pods(unfinishedOnly bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	take := func(pod *corev1.Pod) {
-		if pod != nil && !IsGoing(pod) && !(unfinishedOnly && HasEnded(pod)) {
+		if pod != nil && !IsTerminating(pod) && !(unfinishedOnly && IsFinished(pod)) {
 			out = append(out, pod)
 		}
 	}
@@ -127,17 +125,17 @@ func (r *Roster) Pods(unfinishedOnly bool) []*corev1.Pod {
 	return out
 }
 
-// Active reports whether a pod may still use what it was granted.
+// Active reports whether a pod may still use its resources.
 func (r *Roster) Active() bool {
 	for i := range r.Replicas {
-		if pod := r.Replicas[i].Pod; pod != nil && !HasEnded(pod) {
+		if pod := r.Replicas[i].Pod; pod != nil && !IsFinished(pod) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Surplus, func(pod *corev1.Pod) bool { return !HasEnded(pod) })
+	return slices.ContainsFunc(r.Surplus, func(pod *corev1.Pod) bool { return !IsFinished(pod) })
 }
 
-// All reports whether the condition holds for every replica.
+// All reports whether holds is true for every replica.
 func (r *Roster) All(holds func(*Replica) bool) bool {
 	for i := range r.Replicas {
 		if !holds(&r.Replicas[i]) {
@@ -147,8 +145,8 @@ func (r *Roster) All(holds func(*Replica) bool) bool {
 	return true
 }
 
-// Finals counts, by group, the replicas that have ended and are not restarted.
-func (r *Roster) Finals() map[string]int32 {
+// FinalCounts returns the number of final replicas by group.
+func (r *Roster) FinalCounts() map[string]int32 {
 	out := map[string]int32{}
 	for i := range r.Replicas {
 		if r.Replicas[i].Final() {

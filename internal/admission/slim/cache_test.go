@@ -114,7 +114,7 @@ func TestAStrippedPodKeepsItsRequests(t *testing.T) {
 		"one that is refused more stays small": {refused, "2100m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, after := podspec.Taken(tc.pod), podspec.Taken(stripped(t, tc.pod))
+			before, after := podspec.RequestsOnNode(tc.pod), podspec.RequestsOnNode(stripped(t, tc.pod))
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("(-whole +stripped):\n%s", diff)
 			}

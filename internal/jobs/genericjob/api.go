@@ -52,7 +52,7 @@ func matters(before, after client.Object) bool {
 	if !isPod {
 		return false // all that counts of a Service is that it is there
 	}
-	return replicas.Matters(before.(*corev1.Pod), pod)
+	return replicas.Changed(before.(*corev1.Pod), pod)
 }
 
 // describe says what a GenericJob asks for: one pod set for each type.

@@ -114,10 +114,10 @@ func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
 }
 
 // started reports whether the replica's pod runs, or has run.
-func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase.Ended() }
+func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase.Finished() }
 
 // stays reports whether nobody has deleted the replica's pod.
-func stays(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsGoing(r.Pod) }
+func stays(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsTerminating(r.Pod) }
 
 // runsWell reports whether the replica's pod runs, or has done what it had to.
 func runsWell(r *replicas.Replica) bool {

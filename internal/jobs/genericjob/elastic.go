@@ -53,7 +53,7 @@ func comesToItsEnd(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, l
 	}
 	for _, pod := range pods {
 		index, its := replicas.IndexOf(job.Name, spec.Type, pod.Name)
-		if its && int(index) < len(last.Replicas) && pod.Status.Phase == corev1.PodSucceeded && !replicas.IsGoing(pod) {
+		if its && int(index) < len(last.Replicas) && pod.Status.Phase == corev1.PodSucceeded && !replicas.IsTerminating(pod) {
 			return true
 		}
 	}
@@ -91,7 +91,7 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 		}
 		p.Pods[spec.Type] = 0
 		for _, pod := range jobs.ChildrenOf[*corev1.Pod](l.seen.Children) {
-			if _, its := replicas.IndexOf(l.job.Name, spec.Type, pod.Name); its && !replicas.HasEnded(pod) {
+			if _, its := replicas.IndexOf(l.job.Name, spec.Type, pod.Name); its && !replicas.IsFinished(pod) {
 				p.Pods[spec.Type]++
 			}
 		}

@@ -154,7 +154,7 @@ func TestAnElasticJobComesToItsSize(t *testing.T) {
 			c.grant = granted(size)
 			c.reconcile(rapid.IntRange(0, 6).Draw(t, "writes before it is killed"))
 			for turns := 0; c.reconcile(1000) || c.runs(func(pod *corev1.Pod) bool {
-				return replicas.IsGoing(pod) || pod.Status.Phase == corev1.PodPending
+				return replicas.IsTerminating(pod) || pod.Status.Phase == corev1.PodPending
 			}, never); turns++ {
 				if turns > 50 {
 					t.Fatal("it does not come to rest")

@@ -76,9 +76,9 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 	}
 	pods := jobs.ChildrenOf[*corev1.Pod](seen.Children)
 	l.sizes = sizesOf(job, seen.Admission, pods)
-	l.roster = replicas.Look(job.Name, groups(job, l.sizes), memoryOf(&job.Status), pods)
+	l.roster = replicas.Observe(job.Name, groups(job, l.sizes), memoryOf(&job.Status), pods)
 	if outcome(job) == nil {
-		l.lost = l.roster.Lost()
+		l.lost = l.roster.RestartDisrupted()
 	}
 	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
 		before := *r // as it is now: a restart changes it
@@ -124,7 +124,7 @@ func (l *look) restart() {
 // replace deletes pods that were lost to what befell their nodes, or to somebody who
 // needed their places: others are made once they are gone, and no restart is counted.
 func (l *look) replace(lost []*corev1.Pod) {
-	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsGoing)
+	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsTerminating)
 	if len(lost) == 0 {
 		return
 	}
@@ -145,7 +145,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
 		Active:      l.roster.Active(),
 		Ready:       over != nil || l.ready(), // what runs on after the end is not waited for
-		Reclaimable: l.roster.Finals(),
+		Reclaimable: l.roster.FinalCounts(),
 		Outcome:     over,
 	}
 	l.elasticProgress(&p)

@@ -170,7 +170,7 @@ func TestEveryJobComesToOneEnd(t *testing.T) {
 				}
 			case 2:
 				for _, pod := range jobs.ChildrenOf[*corev1.Pod](c.Children()) {
-					if pod.DeletionTimestamp == nil && !replicas.HasEnded(pod) {
+					if pod.DeletionTimestamp == nil && !replicas.IsFinished(pod) {
 						c.Delete(pod) // by hand
 						break
 					}
@@ -227,7 +227,7 @@ func TestWhoMustNotRunComesToRestWithoutPods(t *testing.T) {
 		} else {
 			c.grant = rapid.SampledFrom([]jobs.Admission{waiting, stopping}).Draw(t, "grant")
 		}
-		for turns := 0; c.reconcile(1000) || c.runs(replicas.IsGoing, never); turns++ {
+		for turns := 0; c.reconcile(1000) || c.runs(replicas.IsTerminating, never); turns++ {
 			if turns > 50 {
 				t.Fatal("it does not come to rest")
 			}

@@ -53,7 +53,7 @@ func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*repli
 			return false
 		}
 		for _, index := range indices {
-			if r := roster.Of(replicaType, number(index)); r == nil || !holds(r) {
+			if r := roster.Get(replicaType, number(index)); r == nil || !holds(r) {
 				return false
 			}
 		}
@@ -84,7 +84,7 @@ func failedOf(rule tensorstack.FinishRule, roster *replicas.Roster) *replicas.Re
 	var first *replicas.Replica
 	for replicaType, indices := range rule {
 		for _, index := range indices {
-			r := roster.Of(replicaType, number(index))
+			r := roster.Get(replicaType, number(index))
 			if r != nil && hasFailed(r) && (first == nil || r.Name < first.Name) {
 				first = r
 			}

@@ -86,7 +86,7 @@ func (l *look) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) t
 	}
 	switch {
 	case r.Pod != nil: // a past one, that still goes
-	case over, paused(l.job) && !r.Phase.Ended():
+	case over, paused(l.job) && !r.Phase.Finished():
 		out.Phase = tensorstack.ReplicaDeleted
 	}
 	return out
@@ -125,18 +125,18 @@ func add(counts *tensorstack.Aggregate, phase tensorstack.ReplicaPhase) {
 }
 
 // memoryOf is what the status remembers of each replica.
-func memoryOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Memory {
+func memoryOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Record {
 	tasks := make(map[string]*tensorstack.Tasks, len(status.Tasks))
 	for i := range status.Tasks {
 		tasks[status.Tasks[i].Type] = &status.Tasks[i]
 	}
-	return func(group string, index int32) replicas.Memory {
+	return func(group string, index int32) replicas.Record {
 		task := tasks[group]
 		if task == nil || int(index) >= len(task.Replicas) {
-			return replicas.Memory{}
+			return replicas.Record{}
 		}
 		r := &task.Replicas[index]
-		return replicas.Memory{Restarts: r.RestartCount, Ended: replicas.Phase(r.Phase)}
+		return replicas.Record{Restarts: r.RestartCount, Phase: replicas.Phase(r.Phase)}
 	}
 }
 

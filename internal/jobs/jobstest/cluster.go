@@ -115,7 +115,7 @@ func (c *Cluster) do(w jobs.Write) {
 // Delete deletes an object as the API server does: a pod that has ended, or has no node, is gone at once.
 func (c *Cluster) Delete(o client.Object) {
 	pod, ok := o.(*corev1.Pod)
-	if !ok || replicas.HasEnded(pod) || pod.Spec.NodeName == "" {
+	if !ok || replicas.IsFinished(pod) || pod.Spec.NodeName == "" {
 		delete(c.children, key(o))
 		return
 	}
@@ -142,12 +142,12 @@ func (c *Cluster) step(p Pod, code func(name string) int32) bool {
 	switch {
 	case going && p.Status.Phase == corev1.PodRunning:
 		p.EndedAt(c.Signalled, c.Now)
-	case going && replicas.HasEnded(p.Pod) && *p.DeletionGracePeriodSeconds > 0:
+	case going && replicas.IsFinished(p.Pod) && *p.DeletionGracePeriodSeconds > 0:
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node confirms
 	case going:
 		delete(c.children, key(p.Pod))
 		return true
-	case replicas.HasEnded(p.Pod):
+	case replicas.IsFinished(p.Pod):
 		return false
 	case p.Spec.NodeName == "":
 		p.Spec.NodeName = "n"

@@ -287,7 +287,7 @@ func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	maps.Copy(where, pod.Spec.NodeSelector)
 	if host := known.hostOf(pod.Spec.NodeName); host != "" {
 		where[corev1.LabelHostname] = host
-	} else if where[corev1.LabelHostname] == "" && podspec.Names(pod.Spec, pod.Spec.NodeName) {
+	} else if where[corev1.LabelHostname] == "" && podspec.NamesHost(pod.Spec, pod.Spec.NodeName) {
 		where[corev1.LabelHostname] = pod.Spec.NodeName
 	}
 	return where

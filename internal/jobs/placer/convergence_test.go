@@ -23,8 +23,8 @@ type jobPods struct {
 
 // makeReplicas does as the controllers of jobs with replicas do.
 func makeReplicas(g *jobPods) bool {
-	roster := replicas.Look("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Memory { return replicas.Memory{} }, g.list())
-	seats := roster.Seats("w", g.places)
+	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
+	seats := roster.AssignPlaces("w", g.places)
 	for _, r := range roster.Missing() {
 		made := pod(r.Name)
 		if seat := seats[r.Index]; len(seat) > 0 {

@@ -73,7 +73,7 @@ func (l *planner) updateRoundSizes() {
 	sizes := roundOf(l.job, 0).Sizes()
 	for i := range l.roster.Replicas {
 		pod := l.roster.Replicas[i].Pod
-		if pod == nil || replicas.HasEnded(pod) || replicas.IsGoing(pod) {
+		if pod == nil || replicas.IsFinished(pod) || replicas.IsTerminating(pod) {
 			continue
 		}
 		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {

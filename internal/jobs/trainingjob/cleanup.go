@@ -32,7 +32,7 @@ func (l *planner) cleanUp() {
 	policy := l.job.Spec.RunPolicy.CleanPodPolicy
 	stays := map[int32]bool{}
 	for _, pod := range l.pods {
-		if policy == breezeml.CleanPodNone && l.seen.Admission.MayRun() || policy != breezeml.CleanPodAll && policy != "" && replicas.HasEnded(pod) {
+		if policy == breezeml.CleanPodNone && l.seen.Admission.MayRun() || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
 			if index, ok := replicas.IndexOf(l.job.Name, worker, pod.Name); ok {
 				stays[index] = true
 			}

@@ -90,7 +90,7 @@ func (l *planner) failedForGood() (int, *corev1.Pod) {
 		}
 	}
 	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && !r.Again {
+		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && !r.NeedsRestart {
 			note(r.Pod)
 		}
 	}
@@ -122,7 +122,7 @@ func (l *planner) backoffExceeded() *jobs.Outcome {
 			continue
 		}
 		inPlace := restartsInPlace(r.Pod)
-		if r.Again {
+		if r.NeedsRestart {
 			inPlace++
 		}
 		if restarts += inPlace; inPlace > 0 && because == nil {
@@ -150,13 +150,13 @@ func failureOf(pod *corev1.Pod) string {
 	switch {
 	case ok:
 		return fmt.Sprintf("exit code %d in %s", code, pod.Name)
-	case !replicas.HasEnded(pod):
+	case !replicas.IsFinished(pod):
 		return fmt.Sprintf("%d restarts of containers in %s", restartsInPlace(pod), pod.Name)
 	}
 	return fmt.Sprintf("%s: %s", pod.Name, why)
 }
 
-// memoryOf returns what the status records about a worker.
+// remembered returns what the status records about a worker.
 func (l *planner) memoryOf(_ string, index int32) replicas.Memory {
 	return replicas.Memory{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }

@@ -76,8 +76,8 @@ func (l *planner) decide() *jobs.Outcome {
 func (l *planner) assessWorkers() {
 	size := l.job.Status.CurrentSize
 	policy := restartPolicyOf(l.job, l.lattice())
-	l.roster = replicas.Look(l.job.Name, []replicas.Group{{
-		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
+	l.roster = replicas.Observe(l.job.Name, []replicas.Group{{
+		Name: worker, Count: size, Indices: replicas.KeepIndices(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
 		Restart: replicas.Restart{
 			OnFailure: policy != breezeml.RestartNever,
 			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) },
@@ -102,7 +102,7 @@ func (l *planner) run() {
 		l.createPods()
 		jobs.JoinGangs(l.seen, l.settings.kind(), map[string]int32{worker: sizesOf(l.job).least}, &l.plan)
 	}
-	l.deleteServices(func(index int32) bool { return l.roster.Of(worker, index) == nil })
+	l.deleteServices(func(index int32) bool { return l.roster.Get(worker, index) == nil })
 }
 
 // progress returns what the queue needs to know.
@@ -113,7 +113,7 @@ func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
 	}
 	var live int32
 	for _, pod := range l.pods {
-		if !replicas.HasEnded(pod) {
+		if !replicas.IsFinished(pod) {
 			live++
 		}
 	}

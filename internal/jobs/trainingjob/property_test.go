@@ -72,7 +72,7 @@ func (c *cluster) reconcile(writes int) bool {
 func (c *cluster) checkProgress(p jobs.Plan) {
 	live := int32(0)
 	for _, pod := range c.Pods() {
-		if !replicas.HasEnded(pod) {
+		if !replicas.IsFinished(pod) {
 			live++
 		}
 	}
@@ -133,7 +133,7 @@ func TestEveryJobEndsOnce(t *testing.T) {
 				c.grant = admitted(someSize.Draw(t, "size"))
 			case 4:
 				for _, pod := range c.pods() {
-					if pod.DeletionTimestamp == nil && !replicas.HasEnded(pod) {
+					if pod.DeletionTimestamp == nil && !replicas.IsFinished(pod) {
 						c.Delete(pod) // by hand
 						break
 					}
@@ -219,5 +219,5 @@ func TestJobReachesItsSize(t *testing.T) {
 
 // goOn lets pods go that are deleted, and reports whether there were any.
 func (c *cluster) goOn() bool {
-	return c.RunPods(replicas.IsGoing, func(string) int32 { return 0 })
+	return c.RunPods(replicas.IsTerminating, func(string) int32 { return 0 })
 }

@@ -48,7 +48,7 @@ func (l *planner) requeueStuck() bool {
 func (l *planner) pending() *replicas.Replica {
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
-		if r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsGoing(r.Pod)) {
+		if r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod)) {
 			return r
 		}
 	}

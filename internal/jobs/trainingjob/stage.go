@@ -123,7 +123,7 @@ func (l *planner) granted() int32 {
 func (l *planner) succeeded() int32 {
 	var n int32
 	for _, pod := range l.pods {
-		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsGoing(pod) {
+		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsTerminating(pod) {
 			n++
 		}
 	}

@@ -74,7 +74,7 @@ func (l *look) beginAnew(why string) {
 
 // lookAgain sees pods as the status has them now.
 func (l *look) lookAgain() {
-	l.roster = replicas.Look(l.job.Name, groups(l.job), l.memory.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
+	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.memory.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
 }
 
 // restartSingly starts tasks and pods anew, and reports whether there were any. It is one

@@ -75,7 +75,7 @@ func matters(before, after client.Object) bool {
 		return false // Commands come and go
 	}
 	was := before.(*corev1.Pod)
-	return replicas.Matters(was, pod) || restartsOf(was) != restartsOf(pod) || unschedulableSince(was) != unschedulableSince(pod)
+	return replicas.Changed(was, pod) || restartsOf(was) != restartsOf(pod) || unschedulableSince(was) != unschedulableSince(pod)
 }
 
 // expected reports whether a pod that has come to be is one that nobody has bound yet: the plan that has pods made has the job looked at

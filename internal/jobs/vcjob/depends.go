@@ -73,7 +73,7 @@ func (l *look) waitsInVain() string {
 	waits, ended := "", false
 	for i := range l.roster.Replicas {
 		switch r := &l.roster.Replicas[i]; {
-		case r.Phase.Ended():
+		case r.Phase.Finished():
 			ended = true
 		case r.Pod != nil || l.mayBegin(l.tasks[r.Group]):
 			return ""

@@ -83,9 +83,9 @@ func (m memory) attempt(version int32, task string, index int32) int32 {
 }
 
 // of is what package replicas wants to know.
-func (m memory) of(version int32) func(string, int32) replicas.Memory {
-	return func(task string, index int32) replicas.Memory {
-		return replicas.Memory{Restarts: m.attempt(version, task, index), Ended: m.ended[slot(task, index)]}
+func (m memory) of(version int32) func(string, int32) replicas.Record {
+	return func(task string, index int32) replicas.Record {
+		return replicas.Record{Restarts: m.attempt(version, task, index), Phase: m.ended[slot(task, index)]}
 	}
 }
 
@@ -119,7 +119,7 @@ func waitsToRun(r *replicas.Replica) bool {
 
 // isAway reports whether the replica has no pod that runs, nor one that has ended.
 func isAway(r *replicas.Replica) bool {
-	return waitsToRun(r) || r.UID() != "" && replicas.IsGoing(r.Pod) && !r.Phase.Ended()
+	return waitsToRun(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
 }
 
 // rememberPods writes which pods have ended, and which of the present attempt are there,
@@ -127,7 +127,7 @@ func isAway(r *replicas.Replica) bool {
 func rememberPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
 	rememberThose(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 	rememberThose(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
-	rememberThose(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Ended() })
+	rememberThose(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Finished() })
 }
 
 // rememberThose writes under the key for which pods it holds.

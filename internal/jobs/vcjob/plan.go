@@ -50,7 +50,7 @@ func newLook(seen jobs.Seen[*volcano.Job]) *look {
 	for i := range job.Spec.Tasks {
 		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]
 	}
-	l.roster = replicas.Look(job.Name, groups(job), l.memory.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	l.roster = replicas.Observe(job.Name, groups(job), l.memory.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
 	return l
 }
 

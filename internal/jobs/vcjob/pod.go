@@ -36,7 +36,7 @@ func (l *look) createPods() {
 	}
 	seats := map[string]map[int32]podspec.Places{}
 	for task, granted := range l.seen.Admission.PodSets {
-		seats[task] = l.roster.Seats(task, granted.Places)
+		seats[task] = l.roster.AssignPlaces(task, granted.Places)
 	}
 	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
@@ -65,7 +65,7 @@ func (l *look) least() map[string]int32 {
 // alive is how many pods of the task there are that have not ended.
 func (l *look) alive(task string) (n int32) {
 	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.HasEnded(r.Pod) {
+		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.IsFinished(r.Pod) {
 			n++
 		}
 	}
@@ -76,7 +76,7 @@ func (l *look) alive(task string) (n int32) {
 func (l *look) inUse(task string) int32 {
 	n := l.alive(task)
 	for _, pod := range l.roster.Surplus {
-		if _, its := replicas.IndexOf(l.job.Name, task, pod.Name); its && !replicas.HasEnded(pod) {
+		if _, its := replicas.IndexOf(l.job.Name, task, pod.Name); its && !replicas.IsFinished(pod) {
 			n++
 		}
 	}
@@ -94,7 +94,7 @@ func (l *look) giveBack() bool {
 	}
 	for i := len(l.roster.Replicas) - 1; i >= 0; i-- {
 		r := &l.roster.Replicas[i]
-		if over[r.Group] <= 0 || r.Pod == nil || replicas.HasEnded(r.Pod) {
+		if over[r.Group] <= 0 || r.Pod == nil || replicas.IsFinished(r.Pod) {
 			continue
 		}
 		over[r.Group]--

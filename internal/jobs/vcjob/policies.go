@@ -166,7 +166,7 @@ func happeningsOf(r *replicas.Replica) []happening {
 		}
 	case r.Phase == replicas.Succeeded:
 		return nil
-	case replicas.IsGoing(r.Pod):
+	case replicas.IsTerminating(r.Pod):
 		h.event, h.since, h.what = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, evicted(r)
 		if grace := r.Pod.DeletionGracePeriodSeconds; grace != nil {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
@@ -200,7 +200,7 @@ func (l *look) partlyRunning() []happening {
 
 func (l *look) restartsOfTask(task string) (n int32) {
 	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" && !r.Phase.Ended() {
+		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
 		}
 	}

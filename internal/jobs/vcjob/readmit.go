@@ -50,7 +50,7 @@ func (l *look) tellOfLateTask() {
 // with the tasks that it has now, and reports whether it does.
 func (l *look) readmit() bool {
 	task := l.withoutQuota()
-	if task == "" || !l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Ended() || !l.granted(r.Group) }) {
+	if task == "" || !l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.granted(r.Group) }) {
 		return false
 	}
 	l.turn(volcano.Pending, admittedAnewReason, fmt.Sprintf("Quota is given back, and asked for again with the pods of task %s", task))

@@ -64,7 +64,7 @@ func (l *look) countPods() {
 	}
 	of := func(task string, pod *corev1.Pod, phase replicas.Phase) {
 		if pod != nil {
-			if replicas.IsGoing(pod) && !phase.Ended() {
+			if replicas.IsTerminating(pod) && !phase.Finished() {
 				add("", "", &status.Terminating)
 				return
 			}
@@ -100,7 +100,7 @@ func (l *look) tellsPodsAlone() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
 		before.State.Reason == after.State.Reason && before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
-		l.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Ended() })
+		l.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
 }
 
 // progress is what the queue needs to know.
@@ -130,7 +130,7 @@ func (l *look) progress() jobs.Progress {
 func (l *look) ready() bool {
 	done := map[string]int32{}
 	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Ready || r.Phase.Ended() {
+		if r := &l.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
 			done[r.Group]++
 		}
 	}
@@ -151,7 +151,7 @@ func (l *look) ready() bool {
 // reclaimable counts the pods that have ended and that nothing can start anew in this
 // admission: their quota may be given to others, and would be missing.
 func (l *look) reclaimable() map[string]int32 {
-	finals := l.roster.Finals()
+	finals := l.roster.FinalCounts()
 	for name, task := range l.tasks {
 		if !finished(l.job) && restartsEnded(task.Policies, l.job.Spec.Policies) {
 			delete(finals, name)

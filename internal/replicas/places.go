@@ -7,45 +7,45 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// Seats says which of the places of a group its missing replicas take, by index: those
-// that no pod has, each its own by rank where that is free, else what is left. A repair
-// moves places, not pods: whoever is on a place that is kept stays there, whatever its
-// rank, and whoever is missing gets what is free. A replica without a seat has to wait
-// at the gate: for a pod that is on its way out, or because others wait there already.
-func (r *Roster) Seats(group string, places podspec.Places) map[int32]podspec.Places {
+// AssignPlaces returns the places of the group's missing replicas, by index. Each gets its own place by
+// rank if that is free, else any free one. A repair changes places, not pods: a pod on a place that
+// remains stays there whatever its rank, and missing replicas get the free places. A replica without a
+// place must wait at its scheduling gate: its place is still held by a terminating pod, or gated pods
+// are waiting already.
+func (r *Roster) AssignPlaces(group string, places podspec.Places) map[int32]podspec.Places {
 	if len(places) == 0 {
 		return nil
 	}
 	span := r.groups[group]
-	free, waits := freeOf(places), false
-	hold := func(pod *corev1.Pod) {
-		if pod == nil || HasEnded(pod) {
+	free, gated := capacities(places), false
+	occupy := func(pod *corev1.Pod) {
+		if pod == nil || IsFinished(pod) {
 			return
 		}
-		waits = waits || isGated(pod) && !IsGoing(pod)
+		gated = gated || isGated(pod) && !IsTerminating(pod)
 		free[keyOf(pod, places[0])]--
 	}
 	var missing []int32
 	for i := span.from; i < span.from+span.count; i++ {
 		replica := &r.Replicas[i]
-		hold(replica.Pod)
-		if replica.Pod == nil && !replica.Phase.Ended() {
+		occupy(replica.Pod)
+		if replica.Pod == nil && !replica.Phase.Finished() {
 			missing = append(missing, replica.Index)
 		}
 	}
 	for _, pod := range r.Surplus {
 		if pod.Labels[kueue.PodSetLabel] == group {
-			hold(pod)
+			occupy(pod)
 		}
 	}
-	if waits {
-		return nil // who has waited longer comes first
+	if gated {
+		return nil // gated pods were created first and get their places first
 	}
-	return seat(missing, places, free)
+	return assign(missing, places, free)
 }
 
-// seat gives each of the replicas, by ascending index, a place that is free: its own by rank, or else one of those that are left.
-func seat(missing []int32, places podspec.Places, free map[string]int32) map[int32]podspec.Places {
+// assign gives each replica, by ascending index, a free place: its own by rank, or else any other.
+func assign(missing []int32, places podspec.Places, free map[string]int32) map[int32]podspec.Places {
 	out := map[int32]podspec.Places{}
 	take := func(index int32, place podspec.Place) bool {
 		key := place.Key()
@@ -57,14 +57,14 @@ func seat(missing []int32, places podspec.Places, free map[string]int32) map[int
 		return true
 	}
 	own := cursor{places: places}
-	var without []int32
+	var others []int32
 	for _, index := range missing {
-		if place, ok := own.of(index); !ok || !take(index, place) {
-			without = append(without, index)
+		if place, ok := own.placeOf(index); !ok || !take(index, place) {
+			others = append(others, index)
 		}
 	}
 	at := 0
-	for _, index := range without {
+	for _, index := range others {
 		for at < len(places) && !take(index, places[at]) {
 			at++
 		}
@@ -72,8 +72,8 @@ func seat(missing []int32, places podspec.Places, free map[string]int32) map[int
 	return out
 }
 
-// freeOf is how many pods each place has room for.
-func freeOf(places podspec.Places) map[string]int32 {
+// capacities returns how many pods each place takes, by key.
+func capacities(places podspec.Places) map[string]int32 {
 	out := make(map[string]int32, len(places))
 	for _, place := range places {
 		out[place.Key()] += place.Count
@@ -81,14 +81,14 @@ func freeOf(places podspec.Places) map[string]int32 {
 	return out
 }
 
-// cursor finds the places of ascending ranks.
+// cursor looks up the places of ascending ranks.
 type cursor struct {
 	places podspec.Places
 	next   int
 	before int32
 }
 
-func (c *cursor) of(rank int32) (podspec.Place, bool) {
+func (c *cursor) placeOf(rank int32) (podspec.Place, bool) {
 	for c.next < len(c.places) {
 		place := c.places[c.next]
 		if rank < c.before+place.Count {
@@ -100,8 +100,8 @@ func (c *cursor) of(rank int32) (podspec.Place, bool) {
 	return podspec.Place{}, false
 }
 
-// keyOf is the key of the place that the pod has or was given, as places like that one
-// have it.
+// keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place
+// given.
 func keyOf(pod *corev1.Pod, like podspec.Place) string {
 	at := podspec.Place{Domain: make(map[string]string, len(like.Domain))}
 	for label := range like.Domain {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-func TestAGroupThatShrinksKeepsThePodsThatHaveComeFurthest(t *testing.T) {
+func TestShrinkingGroupKeepsTheMostAdvancedPods(t *testing.T) {
 	waits := func(name string) *corev1.Pod { return podOf(name, 0).Pod }
 	runs := func(name string) *corev1.Pod { return podOf(name, 0).running().Pod }
 	pulls := func(name string) *corev1.Pod { return podOf(name, 0).bound().Pod }
@@ -32,14 +32,14 @@ func TestAGroupThatShrinksKeepsThePodsThatHaveComeFurthest(t *testing.T) {
 		"pods of others are none of its business": {1, []*corev1.Pod{runs("job-worker-x"), runs("job-worker-01"), runs("job-worker--1"), runs("other-worker-7"), runs("job-ps-3")}, []int32{0}},
 		"none": {0, []*corev1.Pod{runs("job-worker-0")}, []int32{}},
 	} {
-		if got := Stay("job", "worker", test.count, test.pods, nil); !slices.Equal(got, test.want) {
+		if got := KeepIndices("job", "worker", test.count, test.pods, nil); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", what, got, test.want)
 		}
 	}
 }
 
-// TestWhoStaysSitsOnAPlaceOfTheGrant: a pod whose node is gone may be said to run there for minutes.
-func TestWhoStaysSitsOnAPlaceOfTheGrant(t *testing.T) {
+// A pod whose node is gone may be reported as running there for minutes.
+func TestShrinkingGroupKeepsPodsOnAssignedPlaces(t *testing.T) {
 	on := func(node string, pod *corev1.Pod) *corev1.Pod {
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 		return pod
@@ -67,13 +67,13 @@ func TestWhoStaysSitsOnAPlaceOfTheGrant(t *testing.T) {
 		"who has succeeded needs no place":   {[]*corev1.Pod{on("b", podOf("job-worker-0", 0).ended(0, time.Minute).Pod), runs(1, "c"), runs(2, "a")}, at("a", "c"), []int32{0, 1}},
 		"who runs goes before who may wait":  {[]*corev1.Pod{waits(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
 	} {
-		if got := Stay("job", "worker", 2, test.pods, test.places); !slices.Equal(got, test.want) {
+		if got := KeepIndices("job", "worker", 2, test.pods, test.places); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", what, got, test.want)
 		}
 	}
 }
 
-func TestWhoStaysDependsOnNoOrderAndLosesNoRunningPodForAWaitingOne(t *testing.T) {
+func TestKeepIndicesIgnoresOrderAndKeepsRunningPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		indices := rapid.SliceOfNDistinct(rapid.Int32Range(0, 20), 0, 12, rapid.ID[int32]).Draw(t, "indices")
 		var pods []*corev1.Pod
@@ -86,9 +86,9 @@ func TestWhoStaysDependsOnNoOrderAndLosesNoRunningPodForAWaitingOne(t *testing.T
 			pods = append(pods, p.Pod)
 		}
 		count := rapid.Int32Range(0, 12).Draw(t, "count")
-		got := Stay("job", "worker", count, pods, nil)
+		got := KeepIndices("job", "worker", count, pods, nil)
 		shuffled := rapid.Permutation(pods).Draw(t, "order")
-		if again := Stay("job", "worker", count, shuffled, nil); !slices.Equal(got, again) {
+		if again := KeepIndices("job", "worker", count, shuffled, nil); !slices.Equal(got, again) {
 			t.Fatalf("another order gives %v, not %v", again, got)
 		}
 		if int32(len(got)) != count || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
@@ -108,11 +108,11 @@ func TestWhoStaysDependsOnNoOrderAndLosesNoRunningPodForAWaitingOne(t *testing.T
 	})
 }
 
-func TestAReplicaIsFoundByItsIndexAmongGaps(t *testing.T) {
-	roster := Look("job", []Group{{Name: "a", Count: 2}, {Name: "worker", Count: 3, Indices: []int32{1, 4, 7}}}, func(string, int32) Memory { return Memory{} }, nil)
+func TestGetWithGapsBetweenIndices(t *testing.T) {
+	roster := Observe("job", []Group{{Name: "a", Count: 2}, {Name: "worker", Count: 3, Indices: []int32{1, 4, 7}}}, func(string, int32) Record { return Record{} }, nil)
 	for index, want := range map[int32]string{0: "", 1: "job-worker-1", 2: "", 4: "job-worker-4", 7: "job-worker-7", 8: "", -1: ""} {
 		got := ""
-		if r := roster.Of("worker", index); r != nil {
+		if r := roster.Get("worker", index); r != nil {
 			got = r.Name
 		}
 		if got != want {
@@ -121,14 +121,14 @@ func TestAReplicaIsFoundByItsIndexAmongGaps(t *testing.T) {
 	}
 }
 
-func TestAPolicyMaySayWhichFailuresItMeans(t *testing.T) {
+func TestRestartPolicyMaySelectFailures(t *testing.T) {
 	pods := []*corev1.Pod{podOf("job-worker-0", 0).ended(1, time.Minute).Pod, podOf("job-worker-1", 0).ended(137, time.Minute).Pod}
 	restart := Restart{OnFailure: true, Limit: 1, Retry: func(pod *corev1.Pod) bool {
 		code, _, _ := Failure(pod)
 		return code >= 128
 	}}
-	roster := Look("job", []Group{{Name: "worker", Count: 2, Restart: restart}}, func(string, int32) Memory { return Memory{} }, pods)
-	if roster.Replicas[0].Again || !roster.Replicas[1].Again {
-		t.Errorf("restarted are %v and %v, want the second alone", roster.Replicas[0].Again, roster.Replicas[1].Again)
+	roster := Observe("job", []Group{{Name: "worker", Count: 2, Restart: restart}}, func(string, int32) Record { return Record{} }, pods)
+	if roster.Replicas[0].NeedsRestart || !roster.Replicas[1].NeedsRestart {
+		t.Errorf("restarted are %v and %v, want the second alone", roster.Replicas[0].NeedsRestart, roster.Replicas[1].NeedsRestart)
 	}
 }

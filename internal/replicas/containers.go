@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Container is how a container of a pod fares.
+// Container is the state of one container of a pod.
 type Container struct {
 	Name string
 	// State is Waiting, Running or Terminated.
 	State string
-	// ExitCode of one that is Terminated.
+	// ExitCode is that of a Terminated container.
 	ExitCode int32
 }
 
@@ -23,8 +23,8 @@ const (
 	ContainerTerminated = "Terminated"
 )
 
-// Containers are those of the pod, but for init containers, as far as its node has
-// told.
+// Containers returns the states of the pod's containers, without init containers, as far as its kubelet
+// has reported them.
 func Containers(pod *corev1.Pod) []Container {
 	out := make([]Container, 0, len(pod.Status.ContainerStatuses))
 	for i := range pod.Status.ContainerStatuses {
@@ -51,14 +51,14 @@ func exitCodeOf(s *corev1.ContainerState) int32 {
 	return 0
 }
 
-// Failure is the exit code of the first container of the pod that has failed, or, with
-// ok false, why the pod failed without one. Sidecars fail no pod: their node ends them
-// when all else has ended.
-func Failure(pod *corev1.Pod) (exitCode int32, why string, ok bool) {
+// Failure returns the exit code of the pod's first failed container; or, with ok false, the reason why
+// the pod failed without one. Sidecars do not count: the kubelet stops them when all other containers
+// have finished.
+func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
-			if ended := list[i].State.Terminated; ended != nil && ended.ExitCode != 0 && !isSidecar(pod, list[i].Name) {
-				return ended.ExitCode, "", true
+			if terminated := list[i].State.Terminated; terminated != nil && terminated.ExitCode != 0 && !isSidecar(pod, list[i].Name) {
+				return terminated.ExitCode, "", true
 			}
 		}
 	}
@@ -71,18 +71,17 @@ func Failure(pod *corev1.Pod) (exitCode int32, why string, ok bool) {
 	return 0, "no container says why", false
 }
 
-// isSidecar reports whether the container of the name is an init container that runs
-// beside the others.
+// isSidecar reports whether the named container is an init container that restarts always.
 func isSidecar(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	})
 }
 
-// Matters reports whether anything that counts here differs between two states of a
-// pod. It takes as long as the pod has containers.
-func Matters(before, after *corev1.Pod) bool {
-	return before.UID != after.UID || IsGoing(before) != IsGoing(after) ||
+// Changed reports whether two states of a pod differ in anything that this package uses. Its cost is
+// linear in the number of containers.
+func Changed(before, after *corev1.Pod) bool {
+	return before.UID != after.UID || IsTerminating(before) != IsTerminating(after) ||
 		phaseOf(before) != phaseOf(after) || isReady(before) != isReady(after) ||
 		!slices.EqualFunc(before.Status.ContainerStatuses, after.Status.ContainerStatuses, sameContainer)
 }
