@@ -13,35 +13,35 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Agent is what it takes to have muster-agent run round the commands of pods. The zero
-// value says that this operator serves no agents.
+// Agent configures the injection of muster-agent into pods. The zero value means that this operator
+// serves no agents.
 type Agent struct {
-	// Image has muster-agent in its PATH: the operator's own.
+	// Image is the operator's own image, which has muster-agent in its PATH.
 	Image string
-	// Server is the host and port at which pods reach the operator's rendezvous, and CA the
-	// certificate that they are to trust, as PEM.
+	// Server is the host:port at which pods reach the operator's rendezvous, and CA the PEM certificate
+	// that they must trust.
 	Server, CA string
 }
 
-// Round says of a pod in which rounds its agent takes part.
+// Round says in which rounds the agent of a pod takes part.
 type Round struct {
-	// ID of the job's rounds: its UID. Empty for a JobSet that restarts in place, whose pods
-	// are known by its own labels.
+	// ID identifies the job's rounds: its UID. It is empty for a JobSet that restarts in place, whose
+	// pods are identified by the JobSet's labels.
 	ID string
-	// Min and Max are how many pods may be in a round.
+	// Min and Max bound how many pods are in a round.
 	Min, Max int32
-	// Index of the pod in its job, or below 0 if its labels say it, as with Jobs.
+	// Index is the index of the pod in its job; negative if labels hold it, as with Jobs.
 	Index int32
-	// Framework is what the job says that its program uses, such as pytorch.
+	// Framework is the framework that the job declares, such as pytorch.
 	Framework string
-	// Container whose command is meant, empty for the first.
+	// Container is the container whose command is wrapped; empty for the first.
 	Container string
-	// MaxRestarts is how often the command may fail for its own fault, nil for the agent's
-	// default; below 0 for any number.
+	// MaxRestarts is how often the command may fail through its own fault; nil for the agent's default,
+	// negative for no limit.
 	MaxRestarts *int32
 }
 
-// Sizes are how many pods may be in a round, as pods are told: 2:4.
+// Sizes returns Min and Max in the form of the pod annotation, such as "2:4".
 func (r Round) Sizes() string { return fmt.Sprintf("%d:%d", r.Min, r.Max) }
 
 const (
@@ -49,24 +49,24 @@ const (
 	agentDir   = "/var/run/muster"
 	tokenDir   = "/var/run/secrets/muster.dev"
 	agentToken = "muster-token"
-	// audience is protocol.Audience of the rendezvous.
+	// audience equals protocol.Audience of the rendezvous, which this package must not import.
 	audience     = "rendezvous.muster.dev"
 	tokenSeconds = 3600
-	// defaultGraceSeconds is what the API server makes of no terminationGracePeriodSeconds.
+	// defaultGraceSeconds is the API server's default for terminationGracePeriodSeconds.
 	defaultGraceSeconds = 30
 )
 
-// errNoCommand is of containers that leave it to their image what they run.
+// errNoCommand is returned for containers that run the command of their image.
 var errNoCommand = errors.New("an agent can be put only round an explicit command: set command, to what the image would run")
 
-// errNoAgent is of an operator that serves no agents.
+// errAgentsDisabled is returned if the operator serves no agents.
 var errAgentsDisabled = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
 
-// Serves reports whether there is an agent to add.
+// Enabled reports whether this operator serves agents.
 func (a Agent) Enabled() bool { return a.Server != "" }
 
-// Inject returns the template with the agent round the command of its container. What is
-// there stays: arguments, the user's own variables, names that are the agent's are refused.
+// Inject returns a copy of the template in which the agent wraps the command of the container.
+// Arguments and the user's variables are kept; names reserved for the agent are refused.
 func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodTemplateSpec, error) {
 	if !a.Enabled() {
 		return template, errAgentsDisabled
@@ -92,7 +92,7 @@ func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodT
 		Name: agentName, Image: a.Image, Command: []string{agentName, "install", agentDir},
 		VolumeMounts:    []corev1.VolumeMount{{Name: agentName, MountPath: agentDir}},
 		SecurityContext: container.SecurityContext.DeepCopy(),
-		// As much as the container that follows, so that the pod needs no more than it did.
+		// At most the container's own resources, so that the pod's total does not grow.
 		Resources: installerResources(container),
 	}
 	spec.InitContainers = slices.Insert(spec.InitContainers, 0, installer)
@@ -128,8 +128,8 @@ func agentVolumes() []corev1.Volume {
 	}
 }
 
-// installerResources are those of CPU and memory alone: devices need nobody before the
-// command runs, and where a quota asks for limits the installer has them too.
+// installerResources returns the container's CPU and memory: devices are not needed before the command
+// runs, and a ResourceQuota on limits requires them of the installer, too.
 func installerResources(c *corev1.Container) corev1.ResourceRequirements {
 	pick := func(list corev1.ResourceList) corev1.ResourceList {
 		var out corev1.ResourceList
@@ -146,14 +146,14 @@ func installerResources(c *corev1.Container) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: pick(c.Resources.Requests), Limits: pick(c.Resources.Limits)}
 }
 
-// without are those variables whose names the user has not taken.
+// withoutNames returns the added variables whose names do not exist yet.
 func withoutNames(added, existing []corev1.EnvVar) []corev1.EnvVar {
 	return slices.DeleteFunc(added, func(v corev1.EnvVar) bool {
 		return slices.ContainsFunc(existing, func(u corev1.EnvVar) bool { return u.Name == v.Name })
 	})
 }
 
-// variables come before the container's own, which may refer to them.
+// variables are prepended to the container's own, which may refer to them.
 func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 	grace := int64(defaultGraceSeconds)
 	if spec.TerminationGracePeriodSeconds != nil {
@@ -193,7 +193,7 @@ func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 	}...)
 }
 
-// mark has the operator know the pod by its labels.
+// label adds the label and annotations by which the operator finds the pod's rounds.
 func (a Agent) label(template *corev1.PodTemplateSpec, round Round) {
 	if round.ID == "" {
 		return

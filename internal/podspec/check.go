@@ -8,9 +8,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Check returns why the API server would refuse pods of the spec, and why Muster
-// does. The pod set's index and name say where it stands in its Workload; stored is
-// what Stored made of the spec. The violations are in no particular order.
+// Check returns why the API server, or Muster, would refuse pods of the spec. index and name are those
+// of the pod set in its Workload; stored is what Stored returned for the spec. The violations are in no
+// particular order.
 func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
 	c := checker{site: s, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()
@@ -20,8 +20,8 @@ func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec)
 	return c.found
 }
 
-// checker collects the violations of one pod set. As nearly all have none, it forms
-// no text before there is one.
+// checker collects the violations of one pod set. It formats text only for violations, as nearly all
+// pod sets have none.
 type checker struct {
 	site         Environment
 	podSet       int
@@ -30,17 +30,17 @@ type checker struct {
 	found        []Violation
 }
 
-// place is where in a pod something is said: in a container, or of the whole pod.
+// place is the part of a pod that a violation is about: a container, or the whole pod.
 type place struct {
-	// field is the list of containers it is in, "" for the whole pod, and index
-	// the place there.
+	// field is the list that contains the container, "" for the whole pod, and index its position
+	// there.
 	field string
 	index int
 	// name is the container's.
 	name string
 }
 
-// order is by which places are told: containers, init containers, the pod.
+// sortKey orders the places in messages: containers, init containers, the pod.
 func (p place) sortKey() int {
 	const manyContainers = 1 << 20
 	switch p.field {
@@ -66,7 +66,7 @@ func (p place) String() string {
 	return fmt.Sprintf("container %q", p.name)
 }
 
-// refuse notes that what is said of a resource at a place is against a rule.
+// refuse adds a violation of a rule about a resource.
 func (c *checker) refuse(at place, name corev1.ResourceName, rule, because string) {
 	c.add(at, name, invalid, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q %s)", at.path(c.podSet), name, rule, at, c.name, because))
 }
@@ -97,8 +97,8 @@ func (c *checker) checkRuntimeClass() {
 	}
 }
 
-// checkClaims refuses devices that are claimed rather than requested: nothing counts
-// them, and what is not counted must not be admitted as if it were free.
+// checkClaims refuses resource claims: their devices are not counted against quota, and so must not be
+// admitted as if they were free.
 func (c *checker) checkClaims() {
 	for i, claim := range c.spec.ResourceClaims {
 		pod := place{}
@@ -126,8 +126,8 @@ func (c *checker) checkContainers() {
 	}
 }
 
-// checkResources checks what holds of resources everywhere. The limits given tell
-// whether a limit is the author's or a default.
+// checkResources checks the rules that hold in every namespace. given are the limits in the user's
+// spec; they tell whether a limit is the user's or a default.
 func (c *checker) checkResources(at place, r *corev1.ResourceRequirements, given corev1.ResourceList) {
 	c.checkList(at, "requests", r.Requests)
 	c.checkList(at, "limits", r.Limits)
@@ -172,7 +172,7 @@ func (c *checker) checkPod() {
 	}
 }
 
-// checkPodAgainstContainers: what a pod has as a whole must do for its containers.
+// checkPodAgainstContainers checks that pod-level resources are enough for the containers.
 func (c *checker) checkPodAgainstContainers() {
 	pod := c.stored.Resources
 	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *c.stored}, resourcehelper.PodResourcesOptions{})
@@ -192,8 +192,8 @@ func (c *checker) checkPodAgainstContainers() {
 	}
 }
 
-// rangedTotals are a pod's requests and limits as LimitRanges see them: without the
-// overhead, and of the resources of the pod as a whole only cpu and memory.
+// rangedTotals returns the pod's requests and limits as LimitRanges count them: without overhead, and
+// of the pod-level resources only cpu and memory.
 func rangedTotals(stored *corev1.PodSpec) (requests, limits corev1.ResourceList) {
 	pod := &corev1.Pod{Spec: *stored}
 	requests = resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
@@ -214,7 +214,7 @@ func override(list, by corev1.ResourceList, name corev1.ResourceName) {
 	}
 }
 
-// quantity is how a message writes what may be missing.
+// quantity formats a quantity that may be missing.
 func quantity(q resource.Quantity, ok bool) string {
 	if !ok {
 		return "none"

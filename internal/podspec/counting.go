@@ -9,29 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Counting says which of a pod's requests count against quota, and as what. The
-// zero value counts every request as itself.
+// Counting says which of a pod's requests count against quota, and as which resources. The zero value
+// counts every request as itself.
 type Counting struct {
-	// ExcludePrefixes are prefixes of the names of resources that do not count.
+	// ExcludePrefixes are name prefixes of resources that do not count.
 	ExcludePrefixes []string
-	// Transformations count a resource as others, by the resource.
+	// Transformations maps a resource to the resources that it counts as.
 	Transformations map[corev1.ResourceName]Transformation
 }
 
 // Transformation counts one resource as others.
 type Transformation struct {
-	// Replace has the outputs alone count, not the resource beside them.
+	// Replace makes only the outputs count, and not the resource itself.
 	Replace bool
-	// MultiplyBy is a resource by whose requested quantity the outputs are
-	// multiplied, "" for none. A pod that does not request it is counted once.
+	// MultiplyBy is a resource by whose requested quantity the outputs are multiplied; "" for none. If
+	// the pod does not request it, the factor is 1.
 	MultiplyBy corev1.ResourceName
-	// Outputs are what one unit counts as.
+	// Outputs are what one unit of the resource counts as.
 	Outputs corev1.ResourceList
 }
 
-// Count is what counts of the requests of a pod. What is excluded is not
-// transformed, but may multiply. Outputs are not transformed again. The list may be
-// the one given.
+// Count returns the requests of a pod that count against quota. Excluded resources are not transformed,
+// but may be multipliers. Outputs are not transformed again. The result may be the argument itself.
 func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 	if !c.Changes() {
 		return requests
@@ -56,7 +55,7 @@ func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// Changes reports whether something may count as other than itself.
+// Changes reports whether Count may change anything.
 func (c Counting) Changes() bool { return len(c.ExcludePrefixes)+len(c.Transformations) > 0 }
 
 func (c Counting) excludes(name corev1.ResourceName) bool {
@@ -64,12 +63,12 @@ func (c Counting) excludes(name corev1.ResourceName) bool {
 }
 
 func add(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
-	sum := normalized(q).DeepCopy() // a quantity of many digits is shared between copies
+	sum := normalized(q).DeepCopy() // big quantities share memory between copies
 	sum.Add(list[name])
 	list[name] = sum
 }
 
-// times is a×b, exact where that is within bounds.
+// times returns a×b, exact within the bounds of normalized.
 func times(a, b resource.Quantity) resource.Quantity {
 	a, b = normalized(a), normalized(b)
 	product := new(inf.Dec).Mul(a.AsDec(), b.AsDec())

@@ -1,7 +1,7 @@
-// Package podspec has pure questions and edits over pod templates: what the API
-// server would make of a pod, what it requests, what counts of that, why it would be
-// refused, and how what admission gave a pod set gets into its pods.
+// Package podspec has pure functions over pod specs and templates: what the API server would store,
+// what a pod requests and what of that counts against quota, why a pod would be refused, and how the
+// flavors and places of an admission are injected into pods.
 //
-// Job APIs, replicas and admission call it. It knows no queue and no job API, and
-// changes nothing that it is given, unless it says so.
+// Job APIs, replicas and admission call it. It knows no queue and no job API, and does not change its
+// arguments unless a function says so.
 package podspec

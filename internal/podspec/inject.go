@@ -7,21 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Injection is what admission adds to the pods of a pod set, so that they run where
-// their quota is, and on the nodes that they were given.
+// Injection is what admission adds to the pods of a pod set, so that they run on the flavor whose quota
+// they use and on the nodes assigned to them.
 type Injection struct {
 	Labels       map[string]string
 	Annotations  map[string]string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Nodes are the host names of the only nodes where the pods may run; none is no say.
+	// Nodes are the host names of the only nodes on which the pods may run; empty for no restriction.
 	Nodes []string
-	// Gates hold each pod until it was told more.
+	// Gates are scheduling gates, which hold each pod until it is given a place.
 	Gates []string
 }
 
-// Inject returns the template with what admission adds. Where both name a label, a
-// node or an annotation, admission wins: quota was counted for its choice.
+// Inject returns a copy of the template with the injection. For a label, annotation or node selector in
+// both, the injection wins, as quota was counted for it.
 func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	out := *template.DeepCopy()
 	out.Labels = merged(out.Labels, in.Labels)
@@ -44,9 +44,9 @@ func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSp
 	return out
 }
 
-// RequireLabel keeps pods to nodes whose label has one of the values. Their user's terms
-// are alternatives, so each of them gets that beside what it asks; one that is empty
-// matches no node and stays so. The spec is changed, and must be the caller's own.
+// RequireLabel restricts the pods to nodes whose label has one of the values. Node selector terms are
+// alternatives, so it extends each of them; an empty term matches no node and stays empty. It changes
+// the spec, which must be the caller's own.
 func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	only := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	if spec.Affinity == nil {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// checkRange checks requests and limits against what a LimitRange says of the type:
-// of each container, or of the pod as a whole. Of each bound one violation is told.
+// checkRange checks requests and limits against the LimitRange's items of the type: of each container,
+// or of the pod as a whole. It adds at most one violation for each bound.
 func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.LimitType, requests, limits corev1.ResourceList) {
 	for _, item := range limitRange.Spec.Limits {
 		if item.Type != of {
@@ -33,15 +33,15 @@ func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.
 	}
 }
 
-// bounded is what is requested of one resource beside a bound of a LimitRange.
+// bounded is the request and limit of one resource, and a bound of a LimitRange on it.
 type bounded struct {
 	bound              resource.Quantity
 	request, limit     resource.Quantity
 	requested, limited bool
 }
 
-// aboveMin is the rule that is broken where bound is a minimum, or "". A minimum of
-// what is not requested is broken.
+// aboveMin returns the rule that is violated if bound is a minimum, or "". A missing request violates a
+// minimum.
 func (b bounded) aboveMin() string {
 	switch {
 	case !b.requested:
@@ -54,8 +54,8 @@ func (b bounded) aboveMin() string {
 	return ""
 }
 
-// belowMax is the rule that is broken where bound is a maximum, or "". Without a
-// limit the use has no maximum.
+// belowMax returns the rule that is violated if bound is a maximum, or "". A missing limit violates a
+// maximum.
 func (b bounded) belowMax() string {
 	switch {
 	case b.requested && b.request.Cmp(b.bound) > 0:
@@ -68,8 +68,8 @@ func (b bounded) belowMax() string {
 	return ""
 }
 
-// withinRatio is the rule that is broken where bound is how many times the request a
-// limit may be, or "".
+// withinRatio returns the rule that is violated if bound is the maximum ratio of limit to request, or
+// "".
 func (b bounded) withinRatio() string {
 	switch {
 	case !b.requested || b.request.IsZero():
@@ -84,7 +84,7 @@ func (b bounded) withinRatio() string {
 	return ""
 }
 
-// hasItems reports whether any of the ranges says something of the type.
+// hasItems reports whether any of the ranges has an item of the type.
 func hasItems(limitRanges []*corev1.LimitRange, of corev1.LimitType) bool {
 	return slices.ContainsFunc(limitRanges, func(limitRange *corev1.LimitRange) bool {
 		return slices.ContainsFunc(limitRange.Spec.Limits, func(item corev1.LimitRangeItem) bool { return item.Type == of })

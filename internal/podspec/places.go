@@ -9,19 +9,19 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Place is where some pods of a pod set go.
+// Place is a node, or a wider topology domain, for some pods of a pod set.
 type Place struct {
-	// Domain are the node labels that choose it: the host name of a node, or, where
-	// somebody else has given the places, the labels of a wider domain.
+	// Domain holds the node labels that select it: the host name of a node, or, in assignments by
+	// another controller, the labels of a wider domain.
 	Domain map[string]string
-	// Count of pods that go there.
+	// Count is how many pods go there.
 	Count int32
 }
 
-// Node is the host name of the place, "" if it is wider than a node.
+// Node returns the host name of the place; "" if it is wider than a node.
 func (p Place) Node() string { return p.Domain[corev1.LabelHostname] }
 
-// Key tells places of one Topology apart.
+// Key identifies a place among those of one Topology.
 func (p Place) Key() string {
 	if node := p.Node(); node != "" && len(p.Domain) == 1 {
 		return node
@@ -33,11 +33,11 @@ func (p Place) Key() string {
 	return key
 }
 
-// Places are where the pods of a pod set go, in the order of their ranks: the first
-// pods to the first place, and so on. No places are no say in where pods go.
+// Places are the places of a pod set's pods in the order of their ranks: the first pods go to the first
+// place, and so on. Empty Places do not restrict where pods go.
 type Places []Place
 
-// Count is how many pods have a place.
+// Count returns how many pods have a place.
 func (p Places) Count() int32 {
 	var count int32
 	for _, place := range p {
@@ -46,8 +46,8 @@ func (p Places) Count() int32 {
 	return count
 }
 
-// Ranks are the places of the pods with ranks from, and up to but not including to,
-// those next to each other on one node as one.
+// Ranks returns the places of the pods with ranks from (inclusive) to to (exclusive). Adjacent entries
+// for the same domain are merged.
 func (p Places) Ranks(from, to int32) Places {
 	var out Places
 	var first int32
@@ -65,23 +65,23 @@ func (p Places) Ranks(from, to int32) Places {
 	return out
 }
 
-// Gang are pods that are made from one template and have places.
+// Gang is a number of pods that are made from one template and have places.
 type Gang struct {
 	Places Places
-	// Count of the pods.
+	// Count is the number of pods.
 	Count int32
-	// Spec is the pods', as admission counted it.
+	// Spec is the pods' spec, as admission counted it.
 	Spec corev1.PodSpec
-	// Apart says that some of them must not take the places of others, though those
-	// are as large: their slices belong to different domains.
+	// SlicesApart says that pods must not swap places even if the places are of equal size, as their
+	// slices belong to different domains.
 	SlicesApart bool
 }
 
-// Reaching returns the injection with how the pods reach their places, such that no
-// order in which kube-scheduler binds them puts more of them on a node than have a
-// place there: by their template where that is so by itself, else by a gate that holds
-// each until it was given a place. Of the nodes, by host name, only what they can give
-// at all matters, never what else is on them.
+// WithPlaces returns the injection extended by how the pods get to their places, so that no node gets
+// more of them than have a place there, in whatever order kube-scheduler binds them: through the
+// template alone if that guarantees it, or else through a scheduling gate that holds each pod until it
+// is given a place. nodes are by host name; only their allocatable resources matter, not what runs on
+// them.
 func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injection {
 	switch {
 	case len(gang.Places) == 0:
@@ -99,9 +99,8 @@ func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injecti
 	return in
 }
 
-// fills reports whether every node of the places can hold as many of the pods as have
-// a place there, and not one more even if it were empty: then they end up as they
-// should, wherever each of them goes.
+// fillsNodes reports whether every node of the places, if it were empty, could hold exactly as many of
+// the pods as have a place there. Then any distribution of the pods is right.
 func (g Gang) fillsNodes(nodes map[string]*corev1.Node) bool {
 	requests := Requests(g.Spec)
 	seen := map[string]bool{}
@@ -115,7 +114,7 @@ func (g Gang) fillsNodes(nodes map[string]*corev1.Node) bool {
 	return true
 }
 
-// capacity is how many pods an empty node can hold.
+// capacity returns how many pods an empty node can hold; at most one if they exclude each other.
 func capacity(allocatable, requests corev1.ResourceList, exclusive bool) int64 {
 	slots := allocatable[corev1.ResourcePods]
 	most := slots.Value()
@@ -133,7 +132,7 @@ func capacity(allocatable, requests corev1.ResourceList, exclusive bool) int64 {
 	return most
 }
 
-// milli counts CPU in thousandths, as kube-scheduler does, and all else in whole units.
+// milli returns CPU in thousandths, as kube-scheduler counts it, and any other resource in units.
 func milli(name corev1.ResourceName, inMilli, inUnits func() int64) int64 {
 	if name == corev1.ResourceCPU {
 		return inMilli()
@@ -141,16 +140,16 @@ func milli(name corev1.ResourceName, inMilli, inUnits func() int64) int64 {
 	return inUnits()
 }
 
-// hasHostPort reports whether two of the pods surely cannot share a node. Ports that
-// kube-scheduler may not look at do not count.
+// hasHostPort reports whether two of the pods certainly cannot share a node. Ports of init containers
+// do not count, as kube-scheduler may ignore them.
 func hasHostPort(spec corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
 	})
 }
 
-// Selects reports whether the pods of a template may go to the place, as far as the
-// labels that choose it matter.
+// AllowsPlace reports whether the node selector and the required node affinity of the pods permit the
+// place, as far as they are about the labels of its domain.
 func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 	for key, value := range place.Domain {
 		if have, ok := spec.NodeSelector[key]; ok && have != value {
@@ -168,7 +167,7 @@ func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 	return false
 }
 
-// Names reports whether the pods of a template may go to the host since its affinity names it.
+// NamesHost reports whether the required node affinity of the pods names the host.
 func NamesHost(spec corev1.PodSpec, host string) bool {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
@@ -182,7 +181,7 @@ func NamesHost(spec corev1.PodSpec, host string) bool {
 
 func allows(term corev1.NodeSelectorTerm, domain map[string]string) bool {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
-		return false // as the API has it
+		return false // an empty term matches no node
 	}
 	for _, e := range term.MatchExpressions {
 		value, chosen := domain[e.Key]

@@ -6,15 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxDigits is how many digits before the point a quantity may have. It is far
-// beyond every amount that is counted, and near enough that sums and products of
-// such quantities are cheap: 1e2147483647 is a quantity too, and to add one to it
-// takes longer than anybody waits.
+// maxDigits is how many integer digits a quantity may have. It is far above all real amounts, and small
+// enough that sums and products are cheap: 1e2147483647 is a valid quantity, but adding one to it takes
+// practically forever.
 const maxDigits = 30
 
-// settled is a quantity as the API server stores it in a pod: what is finer than a
-// thousandth is rounded up. A quantity of more than maxDigits is cut to a one with as
-// many zeros; the API server has no such bound, and no node has so much.
+// normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A
+// quantity with more than maxDigits digits becomes 10^maxDigits; the API server has no such bound, but
+// no node has so much.
 func normalized(q resource.Quantity) resource.Quantity {
 	if _, whole := q.AsInt64(); whole {
 		return q
@@ -30,7 +29,7 @@ func normalized(q resource.Quantity) resource.Quantity {
 	return q
 }
 
-// isSettled reports whether settled surely changes nothing.
+// isNormalized reports whether normalized certainly changes nothing.
 func isNormalized(q resource.Quantity) bool {
 	if _, whole := q.AsInt64(); whole {
 		return true
@@ -38,15 +37,15 @@ func isNormalized(q resource.Quantity) bool {
 	return q.Sign() != 0 && digits(q) <= maxDigits && q.RoundUp(resource.Milli)
 }
 
-// digits is about how many digits a quantity other than zero has before the point,
-// at most one too many, and found without writing it out.
+// digits returns the number of integer digits of a quantity other than zero, at most one too high,
+// without expanding it.
 func digits(q resource.Quantity) int64 {
 	const bitsPerDigit = 3.3219
 	value := q.AsDec()
 	return int64(float64(value.UnscaledBig().BitLen())/bitsPerDigit) + 1 - int64(value.Scale())
 }
 
-// settledList is a copy of the list with every quantity settled, never nil.
+// normalizedList returns a copy of the list with every quantity normalized; never nil.
 func normalizedList(list corev1.ResourceList) corev1.ResourceList {
 	out := make(corev1.ResourceList, len(list))
 	for name, q := range list {
@@ -55,7 +54,7 @@ func normalizedList(list corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// fill gives the list what only the other has.
+// fill adds to the list the entries that only other has.
 func fill(list, other corev1.ResourceList) {
 	for name, q := range other {
 		if _, has := list[name]; !has {

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// RanksOf are the ranks in its pod set of the pods of a pod's Job, where the pod says them:
-// from, and up to but not including to. What cannot be is 0 to 0.
+// RanksOf returns the ranks within the pod set of the pods of the pod's Job, from (inclusive) to to
+// (exclusive), if the pod has the annotation. For an invalid annotation it returns 0, 0, true.
 func RanksOf(pod *corev1.Pod) (from, to int32, ok bool) {
 	text, ok := pod.Annotations[muster.RanksAnnotation]
 	if !ok {

@@ -8,24 +8,22 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Site is where pods are made: what the API server knows there that changes them, or
-// has it refuse them. The zero value is a namespace without limit ranges in a
-// cluster without runtime classes.
+// Environment is what the API server uses in a namespace to default pods and to refuse them. The zero
+// value is a namespace without LimitRanges in a cluster without RuntimeClasses.
 type Environment struct {
-	// LimitRanges are those of the namespace, ordered by name. The API server takes
-	// several in no order that it promises; here the first by name sets a default.
+	// LimitRanges are those of the namespace, ordered by name. The API server applies several in no
+	// defined order; here the first by name sets a default.
 	LimitRanges []*corev1.LimitRange
 	// RuntimeClasses are those of the cluster, by name.
 	RuntimeClasses map[string]*nodev1.RuntimeClass
 }
 
-// Stored is the spec as the API server would store it in a pod, as far as resources
-// and the choice of nodes go. The steps and their order are its own: limits stand
-// for missing requests, then come the defaults of limit ranges, the RuntimeClass,
-// and last the resources of the pod as a whole.
+// Stored returns the spec as the API server would store it in a pod, as far as resources and node
+// selection are concerned. The steps and their order are the API server's: missing requests are set
+// from limits, then come the defaults of LimitRanges, the RuntimeClass, and last pod-level resources.
 //
-// It shares with the spec whatever is equal, and is the spec itself if all is: it
-// must not be changed.
+// The result shares unchanged parts with the spec, and is the spec itself if nothing changes; it must
+// not be changed.
 func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	class := s.runtimeClass(spec)
 	if len(s.LimitRanges) == 0 && class == nil && isStored(spec) {
@@ -46,8 +44,8 @@ func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	return &out
 }
 
-// isStored reports whether a spec is as the API server would store it where nothing
-// but the spec itself matters. Most are: job APIs write requests.
+// isStored reports whether the spec alone, without LimitRanges and RuntimeClasses, is already as the
+// API server would store it. That is the usual case, as job APIs write requests.
 func isStored(spec *corev1.PodSpec) bool {
 	if spec.Overhead != nil || spec.Resources != nil {
 		return false
@@ -84,8 +82,8 @@ func (s Environment) storedContainers(given []corev1.Container) []corev1.Contain
 				}
 			}
 		}
-		// The API server gave the limit ranges a default request wherever they have
-		// a default limit. One that has none must not leave a limit uncounted.
+		// The API server sets a LimitRange's default request wherever it has a default limit. For one
+		// that lacks it, the limit must still be counted.
 		fill(r.Requests, r.Limits)
 	}
 	return out
@@ -98,8 +96,8 @@ func (s Environment) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
 	return s.RuntimeClasses[*spec.RuntimeClassName]
 }
 
-// applyRuntimeClass adds what a class costs and where its nodes are. A pod's own
-// overhead stays: who wrote it read the class.
+// applyRuntimeClass adds the overhead and the scheduling of the class. An overhead in the spec stays:
+// its author took it from the class.
 func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	if class.Overhead != nil && len(spec.Overhead) == 0 {
 		spec.Overhead = normalizedList(class.Overhead.PodFixed)
@@ -108,7 +106,7 @@ func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 		return
 	}
 	spec.NodeSelector = merged(spec.NodeSelector, class.Scheduling.NodeSelector)
-	spec.Tolerations = slices.Clip(spec.Tolerations) // appending must not reach the given spec
+	spec.Tolerations = slices.Clip(spec.Tolerations) // appending must not write to the given spec
 	for _, t := range class.Scheduling.Tolerations {
 		if !slices.ContainsFunc(spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) }) {
 			spec.Tolerations = append(spec.Tolerations, t)
@@ -116,9 +114,9 @@ func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	}
 }
 
-// storedPodResources are the resources of the pod as a whole, of a spec whose
-// containers are as stored. What the pod does not say is the sum over its
-// containers; huge pages cannot be overcommitted, so there the limits lead.
+// storedPodResources returns the pod-level resources of a spec whose containers are as stored. Missing
+// ones are the sums over the containers; huge pages cannot be overcommitted, so their requests follow
+// the limits.
 func storedPodResources(spec *corev1.PodSpec) *corev1.ResourceRequirements {
 	pod := &corev1.Pod{Spec: *spec}
 	requests := resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{})

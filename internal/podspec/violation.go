@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxListed is how many violations a message names; the rest it counts. People mend
-// one after another, and a condition is read on a terminal.
+// maxListed is how many violations a message lists; the others are only counted. Users fix them one at
+// a time, and read the condition on a terminal.
 const maxListed = 5
 
-// Violation is why the API server would refuse the pods of a pod set.
+// Violation is a reason why the API server would refuse the pods of a pod set.
 type Violation struct {
-	// Text names the place, the resource, the value and its bound.
+	// Text names the path, the resource, the value and its bound.
 	Text string
 
 	kind     kind
@@ -22,7 +22,7 @@ type Violation struct {
 	resource string
 }
 
-// kind tells what a LimitRange forbids from what is wrong wherever it is made.
+// kind tells violations of a LimitRange from those that are invalid in any namespace.
 type kind int
 
 const (
@@ -30,8 +30,7 @@ const (
 	outOfRange
 )
 
-// headline begins the list of the violations of a kind, in the words of the
-// reference implementation.
+// headline returns the text before the violations of a kind; its words are those of Kueue.
 func (k kind) headline() string {
 	if k == outOfRange {
 		return "resources didn't satisfy LimitRange constraints: "
@@ -39,8 +38,7 @@ func (k kind) headline() string {
 	return "resources validation failed: "
 }
 
-// Message puts violations into one sentence, the same for the same violations
-// whatever their order, or "" for none.
+// Message joins violations into one message, "" for none. It does not depend on their order.
 func Message(violations []Violation) string {
 	if len(violations) == 0 {
 		return ""
