@@ -21,27 +21,27 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// kind is LatticeJob's.
+// kind is the kind LatticeJob.
 var kind = lattice.GroupVersion.WithKind("LatticeJob")
 
-// Settings are what the operator knows before it sees any job.
+// Settings are the operator's settings for all LatticeJobs.
 type Settings struct {
 	// External says that Volcano runs VCJobs.
 	External bool
-	// GPUs says in which resources GPUs are asked for; nodes do if it is empty.
+	// GPUs says which resources GPUs are requested as; if empty, the nodes' resources decide.
 	GPUs compile.GPUs
-	// GPUModels are values of the product label by the name of a model, in upper case.
+	// GPUModels maps names of GPU models, in upper case, to values of the product label.
 	GPUModels map[string]string
-	// NeedMesh and NeedTracing have jobs wait for mesh members and TracingPolicies where
-	// the cluster does not serve them.
+	// NeedMesh and NeedTracing make jobs wait for mesh members and TracingPolicies if the cluster does
+	// not serve these kinds.
 	NeedMesh, NeedTracing bool
-	// SpreadBy is the label by whose values pods are spread; the host name if empty.
+	// SpreadBy is the label over whose values pods are spread; the host name if empty.
 	SpreadBy string
-	// Cluster are the values of ${cluster.*}.
+	// Cluster holds the values of ${cluster.*}.
 	Cluster map[string]string
 }
 
-// New is the LatticeJob API.
+// New returns the LatticeJob API.
 func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
@@ -63,7 +63,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Plan:            c.plan,
 	}
 	if settings.External {
-		// It comes with Volcano, which may come later.
+		// The kind comes with Volcano, which may be installed later.
 		api.Optional = []jobs.OptionalKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
 		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
 	} else {
@@ -72,16 +72,17 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	return api
 }
 
-// podLabels are those of pods that Volcano makes for the job with the UID.
+// podLabels returns the labels of the pods that Volcano creates for the job with the UID.
 func podLabels(uid types.UID) map[string]string {
 	return map[string]string{muster.JobUIDLabel: string(uid)}
 }
 
-// unlabelledPods are those that Volcano makes for a VCJob of that name which was made before its pods bore podLabels.
+// unlabelledPods selects the pods that Volcano creates for a VCJob with the name that was made before
+// pods had podLabels.
 func unlabelledPods(name string) labels.Selector {
 	of, err := labels.NewRequirement(volcano.JobNameKey, selection.Equals, []string{name})
 	if err != nil {
-		return labels.Nothing() // no label could hold the name
+		return labels.Nothing() // not a valid label value
 	}
 	without, err := labels.NewRequirement(muster.JobUIDLabel, selection.DoesNotExist, nil)
 	if err != nil {
@@ -90,18 +91,18 @@ func unlabelledPods(name string) labels.Selector {
 	return labels.NewSelector().Add(*of, *without)
 }
 
-// volcanoJobs are what LatticeJobs are compiled to.
+// volcanoJobs is the resource of VCJobs.
 var volcanoJobs = schema.GroupResource{Group: volcano.GroupVersion.Group, Resource: "jobs"}
 
-// waitsForVolcano reports whether nobody knows VCJobs yet.
+// waitsForVolcano reports whether Volcano is to run VCJobs and its API is not served yet.
 func (c controller) waitsForVolcano(facts jobs.Facts) bool {
 	return c.settings.External && !facts.Served[volcanoJobs]
 }
 
-// controller plans with what the operator knows.
+// controller plans LatticeJobs with the operator's settings.
 type controller struct{ settings Settings }
 
-// matters reports whether a change of the VCJob may change where the job stands.
+// matters reports whether a change of the VCJob may change the status of the LatticeJob.
 func matters(before, after client.Object) bool {
 	was, isJob := before.(*volcano.Job)
 	is, stillJob := after.(*volcano.Job)
@@ -112,15 +113,15 @@ func matters(before, after client.Object) bool {
 		was.Status.State.Message != is.Status.State.Message || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
 }
 
-// expected reports whether a VCJob that has come to be is one of which nobody has said anything yet: where the job stands follows from
-// what is.
+// expected reports whether a new VCJob has no status yet: the LatticeJob's status depends on the
+// VCJob's alone.
 func expected(child client.Object) bool {
 	vcjob, is := child.(*volcano.Job)
 	return is && vcjob.DeletionTimestamp.IsZero() && vcjob.Status.State.Phase == ""
 }
 
-// beside are the services that the job calls, each a Service or a task of another
-// LatticeJob, and the RuntimeClass of GPUs.
+// beside returns the objects that the job refers to: each called service as a Service or as the
+// LatticeJob whose task it is, and the RuntimeClass for GPUs.
 func beside(job *lattice.LatticeJob) []client.Object {
 	if ended(job) {
 		return nil
@@ -140,7 +141,7 @@ func beside(job *lattice.LatticeJob) []client.Object {
 	return out
 }
 
-// facts are those of the compiler.
+// facts returns the facts for the compiler.
 func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Facts {
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
@@ -163,7 +164,7 @@ func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Fact
 			}
 			tasks, err := compile.Tasks(o)
 			if err != nil {
-				continue // nothing of it runs
+				continue // no task of it runs
 			}
 			for _, name := range slices.Sorted(maps.Keys(tasks)) {
 				task, key := tasks[name], compile.ServiceKey{Namespace: o.Namespace, Name: o.Name + "-" + name}
@@ -184,8 +185,9 @@ func servicePorts(service *corev1.Service) []compile.ServicePort {
 	return out
 }
 
-// describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, or its runs do, nor
-// where its queue is Volcano's alone, nor before Volcano is there. It may have queued before, and gives that back.
+// describe returns what a LatticeJob requests of a queue. That is nothing if its VCJob or its runs
+// queue, if its queue is Volcano's alone, or before Volcano is installed; if the job was queued before,
+// it gives its quota back.
 func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
 	switch {
 	case hasSchedule(job):
@@ -193,22 +195,22 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	case !c.settings.External:
 		return jobs.Description{Paused: true}
 	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
-		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // what runs keeps what it has
+		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // a running job keeps its quota
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, HeldByChild: job.Status.Phase == lattice.Running}
 	known := c.facts(facts, nil)
-	known.AnyService = true // what pods ask for does not depend on where services are
+	known.AnyService = true // the pods' requests do not depend on services
 	result, err := compile.Compile(job, known)
 	switch {
 	case err != nil:
-		return d // Plan tells
+		return d // Plan reports the error
 	case len(result.Missing) > 0 && job.Status.Phase != lattice.Running:
-		return jobs.Description{Paused: true} // nothing of it could be made
+		return jobs.Description{Paused: true} // no object of it could be created
 	}
 	for i := range result.VCJob.Spec.Tasks {
 		task := &result.VCJob.Spec.Tasks[i]
 		if task.Replicas == 0 {
-			continue // nothing of it runs
+			continue // the task has no pods
 		}
 		d.PodSets = append(d.PodSets, kueue.PodSet{Name: kueue.PodSetReference(task.Name), Count: task.Replicas, Template: task.Template})
 	}

@@ -25,10 +25,11 @@ const (
 	runRefusedReason  = "RunRefused"
 )
 
-// hasSchedule reports whether the job runs again and again: what runs are LatticeJobs that it makes.
+// hasSchedule reports whether the job runs repeatedly; its runs are LatticeJobs that it creates.
 func hasSchedule(job *lattice.LatticeJob) bool { return job.Spec.Schedule != "" }
 
-// repeat has the job run when its schedule says so. It never ends, unless it cannot be compiled from the first.
+// repeat creates the runs of the schedule. A job with a schedule never ends, unless its first spec
+// cannot be compiled.
 func (l *look) repeat() {
 	times, err := schedule.Parse(l.job.Spec.Schedule)
 	if err == nil {
@@ -39,7 +40,8 @@ func (l *look) repeat() {
 		l.say(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
-		// It was changed to what is no schedule: it says so, and runs again when that is mended.
+		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
+		// fixed.
 		last := l.job.Status.LastScheduleTime
 		l.say(lattice.Running, err.Error(), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		l.job.Status.LastScheduleTime = last
@@ -71,7 +73,8 @@ func (l *look) repeat() {
 	l.tellRuns(running, last)
 }
 
-// cannotRun is why no run could be compiled, nil if one could. What is not there yet each run waits for by itself.
+// cannotRun returns why no run can be compiled, nil if one can. Each run waits by itself for what does
+// not exist yet.
 func (l *look) cannotRun() error {
 	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
@@ -81,8 +84,8 @@ func (l *look) cannotRun() error {
 	return err
 }
 
-// lastRun is the last time of the schedule at which a run was begun, zero for none: one that is there may not stand in
-// the status yet, and one that stands there may be gone.
+// lastRun returns the last scheduled time for which a run was created; zero if none. It uses both the
+// status and the runs: the status may lack the newest run, and runs may have been deleted.
 func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
 	var last time.Time
 	if told := l.job.Status.LastScheduleTime; told != nil {
@@ -96,10 +99,11 @@ func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
 	return last
 }
 
-// longestPatience is a hundred years, in seconds: of more no duration could be made.
+// longestPatience is a hundred years in seconds; a time.Duration cannot hold much more.
 const longestPatience = 100 * 366 * 24 * 60 * 60
 
-// due is the time of the schedule for which a run is to be begun now, zero for none: of those that were missed, the last.
+// due returns the scheduled time for which to create a run now; zero if none. If several were missed,
+// it is the last.
 func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 	if ptr.Deref(l.job.Spec.Suspend, false) {
 		return time.Time{}
@@ -109,7 +113,7 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 		after = last
 	}
 	if patience := l.job.Spec.StartingDeadlineSeconds; patience != nil {
-		// A time is not too late in its own second.
+		// A run is still in time within the last second of its deadline.
 		if earliest := l.seen.Now.Add(-time.Duration(min(*patience, longestPatience)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
@@ -117,7 +121,8 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 	return times.Last(after, l.seen.Now)
 }
 
-// begin has the run made that is due. Where that fails the status says what it would have said before, so that it is tried again.
+// begin creates the run that is due. If that fails, the previous status is kept, so that the run is
+// tried again.
 func (l *look) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := l.runsTold(running, last)
 	told := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
@@ -126,7 +131,7 @@ func (l *look) begin(run *lattice.LatticeJob, due time.Time, running int, last t
 	}))
 }
 
-// stop has an earlier run make room for the next.
+// stop deletes an earlier run to make way for the next.
 func (l *look) stop(run *lattice.LatticeJob) {
 	if !run.DeletionTimestamp.IsZero() {
 		return
@@ -135,7 +140,7 @@ func (l *look) stop(run *lattice.LatticeJob) {
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(told))
 }
 
-// forget deletes the oldest of the runs that have ended so, beyond as many as are kept.
+// forget deletes the oldest runs that have ended in the phase, beyond the number to keep.
 func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(run *lattice.LatticeJob) bool {
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
@@ -145,7 +150,7 @@ func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep i
 	}
 }
 
-// tellRuns says how many runs go on, and the last time of the schedule at which one began.
+// tellRuns sets the status to how many runs are active, and to the last scheduled time that was run.
 func (l *look) tellRuns(running int, last time.Time) {
 	status := l.runsTold(running, last)
 	var event *jobs.Event
@@ -156,7 +161,7 @@ func (l *look) tellRuns(running int, last time.Time) {
 	l.job.Status.LastScheduleTime = status.LastScheduleTime
 }
 
-// runsTold is the status that says so.
+// runsTold returns that status.
 func (l *look) runsTold(running int, last time.Time) lattice.LatticeJobStatus {
 	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(l.job.Generation)}
 	when := "never"
@@ -172,7 +177,8 @@ func (l *look) runsTold(running int, last time.Time) lattice.LatticeJobStatus {
 	return status
 }
 
-// runOf is the run of the job for a time of its schedule. Its name says which, so that there are never two of one.
+// runOf returns the run of the job for a scheduled time. Its name holds the time, so that there are
+// never two for one.
 func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 	labels := maps.Clone(job.Labels)
 	if labels == nil {
@@ -193,7 +199,7 @@ func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 	return run
 }
 
-// scheduledAt is the time of the schedule that the run is for; that of its making where somebody has taken it away.
+// scheduledAt returns the scheduled time of the run; its creation time if the annotation was removed.
 func scheduledAt(run *lattice.LatticeJob) time.Time {
 	at, err := time.Parse(time.RFC3339, run.Annotations[lattice.ScheduledAtAnnotation])
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package latticejob is the LatticeJob API. A LatticeJob is compiled, by the package
-// below it, to objects that are applied, those first that others depend on, and last the
-// VCJob that runs its pods. The job then stands where its VCJob does.
+// Package latticejob implements the LatticeJob API. A LatticeJob is compiled, by package compile, to
+// objects that are applied in order of their dependencies, the VCJob that runs its pods last. The
+// LatticeJob's status then follows that of its VCJob.
 //
-// Where Muster runs VCJobs it is the VCJob that queues, and a LatticeJob tells what it
-// waits for. Where Volcano does, a LatticeJob whose queue is one of Muster's queues for
-// itself, and its VCJob is made when it is admitted; any other is handed over at once.
+// Where Muster runs VCJobs, the VCJob queues, and the LatticeJob reports what it waits for. Where
+// Volcano runs them, a LatticeJob whose queue is one of Muster's queues itself, and its VCJob is
+// created once it is admitted; any other is handed over to Volcano at once.
 package latticejob

@@ -16,18 +16,18 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// follow has the job stand where its VCJob does.
+// follow sets the job's status from that of its VCJob.
 func (l *look) follow() {
 	state := &l.vcjob.Status.State
 	switch {
 	case state.Phase == volcano.Completed:
 		l.end(lattice.Succeeded, lattice.SucceededMessage, jobs.Normal(succeededReason, lattice.SucceededMessage))
 	case state.Phase == volcano.Failed, state.Phase == volcano.Terminated, state.Phase == volcano.Aborted,
-		// Volcano never leaves that state where it may not restart anything.
+		// Volcano never leaves this state if it may not restart the job.
 		state.Phase == volcano.Restarting && l.vcjob.Spec.MaxRetry == 0:
 		l.end(lattice.Failed, lattice.FailedMessage, jobs.Warning(failedReason, l.whyFailed()))
 	case !l.settings.External && state.Phase == "":
-		// Nobody has looked at it yet.
+		// No controller has observed the VCJob yet.
 		l.resubmitIfChanged()
 	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
@@ -38,7 +38,7 @@ func (l *look) follow() {
 	}
 }
 
-// whyFailed is what the VCJob says of its end.
+// whyFailed returns the VCJob's reason for its failure.
 func (l *look) whyFailed() string {
 	state := &l.vcjob.Status.State
 	message := fmt.Sprintf("%s: its VCJob is %s", lattice.FailedMessage, state.Phase)
@@ -48,7 +48,7 @@ func (l *look) whyFailed() string {
 	return message
 }
 
-// wait tells why the VCJob has no quota: not yet, or no more.
+// wait reports why the VCJob has no quota: not yet, or no longer.
 func (l *look) wait(message string) {
 	if l.job.Status.Phase == lattice.Running {
 		l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
@@ -63,14 +63,14 @@ func (l *look) wait(message string) {
 		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
 	}
 	if !l.saysDomains() {
-		l.relabel() // it writes them down, so that it is heard when they change
+		l.relabel() // records the labels on the VCJob, so that their changes are observed
 		return
 	}
 	l.relabelIfChanged()
 }
 
-// resubmitIfChanged has the VCJob made anew if the spec has changed since, or where its pods are to
-// be, or which GPUs there are, which may be until the job runs.
+// resubmitIfChanged replaces the VCJob if the spec, the topology domains of its pods, or the cluster's
+// GPU resources have changed since it was compiled. This happens only until the job runs.
 func (l *look) resubmitIfChanged() bool {
 	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() && !l.asksForOtherGPUs() {
 		return false
@@ -79,20 +79,20 @@ func (l *look) resubmitIfChanged() bool {
 	return true
 }
 
-// hasDomains reports whether the VCJob was made to ask for the domains that the job does. What else its templates say of domains a policy
-// of the cluster has added, and would add again.
+// hasDomains reports whether the VCJob was compiled with the job's topology domains. Other domain
+// annotations on its templates come from an admission policy, which would add them again.
 func (l *look) hasDomains() bool {
 	return l.vcjob.Annotations[domainsAnnotation] == domainsOf(l.job) || !l.saysDomains() && madeBefore(l.vcjob, compile.Domains(l.job.Annotations))
 }
 
-// saysDomains reports whether the VCJob says which domains it was made to ask for, if any.
+// saysDomains reports whether the VCJob records the domains that it was compiled with.
 func (l *look) saysDomains() bool {
 	_, says := l.vcjob.Annotations[domainsAnnotation]
 	return says
 }
 
-// madeBefore reports whether the VCJob, which does not say what it was made to ask for, has the domains: then an operator has made it that
-// did not write it down.
+// madeBefore reports whether a VCJob without that record has the domains in its templates: it was made
+// by an operator of an earlier version.
 func madeBefore(vcjob *volcano.Job, domains map[string]string) bool {
 	for i := range vcjob.Spec.Tasks {
 		for key, value := range domains {
@@ -104,14 +104,14 @@ func madeBefore(vcjob *volcano.Job, domains map[string]string) bool {
 	return true
 }
 
-// withdraw has the VCJob deleted, out of the service graph first.
+// withdraw deletes the VCJob, after it has removed its tasks from the service graph.
 func (l *look) withdraw(how metav1.DeletionPropagation) {
 	l.plan.First = append(l.plan.First, l.leave()...)
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, how))
 }
 
-// leave takes the tasks that the VCJob was made with out of the service graph. Where the
-// VCJob goes it comes first: nobody else knows their names.
+// leave removes from the service graph the tasks with which the VCJob was made. It must precede the
+// deletion of the VCJob, which alone has their names.
 func (l *look) leave() (out []jobs.Write) {
 	if !l.seen.Facts.Served[compile.MeshMembers] {
 		return nil
@@ -122,7 +122,7 @@ func (l *look) leave() (out []jobs.Write) {
 	return out
 }
 
-// running tells that all that the job needs is there.
+// running reports that all objects of the job exist.
 func (l *look) running() {
 	message := lattice.SubmittedMessage
 	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !covered(l.job, l.seen.Facts.Queues) {
@@ -135,14 +135,14 @@ func (l *look) running() {
 	l.relabelIfChanged()
 }
 
-// isLost reports whether somebody has deleted the VCJob of a job that runs: who evicts one says so first. Where Volcano is gone it may
-// only not be seen.
+// isLost reports whether the VCJob of a running job was deleted by another party: an eviction is
+// recorded in the status first. If Volcano was removed, the VCJob may exist without being served.
 func (l *look) isLost() bool {
 	return l.vcjob == nil && l.job.Status.Phase == lattice.Running && !l.waitsForVolcano(l.seen.Facts)
 }
 
-// lose tells that nothing of a lost job runs, nor will, so that it needs no quota. That is for good: the API server is asked before, of the
-// VCJob by a read, and by the write of its status whether the job still says that it runs.
+// lose ends a lost job, so that it gives up its quota. As this is final, the API server is asked first:
+// a live read must confirm that the VCJob is gone, and the status write that the job was still running.
 func (l *look) lose() {
 	if !l.job.DeletionTimestamp.IsZero() {
 		return
@@ -157,16 +157,17 @@ func (l *look) lose() {
 	}
 }
 
-// compiled is the generation of the spec that the VCJob was made of.
+// compiled returns the generation of the spec that the VCJob was compiled from.
 func (l *look) compiled() int64 {
 	generation, err := strconv.ParseInt(l.vcjob.Annotations[generationAnnotation], 10, 64)
 	if err != nil {
-		return l.job.Generation // somebody has taken it away
+		return l.job.Generation // the annotation was removed
 	}
 	return generation
 }
 
-// ignoredChange ends the message of a job whose spec was changed while it runs.
+// ignoredChange returns the end of the message for a job whose spec was changed while it runs, "" if it
+// was not.
 func (l *look) ignoredChange() string {
 	if ptr.Deref(l.job.Status.ObservedGeneration, l.job.Generation) == l.job.Generation {
 		return ""
@@ -174,7 +175,7 @@ func (l *look) ignoredChange() string {
 	return fmt.Sprintf(". The spec was changed after that, to generation %d, and the change is ignored: it runs with generation %d", l.job.Generation, *l.job.Status.ObservedGeneration)
 }
 
-// changeEvent tells of such a change, once: the message is news then.
+// changeEvent returns the event for such a change; it is sent once, as the message is new then.
 func (l *look) changeEvent() *jobs.Event {
 	if l.ignoredChange() == "" {
 		return nil
@@ -182,9 +183,9 @@ func (l *look) changeEvent() *jobs.Event {
 	return ptr.To(jobs.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
 }
 
-// end ends the job for good, and takes it out of the service graph first: nobody looks at
-// a job that has ended. Its tasks are those that its VCJob was made with: the spec may have
-// changed since, and whom it called may be gone.
+// end ends the job for good, and removes its tasks from the service graph first, since a finished job
+// is not reconciled again. The tasks are those of its VCJob: the spec may have changed since, and
+// called services may be gone.
 func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
 	before := l.job.DeepCopy()
 	l.say(phase, message, ptr.To(l.job.Generation), &event)
@@ -193,8 +194,8 @@ func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
 	}
 }
 
-// endUncompiled ends a job that cannot be compiled. An earlier spec of it may have been, and
-// been applied in part, so whatever it has in the service graph goes.
+// endUncompiled ends a job that cannot be compiled. An earlier spec may have been applied in part, so
+// everything of the job is removed from the service graph.
 func (l *look) endUncompiled(message string) {
 	before := l.job.DeepCopy()
 	l.say(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
@@ -204,8 +205,8 @@ func (l *look) endUncompiled(message string) {
 	}
 }
 
-// hasNotEndedOnError has the job stand as it did before where it cannot leave the graph: nobody
-// looks at a job that has ended.
+// hasNotEndedOnError keeps the job's previous status if its tasks cannot be removed from the graph,
+// since a finished job is not reconciled again.
 func (l *look) hasNotEndedOnError(before *lattice.LatticeJob) {
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// gpusAnnotation, of a VCJob with GPUs, is how it was made to ask for them: one of those below.
+// gpusAnnotation, on a VCJob with GPUs, says how it requests them: one of the values below.
 const gpusAnnotation = "lattice.dev/gpus"
 
 const (
@@ -20,10 +20,11 @@ const (
 	asksWithMemory = "whole with memory"
 )
 
-// gpusLookedAtEvery is how often it is looked for other GPUs while a job waits that has some: nothing tells when nodes come to offer them.
+// gpusLookedAtEvery is how often a waiting job with GPUs checks for other GPU resources: no event
+// reports that nodes begin to offer them.
 const gpusLookedAtEvery = time.Minute
 
-// Features of nodes on which it depends in which resources GPUs are asked for.
+// Features of nodes that decide which resources GPUs are requested as.
 var (
 	sharesGPUs       = jobs.NodeFeature{Resource: compile.VGPUNumber}
 	tellsOfGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
@@ -39,7 +40,7 @@ func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
 func hasGPUs(job *lattice.LatticeJob) bool {
 	tasks, err := compile.Tasks(job)
 	if err != nil {
-		return false // it cannot be compiled
+		return false // the job cannot be compiled
 	}
 	for _, task := range tasks {
 		for _, r := range task.Workload.Resources {
@@ -51,7 +52,7 @@ func hasGPUs(job *lattice.LatticeJob) bool {
 	return false
 }
 
-// asksForGPUs is how a job with GPUs asks for them where the cluster is as the facts have it.
+// asksForGPUs returns how a job with GPUs requests them, given the facts.
 func asksForGPUs(facts compile.Facts) string {
 	switch {
 	case facts.GPUs == compile.SharedGPUs:
@@ -62,16 +63,18 @@ func asksForGPUs(facts compile.Facts) string {
 	return asksForWhole
 }
 
-// noteGPUs has the VCJob say how it was made to ask for GPUs.
+// noteGPUs records on the VCJob how it requests GPUs.
 func (l *look) noteGPUs(vcjob *volcano.Job) {
 	if hasGPUs(l.job) {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, asksForGPUs(l.facts(l.seen.Facts, l.seen.Related)))
 	}
 }
 
-// asksForOtherGPUs reports whether the VCJob could ask for the right GPUs by now, or is configured to: it would wait for ever, or for too
-// little. It loses its place in line with that, so what no node offers just now is no reason, as where a device plugin restarts or a pool
-// scales to zero, nor is what would not be compiled.
+// asksForOtherGPUs reports whether the VCJob should request GPUs as other resources, because the
+// cluster has them by now or the configuration says so; as it is, it would wait forever or request too
+// little. Replacing it loses its place in the queue. So resources that no node offers just now are no
+// reason, as when a device plugin restarts or a pool scales to zero; nor is a job that no longer
+// compiles.
 func (l *look) asksForOtherGPUs() bool {
 	made := l.vcjob.Annotations[gpusAnnotation]
 	if made == "" {

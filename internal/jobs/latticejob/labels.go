@@ -13,7 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// labelPods has the pods of the VCJob be known as the job's: what they use is the job's until they are gone, though it is deleted.
+// labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
+// they are gone, even if it is deleted.
 func (l *look) labelPods(vcjob *volcano.Job) {
 	for i := range vcjob.Spec.Tasks {
 		template := &vcjob.Spec.Tasks[i].Template
@@ -23,7 +24,7 @@ func (l *look) labelPods(vcjob *volcano.Job) {
 	}
 }
 
-// passOnLabels gives the VCJob the labels by which people say how the job is queued.
+// passOnLabels copies to the VCJob the labels that control how the job is queued.
 func (l *look) passOnLabels(vcjob *volcano.Job) {
 	for key, value := range l.job.Labels {
 		if isQueueLabel(key) {
@@ -35,9 +36,9 @@ func (l *look) passOnLabels(vcjob *volcano.Job) {
 	}
 }
 
-// relabel has the VCJob be queued as the labels say that the job has come to have. A VCJob that does not say which
-// domains it was made to ask for comes to say it. No more of it is changed: what it would be compiled to by
-// now may be something else, and most of a VCJob is fixed.
+// relabel updates the queue labels of the VCJob, and records its domains if it does not have that
+// record. It changes nothing else: the job might compile to something else by now, and most of a VCJob
+// is immutable.
 func (l *look) relabel() {
 	vcjob := l.vcjob.DeepCopy()
 	for label := range strings.SplitSeq(vcjob.Annotations[queueLabelsAnnotation], ",") {
@@ -52,7 +53,8 @@ func (l *look) relabel() {
 	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
-// relabelIfChanged is relabel where the VCJob queues: which of it counts at once, and which when it waits again, is for the VCJob to say.
+// relabelIfChanged calls relabel if the VCJob queues and its labels are outdated. The VCJob's own
+// controller decides which of them apply at once, and which when it waits again.
 func (l *look) relabelIfChanged() {
 	if !l.settings.External && l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
 		l.relabel()
@@ -61,15 +63,15 @@ func (l *look) relabelIfChanged() {
 
 func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVersion.Group+"/") }
 
-// queueLabels are those labels of the job as one text.
+// queueLabels formats the queue labels of the job as one text.
 func queueLabels(job *lattice.LatticeJob) string {
 	return asText(job.Labels, isQueueLabel)
 }
 
-// domainsOf are the annotations of the job that say in which domains its pods are to be, as one text.
+// domainsOf formats the job's annotations for topology domains as one text.
 func domainsOf(job *lattice.LatticeJob) string { return asText(compile.Domains(job.Annotations), nil) }
 
-// asText are the entries of the map whose keys it holds for, all if that is nil.
+// asText formats the entries of the map whose keys satisfy holds; all if holds is nil.
 func asText(of map[string]string, holds func(string) bool) string {
 	var out []string
 	for key, value := range of {

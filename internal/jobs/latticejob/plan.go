@@ -36,31 +36,33 @@ const (
 	lostReason          = "VCJobGone"
 )
 
-// serviceAppearsWithin is how long a service may come after a job that calls it: people
-// apply both at once, and they are seen in any order.
+// serviceAppearsWithin is how long a job waits for a service that it calls: users apply both together,
+// and they are observed in any order.
 const serviceAppearsWithin = 10 * time.Second
 
 const (
-	// generationAnnotation, of a VCJob, is the generation of the spec that it was made of.
+	// generationAnnotation, on a VCJob, is the generation of the spec that it was compiled from.
 	generationAnnotation = "lattice.dev/generation"
-	// queueLabelsAnnotation, of a VCJob, are the labels that were passed on to it, as queueLabels has them.
+	// queueLabelsAnnotation, on a VCJob, holds the labels that were copied to it, as queueLabels
+	// formats them.
 	queueLabelsAnnotation = "lattice.dev/queue-labels"
-	// domainsAnnotation, of a VCJob, are the domains that it was made to ask for, as domainsOf has them.
+	// domainsAnnotation, on a VCJob, holds the topology domains that it was compiled with, as domainsOf
+	// formats them.
 	domainsAnnotation = "lattice.dev/domains"
 )
 
-// look is one look at a LatticeJob: what was seen, and what is planned so far.
+// look is one reconcile of a LatticeJob: what was observed, and the plan so far.
 type look struct {
 	controller
 	seen jobs.Seen[*lattice.LatticeJob]
-	// job is a copy whose status becomes what it should be.
+	// job is a copy whose status is updated.
 	job *lattice.LatticeJob
-	// vcjob is the job's, nil if there is none, or if it is being deleted.
+	// vcjob is the job's VCJob; nil if there is none or it is being deleted.
 	vcjob *volcano.Job
 	plan  jobs.Plan
 }
 
-// plan says what follows from what was seen of a LatticeJob.
+// plan returns what to do about a LatticeJob.
 func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	l := &look{controller: c, seen: seen, job: seen.Job.DeepCopy()}
 	for _, child := range jobs.ChildrenOf[*volcano.Job](seen.Children) {
@@ -80,11 +82,12 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	case l.vcjob != nil:
 		l.follow()
 	case l.plan.Progress.Active:
-		// The last one is going: what comes next has its name, and who deleted it need not be told before its pods are gone.
+		// The last VCJob is terminating, and the next one has the same name. That the VCJob was deleted
+		// is reported once its pods are gone.
 	case l.isLost():
 		l.lose()
 	case l.job.Status.Phase == lattice.Running:
-		// It is not known whether it is.
+		// It is not known yet whether the VCJob exists.
 	default:
 		l.submit()
 	}
@@ -92,24 +95,25 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	return l.plan
 }
 
-// report tells the queue how far the job is, and the status if it changed.
+// report adds the progress for the queue, and the status if it changed.
 func (l *look) report() {
 	l.plan.Status = l.job
-	// Where VCJobs queue for themselves the job has quota from when it did itself: of the pods that it was for no VCJob tells.
+	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob
+	// reports on those pods.
 	l.plan.Progress.Active = l.plan.Progress.Active && l.settings.External
 	if ended(l.job) {
 		l.plan.Progress.Active = false
 		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
 		return
 	}
-	// That pods of it run is written at once: if its VCJob is deleted nothing else tells that they did.
+	// That pods run is written at once: if the VCJob is deleted, nothing else shows that they did.
 	l.plan.StatusYields = !hasSchedule(l.job) && (l.vcjob == nil || l.vcjob.Status.State.Phase == "" || l.vcjob.Status.State.Phase == volcano.Pending)
 	if l.vcjob != nil {
 		l.plan.Progress.Ready = l.vcjob.Status.State.Phase == volcano.Running
 	}
 }
 
-// say sets the status, and tells the event where that is news.
+// say sets the status, and adds the event if the status is new.
 func (l *look) say(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
@@ -119,7 +123,8 @@ func (l *look) say(phase lattice.JobPhase, message string, generation *int64, ev
 	l.job.Status = status
 }
 
-// hardTopology is what a job is told that asks for what Volcano's scheduler alone knows.
+// hardTopology is the message for a job that asks for a topology which only Volcano's scheduler
+// supports.
 const hardTopology = "spec.topology is Hard, and Muster has no HyperNodes: make it Soft, or leave it out and have the annotation " +
 	kueue.PodSetRequiredTopologyAnnotation + " of the LatticeJob name the label whose one value must hold all pods of a task. It goes on then"
 
@@ -127,7 +132,7 @@ func isHard(topology *lattice.NetworkTopology) bool {
 	return topology != nil && topology.Mode == lattice.HardTopology
 }
 
-// submit compiles the job and has all applied that it is made of, the VCJob last.
+// submit compiles the job and applies its objects, the VCJob last.
 func (l *look) submit() {
 	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
@@ -161,8 +166,8 @@ func (l *look) submit() {
 	}
 }
 
-// apply has the objects applied. That the job runs is told once its VCJob is seen: it is
-// there only if all else is.
+// apply adds the writes that apply the objects. The job is reported as running only once its VCJob is
+// observed, which exists only if everything else does.
 func (l *look) apply(result *compile.Result) {
 	for _, object := range result.Objects {
 		l.plan.First = append(l.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
@@ -202,7 +207,8 @@ func (l *look) apply(result *compile.Result) {
 	}
 }
 
-// asksOtherwise reports whether the job asks for other pods than those that it was admitted with. It may be changed until it runs.
+// asksOtherwise reports whether the job requests other pods than those it was admitted with. Its spec
+// may change until it runs.
 func (l *look) asksOtherwise() bool {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return false
@@ -214,14 +220,15 @@ func (l *look) asksOtherwise() bool {
 	}) || !l.seen.Admission.IsFor(asked)
 }
 
-// refusalPatience is how long a job keeps its quota of which the API server refuses to make something.
+// refusalPatience is how long a job keeps its quota while the API server refuses one of its objects.
 const refusalPatience = 15 * time.Second
 
-// refusedSince ends the message of a job that holds quota, and of which something was refused that people have to mend. The time of the
-// first refusal follows.
+// refusedSince, followed by the time of the first refusal, ends the message of a job that holds quota
+// while one of its objects is refused for a reason that users must fix.
 const refusedSince = ", refused since "
 
-// refusedSince is since when what the job is made of has been refused in this admission without a break, and why, zero if it has not been.
+// refusedSince returns since when, in this admission and without a break, objects of the job have been
+// refused, and why; zero if they have not.
 func (l *look) refusedSince() (since time.Time, why string) {
 	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
 	at := strings.LastIndex(why, refusedSince)
@@ -235,8 +242,8 @@ func (l *look) refusedSince() (since time.Time, why string) {
 	return since, why[:at]
 }
 
-// refused is why what an admitted job is made of has been refused for so long that others are better off with its quota, "" if it has
-// not. It is tried again when it is admitted again.
+// refused returns why objects of an admitted job have been refused for so long that the job gives up
+// its quota, "" if they have not. The job tries again when it is admitted again.
 func (l *look) refused() string {
 	since, why := l.refusedSince()
 	if since.IsZero() || l.seen.Now.Before(since.Add(refusalPatience)) {
@@ -245,7 +252,7 @@ func (l *look) refused() string {
 	return why
 }
 
-// kinds names kinds as people know them.
+// kinds formats a list of kinds for messages.
 func kinds(list []schema.GroupKind) string {
 	var out []string
 	for _, kind := range list {
@@ -254,7 +261,7 @@ func kinds(list []schema.GroupKind) string {
 	return strings.Join(out, " and ")
 }
 
-// waiting tells that the job waits for quota, and why if the queue has said so.
+// waiting returns the message that the job waits for quota, with the queue's reason if there is one.
 func waiting(why string) string {
 	if why == "" {
 		return "Waiting for quota"
@@ -262,28 +269,29 @@ func waiting(why string) string {
 	return "Waiting for quota: " + why
 }
 
-// begun reports whether pods of the VCJob have run, or it is over.
+// begun reports whether pods of the VCJob have run, or it has finished.
 func begun(vcjob *volcano.Job) bool {
 	status := &vcjob.Status
 	return status.State.Phase != "" && status.State.Phase != volcano.Pending || status.Running+status.Succeeded+status.Failed+status.Terminating > 0
 }
 
-// takeBack deletes the VCJob of a job that waits for quota, and has not run: it was made when VCJobs queued themselves, and now
-// Volcano would run it.
+// takeBack deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
+// queued themselves, and now Volcano would run it.
 func (l *look) takeBack() {
 	l.withdraw(metav1.DeletePropagationBackground)
 	l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 }
 
-// evict stops a job that lost its quota. It is submitted anew when it is given some. It says so first: a job that runs has lost its
-// VCJob to somebody else.
+// evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is
+// written first: a running job without a VCJob is otherwise taken for one whose VCJob was deleted by a
+// user.
 func (l *look) evict() {
 	switch {
 	case l.vcjob != nil:
 		l.withdraw(metav1.DeletePropagationForeground)
 		l.plan.StatusFirst = true
 	case l.job.Status.Phase != lattice.Running:
-		return // it has said why, and what may still run of it is going
+		return // the status is written, and the remaining pods are terminating
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
 	l.say(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))

@@ -1,7 +1,8 @@
 package latticejob
 
-// A LatticeJob is compiled to a VCJob and to what that needs, which is applied. Mesh members are watched
-// once the cluster serves them, and listed where a job that cannot be compiled takes whatever is its own out of the mesh. One with a schedule makes others.
+// A LatticeJob is compiled to a VCJob and the objects that it needs, which are applied. Mesh members
+// are watched once the cluster serves them; they are listed when a job that cannot be compiled is
+// removed from the mesh. A job with a schedule creates other LatticeJobs.
 //
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs/status,verbs=patch
@@ -12,7 +13,7 @@ package latticejob
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticemeshmembers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cilium.io,resources=tracingpoliciesnamespaced,verbs=get;create;patch
 
-// What is compiled depends on the cluster's services and runtimes.
+// The result of a compilation depends on the cluster's Services and RuntimeClasses.
 //
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
 // +kubebuilder:rbac:groups=node.k8s.io,resources=runtimeclasses,verbs=list;watch

@@ -15,10 +15,10 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// maxPodName is how long the name of a pod may be, which is a label and a host name too.
+// maxPodName is the maximum length of a pod name, which is also used as label and host name.
 const maxPodName = 63
 
-// kind is LatticeJob's.
+// kind is the kind LatticeJob.
 var kind = lattice.GroupVersion.WithKind("LatticeJob")
 
 // compiler is one compilation of a job.
@@ -26,17 +26,17 @@ type compiler struct {
 	job   *lattice.LatticeJob
 	facts *Facts
 	owner metav1.OwnerReference
-	// tasks are the job's, with all that its spec says of them elsewhere.
+	// tasks are the job's tasks, merged with what the rest of the spec says about them.
 	tasks map[string]lattice.JobTaskSpec
-	// training is what they have in common if they train, nil if they do not.
+	// training is the configuration that the tasks of a training job share; nil for other jobs.
 	training *training
 	objects  []Object
-	// claims are those that tasks create, by name.
+	// claims are the claims that tasks create, by name.
 	claims map[string]*corev1.PersistentVolumeClaim
-	// shared are those of claims that have an id.
+	// shared are the claims that have an id.
 	shared map[string]bool
-	// makers are the tasks that have made objects, by what these overwrite, and clash is
-	// that two have made one.
+	// makers maps each object to the task that made it; clash is the error if two tasks make the same
+	// one.
 	makers   map[string]string
 	clash    error
 	skipped  map[schema.GroupResource]bool
@@ -44,8 +44,7 @@ type compiler struct {
 	warnings []string
 }
 
-// Compile turns the job into objects. It fails where no cluster with these facts could
-// ever run the job.
+// Compile compiles the job to objects. It fails if no cluster with these facts could ever run the job.
 func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	if len(job.Spec.Tasks) == 0 {
 		return nil, errors.New("job has no tasks")
@@ -83,18 +82,18 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	}, nil
 }
 
-// order is that in which kinds are applied. Nothing depends on what comes later.
+// order is the order in which kinds are applied. No object depends on a later one.
 var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3, "PersistentVolumeClaim": 4, "LatticeMeshMember": 5, "TracingPolicyNamespaced": 6}
 
 func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind] }
 
-// MeshMemberKind is that of the objects by which a task is in the service graph.
+// MeshMemberKind is the kind of the objects that put a task into the service graph.
 const MeshMemberKind = "LatticeMeshMember"
 
-// externalSecretKind is that of the objects of which Secrets of their names are made.
+// externalSecretKind is the kind from which Secrets of the same name are made.
 const externalSecretKind = "ExternalSecret"
 
-// kindNames are those of the kinds that a cluster may not serve.
+// kindNames are the names of the kinds that a cluster may not serve.
 var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind, TracingPolicies: "TracingPolicyNamespaced"}
 
 func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
@@ -108,7 +107,7 @@ func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
 	return out
 }
 
-// meta is that of an object of the task with the full name.
+// meta returns the metadata of an object of the task with the full name.
 func (c *compiler) meta(name, full string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: c.job.Namespace, Labels: labelsOf(full),
@@ -120,13 +119,13 @@ func labelsOf(name string) map[string]string {
 	return map[string]string{lattice.NameLabel: name, lattice.ManagedByLabel: lattice.ManagedBy}
 }
 
-// add has the object of the task applied. Names are made of several with - between, so two
-// may come to the same: the one would overwrite the other.
+// add adds an object of the task. Names are joined with -, so two objects may get the same name, and
+// one would overwrite the other.
 func (t *task) add(o Object) {
 	kind, name := o.GetObjectKind().GroupVersionKind().Kind, o.GetName()
 	made := kind
 	if kind == externalSecretKind {
-		made = "Secret" // of its name
+		made = "Secret" // a Secret of the same name
 	}
 	key := made + "/" + name
 	if other, taken := t.makers[key]; taken && t.clash == nil {
@@ -136,8 +135,7 @@ func (t *task) add(o Object) {
 	t.objects = append(t.objects, o)
 }
 
-// addOf has an object of a kind applied that the cluster may not serve. A job does
-// without what is optional.
+// addOf adds an object of a kind that the cluster may not serve. A job runs without optional ones.
 func (t *task) addOf(kind schema.GroupResource, optional bool, o Object) {
 	switch {
 	case t.facts.Served[kind]:
@@ -153,5 +151,5 @@ func (c *compiler) warn(format string, arguments ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, arguments...))
 }
 
-// replicas is how many pods the task has.
+// replicas returns the number of pods of the task.
 func replicas(spec *lattice.JobTaskSpec) int32 { return ptr.Deref(spec.Replicas, 1) }

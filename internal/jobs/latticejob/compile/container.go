@@ -18,8 +18,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// containers makes the containers of the task, then its sidecars, each in the order of
-// their names.
+// containers compiles the containers of the task, then its sidecars, each in order of name.
 func (t *task) containers() error {
 	ports := t.containerPorts()
 	workload := t.spec.Workload.Containers
@@ -39,7 +38,7 @@ func (t *task) containers() error {
 			return err
 		}
 		if c.Ports = ports; t.pod.HostNetwork {
-			ports = nil // each would claim the node's port for itself, and the API server refuses the pod
+			ports = nil // each container would claim the node's port, and the API server refuses such a pod
 		}
 		t.pod.Containers = append(t.pod.Containers, *c)
 	}
@@ -74,10 +73,11 @@ func (t *task) containers() error {
 	return nil
 }
 
-// renderTimeImage stands for an image that tools put in before they apply a manifest.
+// renderTimeImage is a placeholder for an image that deployment tools replace before they apply a
+// manifest.
 const renderTimeImage = "."
 
-// container makes a container but for its variables and mounts.
+// container compiles a container, without its variables and mounts.
 func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.Container, error) {
 	fail := func(format string, arguments ...any) (*corev1.Container, error) {
 		return nil, fmt.Errorf("invalid container '%s': %s", name, fmt.Sprintf(format, arguments...))
@@ -111,7 +111,8 @@ func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.C
 	return c, nil
 }
 
-// finish makes the files and volumes of a container, whose paths must not meet: what is mounted below a file has no folder there.
+// finish compiles the files and volumes of a container. Their paths must not be nested: below a mounted
+// file there can be no directory.
 func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error {
 	paths := slices.AppendSeq(slices.Sorted(maps.Keys(spec.Files)), maps.Keys(spec.Volumes))
 	slices.Sort(paths)
@@ -129,8 +130,7 @@ func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error
 	return t.mount(c, spec.Volumes)
 }
 
-// variables makes the environment: plain values come from a ConfigMap, values of
-// secrets never do.
+// variables compiles the environment: plain values come from a ConfigMap, values with secrets never do.
 func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error {
 	plain := map[string]string{}
 	mixed := map[string]*rendering{}
@@ -167,7 +167,7 @@ func wrongVariable(container, name string) error {
 	return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", container, shortened(name))
 }
 
-// envFrom has the container take in the objects that hold its variables.
+// envFrom adds the objects that hold the container's variables.
 func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain map[string]string, mixed map[string]*rendering) error {
 	name := fmt.Sprintf("%s-%s-env", t.full, c.Name)
 	fromSecret := func(name string) {
@@ -198,7 +198,8 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 	return nil
 }
 
-// containerPorts are those of every container of the task. Services of two ports may lead to one.
+// containerPorts returns the ports of every container of the task. Two service ports may have the same
+// target.
 func (t *task) containerPorts() []corev1.ContainerPort {
 	if t.spec.Workload.Service == nil {
 		return nil
@@ -215,7 +216,7 @@ func (t *task) containerPorts() []corev1.ContainerPort {
 	return out
 }
 
-// pullPolicy has an image pulled each time whose tag may mean another one tomorrow.
+// pullPolicy returns Always for an image whose tag may change its meaning.
 func pullPolicy(image string) corev1.PullPolicy {
 	if strings.Contains(image, "@") {
 		return corev1.PullIfNotPresent

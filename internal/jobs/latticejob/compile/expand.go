@@ -7,17 +7,17 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// reference is a place in a text where a secret's value stands.
+// reference is a place in a text for the value of a secret.
 type reference struct {
 	secret *dependency
 	key    string
 }
 
-// text is one that was expanded.
+// text is an expanded text.
 type text struct {
-	// plain is all of it if it has no secrets.
+	// plain is the whole text, if it has no secrets.
 	plain string
-	// pieces alternate between literals and references where it has.
+	// pieces alternate between literals and references, if it has secrets.
 	pieces []textPiece
 }
 
@@ -27,10 +27,10 @@ type textPiece struct {
 	*reference
 }
 
-// secret reports whether the text holds values of secrets.
+// secret reports whether the text contains values of secrets.
 func (x *text) secret() bool { return len(x.pieces) > 0 }
 
-// single is the one secret whose value is all of the text, nil if there is more to it.
+// single returns the reference of which the whole text consists; nil if the text has more.
 func (x *text) single() *reference {
 	if len(x.pieces) == 1 {
 		return x.pieces[0].reference
@@ -38,7 +38,7 @@ func (x *text) single() *reference {
 	return nil
 }
 
-// expandText puts values in the place of placeholders. what names the text in errors.
+// expandText replaces the placeholders in a text. what names the text in errors.
 func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 	pieces, err := parse(raw, mode)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 	return out, nil
 }
 
-// secretAt finds what ${secret.R.K} means.
+// secretAt resolves ${secret.R.K}.
 func (t *task) secretAt(what string, path []string) (*reference, error) {
 	if len(path) != 3 {
 		return nil, fmt.Errorf("template error: %s: %s must be ${secret.RESOURCE.KEY}", what, shortened(written(path)))
@@ -106,7 +106,7 @@ func (t *task) secretAt(what string, path []string) (*reference, error) {
 	return nil, fmt.Errorf("%s references key '%s' of secret resource '%s', which is not among its keys", what, path[2], d.name)
 }
 
-// resource is the one of the name, - and _ being the same; nil if there is none.
+// resource returns the resource with the name, where - and _ are equal; nil if there is none.
 func (t *task) resource(name string) *dependency {
 	if d, ok := t.resources[name]; ok {
 		return d
@@ -119,7 +119,7 @@ func (t *task) resource(name string) *dependency {
 	return nil
 }
 
-// value is what stands at the path.
+// value returns the value at the path.
 func (t *task) value(path []string) (string, error) {
 	unknown := fmt.Errorf("%s is not defined", shortened(written(path)))
 	switch {
@@ -147,7 +147,7 @@ func (t *task) value(path []string) (string, error) {
 	return "", unknown
 }
 
-// outputs are what templates may say of the resource.
+// outputs returns the values of the resource that templates may use.
 func (d *dependency) outputs() map[string]string {
 	switch {
 	case d.Type == lattice.VolumeResource:
@@ -158,7 +158,7 @@ func (d *dependency) outputs() map[string]string {
 	case d.Type == lattice.ServiceResource && d.calls():
 		host := fmt.Sprintf("%s.%s.svc.cluster.local", d.service.Name, d.service.Namespace)
 		if d.abroad {
-			return map[string]string{"host": host} // who may make jobs here may not read what is there
+			return map[string]string{"host": host} // users who may create jobs here may not be allowed to read the other namespace
 		}
 		port := d.servicePort()
 		return map[string]string{"host": host, "port": fmt.Sprint(port), "url": fmt.Sprintf("http://%s:%d", host, port)}

@@ -9,7 +9,7 @@ import (
 	batch "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// Object is anything that is compiled.
+// Object is any compiled object.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -22,40 +22,39 @@ var (
 	TracingPolicies = schema.GroupResource{Group: "cilium.io", Resource: "tracingpoliciesnamespaced"}
 )
 
-// GPUs says in which resources GPUs are asked for.
+// GPUs says which resources GPUs are requested as.
 type GPUs string
 
 const (
-	// WholeGPUs are nvidia.com/gpu.
+	// WholeGPUs are requested as nvidia.com/gpu.
 	WholeGPUs GPUs = "whole"
-	// SharedGPUs are volcano.sh/vgpu-*.
+	// SharedGPUs are requested as volcano.sh/vgpu-*.
 	SharedGPUs GPUs = "vgpu"
 )
 
-// Facts is what a compilation may know of the cluster. It is never changed.
+// Facts are what a compilation may know of the cluster. They are immutable.
 type Facts struct {
-	// Served are those of the kinds above that the cluster serves.
+	// Served are the kinds above that the cluster serves.
 	Served map[schema.GroupResource]bool
-	// NeedMesh and NeedTracing say that a job must not run without its mesh members, or
-	// its TracingPolicies.
+	// NeedMesh and NeedTracing say that a job must not run without its mesh members, or its
+	// TracingPolicies.
 	NeedMesh, NeedTracing bool
-	// GPUs says in which resources GPUs are asked for; WholeGPUs if empty.
+	// GPUs says which resources GPUs are requested as; WholeGPUs if empty.
 	GPUs GPUs
-	// GPUMemoryLabel says that nodes tell the memory of their GPUs in a label.
+	// GPUMemoryLabel says that nodes have a label with the memory of their GPUs.
 	GPUMemoryLabel bool
-	// GPUModels are values of the product label by the name of a model, in upper case.
-	// They go before those that are known.
+	// GPUModels maps names of GPU models, in upper case, to values of the product label. They override
+	// the built-in ones.
 	GPUModels map[string]string
-	// NvidiaRuntime says that there is a RuntimeClass nvidia.
+	// NvidiaRuntime says that the RuntimeClass nvidia exists.
 	NvidiaRuntime bool
-	// SpreadBy is the label by whose values pods are spread; the host name if empty.
+	// SpreadBy is the label over whose values pods are spread; the host name if empty.
 	SpreadBy string
-	// Cluster are the values of ${cluster.*}.
+	// Cluster holds the values of ${cluster.*}.
 	Cluster map[string]string
-	// Services are those of the service graph that the job refers to. The job's own
-	// tasks need not be there.
+	// Services are the services of the graph that the job refers to. The job's own tasks may be absent.
 	Services map[ServiceKey][]ServicePort
-	// AnyService takes those that are not there for such without ports.
+	// AnyService treats services that are absent as existing ones without ports.
 	AnyService bool
 }
 
@@ -68,19 +67,19 @@ type ServicePort struct {
 	Port int32
 }
 
-// Result is what a job was compiled to.
+// Result is the result of a compilation.
 type Result struct {
-	// Objects are to be there before the VCJob is, in the order of their kinds.
+	// Objects must exist before the VCJob; they are ordered by kind.
 	Objects []Object
-	// VCJob is the gang itself.
+	// VCJob is the gang.
 	VCJob *batch.Job
 	// Missing are kinds that the job needs and that the cluster does not serve.
 	Missing []schema.GroupKind
-	// Skipped are kinds that it would have, and can do without.
+	// Skipped are optional kinds that the cluster does not serve.
 	Skipped []schema.GroupKind
-	// Warnings tell what was ignored.
+	// Warnings say what was ignored.
 	Warnings []string
 }
 
-// hostnameLabel is by what pods are spread unless something else is said.
+// hostnameLabel is the label over which pods are spread by default.
 const hostnameLabel = corev1.LabelHostname

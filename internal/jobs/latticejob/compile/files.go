@@ -19,17 +19,17 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// maxFiles is how many bytes one ConfigMap or Secret can hold.
+// maxFiles is how many bytes of files one ConfigMap or Secret may hold.
 const maxFiles = 1 << 20
 
-// fileSet is one object that has files of a container.
+// fileSet is one object that holds files of a container.
 type fileSet struct {
 	volume string
 	items  []corev1.KeyToPath
 	bytes  int
 }
 
-// files makes and mounts the files of a container.
+// files compiles and mounts the files of a container.
 func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) error {
 	if len(files) == 0 {
 		return nil
@@ -81,7 +81,8 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 	return t.fileObjects(c, texts, binaries, &textSet, &binarySet)
 }
 
-// filesVolume is the volume with files of the container, whose own name may be as long as that of a volume.
+// filesVolume returns the name of the volume with files of the container. It is hashed if too long, as
+// a container's name may already have the maximum length.
 func filesVolume(container, suffix string) string {
 	if len(container)+len(suffix) > validation.DNS1123LabelMaxLength {
 		container = container[:validation.DNS1123LabelMaxLength-len(suffix)-9] + "-" + digest(container)
@@ -103,7 +104,7 @@ func mountFile(c *corev1.Container, volume, key, at string) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: at, SubPath: key, ReadOnly: true})
 }
 
-// secretFile has a file made that holds values of secrets.
+// secretFile compiles a file that contains values of secrets.
 func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath, x *text) error {
 	provider, err := storeOf(x)
 	if err != nil {
@@ -113,7 +114,7 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	r.put(item.Key, x)
 	name := fmt.Sprintf("%s-%s-file-%s", t.full, c.Name, objectName(item.Key))
 	volume := volumeName("file-" + objectName(item.Key))
-	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or by another spelling
+	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or of a path that gives the same name
 		name, volume = name+"-"+digest(c.Name+at), "file-"+digest(c.Name+at)
 	}
 	t.render(name, r)
@@ -122,7 +123,7 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 		Secret: &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{item}}}})
 }
 
-// volumeName is as much of a name as that of a volume can be.
+// volumeName truncates a name to the length of a volume name.
 func volumeName(name string) string {
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
@@ -133,7 +134,7 @@ func (t *task) hasObject(kind, name string) bool {
 	})
 }
 
-// fileObjects makes the ConfigMap and the Secret that hold the files.
+// fileObjects compiles the ConfigMap and the Secret that hold the files.
 func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binaries map[string][]byte, textSet, binarySet *fileSet) error {
 	name := fmt.Sprintf("%s-%s-files", t.full, c.Name)
 	if len(texts) > 0 {
@@ -159,7 +160,7 @@ func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binarie
 	return nil
 }
 
-// contentOf is what the file holds before templates are expanded, and how they are.
+// contentOf returns the content of the file before expansion, and how to expand it.
 func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
 	asItIs, reversed := ptr.Deref(f.NoExpand, false), ptr.Deref(f.ReverseExpand, false)
 	sources := 0
@@ -178,7 +179,7 @@ func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
 	case f.BinaryContent != nil:
 		content, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(*f.BinaryContent), ""))
 		if err != nil {
-			return nil, verbatim, errors.New("binaryContent is not base64") // without what it holds
+			return nil, verbatim, errors.New("binaryContent is not base64") // without quoting the content
 		}
 		return content, verbatim, nil
 	case asItIs:
@@ -189,7 +190,7 @@ func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
 	return []byte(*f.Content), expand, nil
 }
 
-// modeOf reads three or four octal digits.
+// modeOf parses three or four octal digits.
 func modeOf(text string) (*int32, error) {
 	if text == "" {
 		return nil, nil
@@ -206,7 +207,7 @@ func modeOf(text string) (*int32, error) {
 	return ptr.To(int32(mode)), nil
 }
 
-// fileKey is the path without its first slash, with - for what a key cannot have.
+// fileKey returns the path without its first slash, with - for characters that a key cannot have.
 func fileKey(at string) string {
 	key := strings.Map(func(r rune) rune {
 		switch {
@@ -223,7 +224,7 @@ func fileKey(at string) string {
 	return key
 }
 
-// objectName is as much of a key as the name of an object can have.
+// objectName returns the key as a valid name of an object, truncated.
 func objectName(key string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -240,7 +241,7 @@ func objectName(key string) string {
 	return name
 }
 
-// digest tells texts apart whose names come to the same.
+// digest distinguishes texts that would get the same name.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])[:8]

@@ -14,7 +14,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// Resources in which GPUs are asked for, and labels that nodes with GPUs have.
+// Resources that GPUs are requested as, and labels of nodes with GPUs.
 const (
 	VGPUNumber     corev1.ResourceName = "volcano.sh/vgpu-number"
 	VGPUMemory     corev1.ResourceName = "volcano.sh/vgpu-memory"
@@ -25,11 +25,11 @@ const (
 	gpuProductLabel = "nvidia.com/gpu.product"
 	// NvidiaRuntime is the RuntimeClass of containers that use GPUs.
 	NvidiaRuntime = "nvidia"
-	// sharedMemory is the volume that takes the place of the 64 MiB that a container has.
+	// sharedMemory is a volume that replaces a container's default shared memory of 64 MiB.
 	sharedMemory, sharedMemoryPath = "dshm", "/dev/shm"
 )
 
-// gpuModels are values of the product label by the name of a model, in upper case.
+// gpuModels maps names of GPU models, in upper case, to values of the product label.
 var gpuModels = map[string]string{
 	"H100": "NVIDIA-H100-80GB-HBM3", "H100SXM": "NVIDIA-H100-80GB-HBM3", "H100PCIE": "NVIDIA-H100-PCIe",
 	"A100": "NVIDIA-A100-SXM4-80GB", "A100-80G": "NVIDIA-A100-SXM4-80GB", "A100-40G": "NVIDIA-A100-SXM4-40GB",
@@ -37,7 +37,8 @@ var gpuModels = map[string]string{
 	"T4": "NVIDIA-Tesla-T4", "V100": "NVIDIA-Tesla-V100-SXM2-16GB",
 }
 
-// gpus has the first container ask for the GPUs of the task, and pods go where they are.
+// gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have
+// them.
 func (t *task) gpus() error {
 	var d *dependency
 	for _, name := range t.names {
@@ -65,7 +66,7 @@ func (t *task) gpus() error {
 	return t.shareMemory()
 }
 
-// askGPUs asks for parts of GPUs where there are such, else for whole ones.
+// askGPUs requests shares of GPUs where the cluster has them, or else whole GPUs.
 func (t *task) askGPUs(gpu *gpuParams) error {
 	limits := corev1.ResourceList{}
 	if t.facts.GPUs == SharedGPUs {
@@ -114,7 +115,7 @@ func (t *task) gpuProduct(model string) string {
 	return model
 }
 
-// requireGPUMemory keeps pods to nodes whose GPUs have at least as much memory.
+// requireGPUMemory restricts the pods to nodes whose GPUs have at least that much memory.
 func (t *task) requireGPUMemory(mib int64) {
 	t.pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -123,8 +124,8 @@ func (t *task) requireGPUMemory(mib int64) {
 	}}
 }
 
-// shareMemory gives the container with the GPUs as much shared memory as it wants,
-// unless it mounts something there itself.
+// shareMemory gives the GPU container the shared memory that it asks for, unless it mounts a volume
+// there itself.
 func (t *task) shareMemory() error {
 	first := &t.pod.Containers[0]
 	for _, m := range first.VolumeMounts {

@@ -15,7 +15,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// unstructured makes an object of a kind that has no Go type here.
+// unstructured returns an object of a kind without a Go type.
 func (t *task) unstructured(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
 	o.SetName(name)
@@ -25,10 +25,11 @@ func (t *task) unstructured(apiVersion, kind, name string, spec map[string]any) 
 	return o
 }
 
-// secretName is the name of the Secret that is made of a resource.
+// secretName returns the name of the Secret that is made for a resource.
 func (t *task) secretName(d *dependency) string { return t.full + "-" + d.name }
 
-// secrets has the secrets of the task fetched, and images pulled with those that are for that.
+// secrets compiles the ExternalSecrets of the task, and adds those that are image pull secrets to the
+// pod.
 func (t *task) secrets() error {
 	for _, name := range t.names {
 		d := t.resources[name]
@@ -64,7 +65,7 @@ func (t *task) externalSecret(name string, spec map[string]any) {
 	t.addOf(ExternalSecrets, false, t.unstructured("external-secrets.io/v1", externalSecretKind, name, spec))
 }
 
-// storeSpec is what all ExternalSecrets have: the store, and the Secret that is made.
+// storeSpec returns what all ExternalSecrets have in common: the store, and the Secret to make.
 func storeSpec(provider, refresh, target string, template map[string]any) map[string]any {
 	spec := map[string]any{
 		"secretStoreRef": map[string]any{"kind": "ClusterSecretStore", "name": provider},
@@ -80,14 +81,13 @@ func remote(secretKey, id, property string) map[string]any {
 	return map[string]any{"secretKey": secretKey, "remoteRef": map[string]any{"key": id, "property": property}}
 }
 
-// rendering is a Secret whose values are texts with secrets in them, all of one store.
+// rendering is a Secret whose values are texts that contain secrets of a single store.
 type rendering struct {
 	provider string
 	refresh  string
 	texts    map[string]any
 	data     []any
-	// aliases are by what templates know the values, by resource and key; taken those
-	// that are in use.
+	// aliases are the names of values in templates, by resource and key; taken are the names in use.
 	aliases map[[2]string]string
 	taken   map[string]bool
 }
@@ -96,7 +96,7 @@ func newRendering(provider string) *rendering {
 	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{}, taken: map[string]bool{}}
 }
 
-// storeOf is the one store of all secrets of the text.
+// storeOf returns the store of all secrets in the text; it fails if there are several.
 func storeOf(x *text) (string, error) {
 	provider := ""
 	for _, p := range x.pieces {
@@ -114,7 +114,7 @@ func storeOf(x *text) (string, error) {
 	return provider, nil
 }
 
-// put has the text be the value of the key.
+// put sets the key to the text.
 func (r *rendering) put(key string, x *text) {
 	var b strings.Builder
 	for i, p := range x.pieces {
@@ -132,8 +132,8 @@ func (r *rendering) put(key string, x *text) {
 	r.texts[key] = b.String()
 }
 
-// escapeBraces writes text so that a Go template gives it back as it is. before says
-// that an action follows it.
+// escapeBraces writes a literal so that a Go template renders it unchanged. before says that an action
+// follows.
 func escapeBraces(b *strings.Builder, literal string, before bool) {
 	for literal != "" {
 		start := strings.IndexByte(literal, '{')
@@ -155,7 +155,7 @@ func escapeBraces(b *strings.Builder, literal string, before bool) {
 
 var aliasOf = strings.NewReplacer("-", "_", ".", "_")
 
-// alias is RESOURCE_KEY with underscores, and a number if two of them come to the same.
+// alias returns RESOURCE_KEY with underscores, and a number if another value has that name.
 func (r *rendering) alias(ref *reference) string {
 	id := [2]string{ref.secret.name, ref.key}
 	if alias, ok := r.aliases[id]; ok {
@@ -172,7 +172,7 @@ func (r *rendering) alias(ref *reference) string {
 	return alias
 }
 
-// sooner is the shorter of two intervals; one that is empty says nothing.
+// sooner returns the shorter of two intervals; an empty one is ignored.
 func sooner(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -185,7 +185,7 @@ func sooner(a, b string) string {
 	return a
 }
 
-// render has the Secret of the name made.
+// render compiles the ExternalSecret for the Secret with the name.
 func (t *task) render(name string, r *rendering) {
 	spec := storeSpec(r.provider, r.refresh, name, map[string]any{"engineVersion": "v2", "type": string(corev1.SecretTypeOpaque), "data": r.texts})
 	spec["data"] = r.data

@@ -7,8 +7,8 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// securityOf is what a container may do: as little as Kubernetes' restricted profile
-// allows, but for what its spec says.
+// securityOf returns the security context of a container: Kubernetes' restricted profile, except for
+// what its spec sets.
 func securityOf(s *lattice.SecurityContext) *corev1.SecurityContext {
 	if s == nil {
 		s = &lattice.SecurityContext{}
@@ -29,7 +29,7 @@ func securityOf(s *lattice.SecurityContext) *corev1.SecurityContext {
 	}
 	out.Capabilities.Add = capabilities(s.Capabilities)
 	if *out.Privileged {
-		out.AllowPrivilegeEscalation = nil // a privileged container cannot be kept from it
+		out.AllowPrivilegeEscalation = nil // privileged containers cannot be denied it
 	}
 	if s.SeccompProfile != "" {
 		out.SeccompProfile.Type = corev1.SeccompProfileType(s.SeccompProfile)
@@ -46,8 +46,8 @@ func securityOf(s *lattice.SecurityContext) *corev1.SecurityContext {
 	return out
 }
 
-// identityOf is as whom a container runs and under which profiles, without what else it may
-// do. Another container of the same image, which may be root's, can only run like it.
+// identityOf returns only the identity and the profiles of a container's security context. Another
+// container of the same image, which may need root, can only run with them.
 func identityOf(s *lattice.SecurityContext) *lattice.SecurityContext {
 	if s == nil {
 		return nil

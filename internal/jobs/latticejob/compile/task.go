@@ -12,24 +12,24 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// fsGroup owns the files of volumes, so that who is not root can write them.
+// fsGroup owns the files of volumes, so that non-root containers can write them.
 const fsGroup = 65534
 
 // task is a task that is being compiled.
 type task struct {
 	*compiler
 	name string
-	// full is <job>-<task>, the name of most that is the task's.
+	// full is <job>-<task>, the prefix of the names of most of its objects.
 	full      string
 	spec      *lattice.JobTaskSpec
 	resources map[string]*dependency
-	// names of the resources, sorted.
+	// names are those of the resources, sorted.
 	names   []string
 	volumes volumes
 	pod     corev1.PodSpec
 }
 
-// task compiles a task and gives the template of its pods.
+// task compiles a task and returns its pod template.
 func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
 	spec := c.tasks[name]
 	t := &task{compiler: c, name: name, full: c.job.Name + "-" + name, spec: &spec}
@@ -49,7 +49,7 @@ func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
 	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: Domains(t.job.Annotations)}, Spec: t.pod}, nil
 }
 
-// identity is who the pods are, and what holds for all of their containers.
+// identity compiles the ServiceAccount and the settings that hold for all containers of a pod.
 func (t *task) identity() error {
 	t.add(&corev1.ServiceAccount{
 		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
@@ -87,7 +87,7 @@ func spreadBy(facts *Facts) string {
 	return facts.SpreadBy
 }
 
-// dependency is a resource of the task with its params read.
+// dependency is a resource of the task with its params parsed.
 type dependency struct {
 	name string
 	*lattice.ResourceSpec
@@ -95,16 +95,16 @@ type dependency struct {
 	secret    secretParams
 	gpu       gpuParams
 	endpoints []endpoint
-	// service is where a service is, and ports its ports in the graph. One that is abroad is of
-	// another namespace: its host alone is told.
+	// service is the service's key, and ports its ports in the graph. A service of another namespace is
+	// abroad: templates see only its host.
 	service ServiceKey
 	ports   []ServicePort
 	abroad  bool
-	// pulls says that images are pulled with the secret.
+	// pulls says that the secret is used to pull images.
 	pulls bool
 }
 
-// readResources reads and checks all resources, in the order of their names.
+// readResources parses and checks all resources, in order of name.
 func (t *task) readResources() error {
 	specs := t.spec.Workload.Resources
 	t.names = slices.Sorted(maps.Keys(specs))
@@ -165,7 +165,7 @@ func (t *task) readResource(d *dependency) error {
 	return err
 }
 
-// warnOfUnheeded tells what of a resource nobody heeds here, though the API has it.
+// warnOfUnheeded warns of fields of a resource that the API has and Muster ignores.
 func (t *task) warnOfUnheeded(d *dependency) {
 	if d.Class != "" {
 		t.warn("task '%s': class of resource '%s' is ignored", t.name, d.name)
@@ -178,7 +178,7 @@ func (t *task) warnOfUnheeded(d *dependency) {
 	}
 }
 
-// pullSecrets marks the secrets with which images are pulled.
+// pullSecrets marks the secrets that are used to pull images.
 func (t *task) pullSecrets() error {
 	for _, name := range t.spec.ImagePullSecrets {
 		d, ok := t.resources[name]

@@ -9,25 +9,25 @@ import (
 type expansion int
 
 const (
-	// expand replaces ${path}, and takes $${ for a literal ${.
+	// expand replaces ${path}, and turns $${ into a literal ${.
 	expand expansion = iota
-	// reverseExpand leaves ${ as it is, and replaces $${path}: for scripts of a shell.
+	// reverseExpand keeps ${ and replaces $${path}; it is meant for shell scripts.
 	reverseExpand
 	// verbatim replaces nothing.
 	verbatim
 )
 
-// piece is a part of a text: a literal, or a path whose value stands there.
+// piece is a part of a text: a literal, or a path to be replaced by its value.
 type piece struct {
 	literal string
 	path    []string
 }
 
-// isPath reports whether the piece stands for a value.
+// isPath reports whether the piece is a path.
 func (p piece) isPath() bool { return p.path != nil }
 
-// parse takes a text apart. Its errors quote placeholders only: what stands around
-// them may be a secret.
+// parse splits a text into pieces. Its errors quote placeholders only, as the surrounding text may be
+// secret.
 func parse(text string, mode expansion) ([]piece, error) {
 	if mode == verbatim || !strings.Contains(text, "${") {
 		return []piece{{literal: text}}, nil
@@ -73,7 +73,7 @@ func parse(text string, mode expansion) ([]piece, error) {
 	return pieces, nil
 }
 
-// placeholder reads a path up to its closing brace, and gives what follows.
+// placeholder parses a path up to its closing brace, and returns the rest.
 func placeholder(text string) (path []string, rest string, err error) {
 	inner, rest, closed := strings.Cut(text, "}")
 	if !closed {
@@ -89,7 +89,7 @@ func placeholder(text string) (path []string, rest string, err error) {
 	return path, rest, nil
 }
 
-// isName reports whether the text is a name of a path.
+// isName reports whether the text is a valid path element.
 func isName(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -101,7 +101,7 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// sameName reports whether two names of a path mean the same: - and _ do.
+// sameName reports whether two path elements are equal, with - and _ treated as the same.
 func sameName(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -116,7 +116,7 @@ func sameName(a, b string) bool {
 
 func isDash(c byte) bool { return c == '-' || c == '_' }
 
-// shortened is enough of a text to know it by.
+// shortened truncates a text for error messages.
 func shortened(text string) string {
 	const enough = 60
 	if len(text) <= enough {
@@ -125,5 +125,5 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:enough], "") + "…"
 }
 
-// written is the path as people write it.
+// written returns the path as it is written in specs.
 func written(path []string) string { return "${" + strings.Join(path, ".") + "}" }

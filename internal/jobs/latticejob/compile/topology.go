@@ -2,12 +2,11 @@ package compile
 
 import "strings"
 
-// domainPrefix begins the annotations of pod templates that say in which domains of a topology pods
-// are to be.
+// domainPrefix is the prefix of the pod template annotations that request topology domains.
 const domainPrefix = "kueue.x-k8s.io/podset-"
 
-// Domains are those of the annotations that say in which domains pods are to be. A LatticeJob has no
-// templates to say it on: what it says itself holds for all of its tasks.
+// Domains returns the annotations that request topology domains. A LatticeJob has no pod templates to
+// annotate: its own annotations apply to all of its tasks.
 func Domains(annotations map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range annotations {

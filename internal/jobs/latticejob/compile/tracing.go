@@ -7,11 +7,11 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// anyBinary allows all of them.
+// anyBinary allows all binaries.
 const anyBinary = "*"
 
-// tracing has binaries killed that none of the task's containers may run. Where it is
-// not known of a container what it runs, nothing can be said of the pod.
+// tracing compiles the policy that kills binaries which none of the task's containers may run. If the
+// command of a container is unknown, there is no policy for the pod.
 func (t *task) tracing() error {
 	binaries := map[string]bool{}
 	known := true
@@ -43,7 +43,7 @@ func (t *task) tracing() error {
 		return nil
 	}
 	if t.training != nil {
-		binaries[shell] = true // it has the containers' commands know their rank
+		binaries[shell] = true // the containers' commands read their rank with it
 	}
 	var values []any
 	for _, binary := range slices.Sorted(maps.Keys(binaries)) {

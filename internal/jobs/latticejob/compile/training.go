@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	// coordinatorPort is where the first pod of the coordinator's task listens.
+	// coordinatorPort is the port on which the first pod of the coordinator's task listens.
 	coordinatorPort     = 29500
 	coordinatorPortName = "master"
 
-	// rankContainer is the init container that works out which rank a pod has, and rankFolder
-	// where it writes that for the others.
+	// rankContainer is the init container that computes the pod's rank; rankFolder is where it writes
+	// the rank for the other containers.
 	rankContainer = "lattice-rank"
 	rankVolume    = "lattice-ranks"
 	rankFolder    = "/lattice-ranks"
 	tmpVolume     = "lattice-tmp"
 	shell         = "/bin/sh"
 
-	// firstRank is the variable with the rank of the first pod of a task.
+	// firstRank is the variable with the rank of a task's first pod.
 	firstRank = "FIRST_RANK_OF_TASK"
 
-	// A pod whose rank cannot be written does not start, rather than with none.
+	// A pod whose rank cannot be written must fail to start rather than run without one.
 	writeRank = `rank=$((` + firstRank + ` + VC_TASK_INDEX)) && printf 'RANK=%d\nNODE_RANK=%d\n' "$rank" "$rank" > ` + rankFolder + `/of-this-pod`
 	readRank  = `set -a && . ` + rankFolder + `/of-this-pod && %sset +a && exec "$@"`
 )
 
-// training is what the tasks of a job that trains have in common.
+// training is what the tasks of a training job share.
 type training struct {
 	*lattice.TrainingConfig
-	// coordinator is the name of its task, and address the host name of its first pod.
+	// coordinator is the name of the coordinator's task, and address the host name of its first pod.
 	coordinator, address string
-	// nodes is how many pods there are.
+	// nodes is the total number of pods.
 	nodes int32
-	// offsets are the ranks of the first pods of tasks, by the names of these.
+	// offsets are the ranks of the tasks' first pods, by task name.
 	offsets map[string]int32
 }
 
-// train prepares the tasks of a job that trains: they are told how to find each other, unless
-// they say that themselves.
+// train prepares the tasks of a training job: it adds the variables by which they find each other,
+// unless they set them.
 func (c *compiler) train(config *lattice.TrainingConfig) error {
 	t := &training{TrainingConfig: config, coordinator: cmp.Or(config.CoordinatorTask, lattice.DefaultCoordinator), offsets: map[string]int32{}}
 	t.address = fmt.Sprintf("%s-%s-0.%s", c.job.Name, t.coordinator, c.job.Name)
@@ -80,9 +80,9 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 	return nil
 }
 
-// canTrain says what keeps a task from taking part. A container that its node restarts would be
-// in another round than the rest, and one whose command is the image's cannot be told its rank.
-// What tells it has a name and a folder of its own.
+// canTrain returns why a task cannot take part. A container that its kubelet restarts would be in
+// another round than the others, and one that runs its image's command cannot be given its rank. The
+// names of the init container and of its folder must be free.
 func canTrain(name string, task *lattice.JobTaskSpec) error {
 	if task.RestartPolicy != "" && task.RestartPolicy != lattice.RestartNever {
 		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together", name, task.RestartPolicy)
@@ -105,8 +105,8 @@ func canTrain(name string, task *lattice.JobTaskSpec) error {
 	return nil
 }
 
-// prepare is the task with the variables of the framework, the port of the coordinator, and the
-// end of the job with that of the coordinator's task.
+// prepare returns the task with the variables of the framework. The coordinator's task also gets the
+// port, and a policy that ends the job when the task completes.
 func (t *training) prepare(name string, task lattice.JobTaskSpec) lattice.JobTaskSpec {
 	told := t.variables(&task)
 	containers := make(map[string]lattice.ContainerSpec, len(task.Workload.Containers))
@@ -124,13 +124,13 @@ func (t *training) prepare(name string, task lattice.JobTaskSpec) lattice.JobTas
 	return task
 }
 
-// variables are what containers of the task are told.
+// variables returns the variables for the containers of the task.
 func (t *training) variables(task *lattice.JobTaskSpec) map[string]string {
 	gpu, hasGPUs := gpuOf(task)
 	out := map[string]string{}
 	if t.Framework == lattice.Jax {
 		out["JAX_COORDINATOR_ADDRESS"] = fmt.Sprintf("%s:%d", t.address, coordinatorPort)
-		out["JAX_NUM_PROCESSES"] = strconv.Itoa(int(t.nodes)) // one a pod, which has all of its GPUs
+		out["JAX_NUM_PROCESSES"] = strconv.Itoa(int(t.nodes)) // one process a pod, which has all of its GPUs
 		if hasGPUs {
 			out["JAX_LOCAL_DEVICE_COUNT"] = strconv.FormatInt(gpu.Count, 10)
 		}
@@ -158,7 +158,7 @@ func (t *training) variables(task *lattice.JobTaskSpec) map[string]string {
 	return out
 }
 
-// gpuOf are the GPUs of the task; what is wrong with them is told when they are read.
+// gpuOf returns the GPUs of the task. Errors are reported when its resources are read.
 func gpuOf(task *lattice.JobTaskSpec) (gpu gpuParams, has bool) {
 	for _, name := range slices.Sorted(maps.Keys(task.Workload.Resources)) {
 		if r := task.Workload.Resources[name]; r.Type == lattice.GPUResource {
@@ -169,8 +169,8 @@ func gpuOf(task *lattice.JobTaskSpec) (gpu gpuParams, has bool) {
 	return gpu, false
 }
 
-// ncclOfModel is what NCCL does best with on GPUs of the model: rings alone where they have no
-// switch between them, and no InfiniBand where machines with them have none.
+// ncclOfModel returns the best NCCL settings for the GPU model: only rings for models without NVSwitch,
+// and no InfiniBand for models whose machines have none.
 func ncclOfModel(model string) map[string]string {
 	model = strings.ToUpper(model)
 	is := func(part string) bool { return strings.Contains(model, part) }
@@ -187,7 +187,7 @@ func ncclOfModel(model string) map[string]string {
 	return nil
 }
 
-// withCoordinatorPort opens the port, unless the task has one of its name or number.
+// withCoordinatorPort adds the coordinator's port, unless the task has a port with its name or number.
 func withCoordinatorPort(service *lattice.ServiceSpec) *lattice.ServiceSpec {
 	out := &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{}}
 	if service != nil {
@@ -202,13 +202,13 @@ func withCoordinatorPort(service *lattice.ServiceSpec) *lattice.ServiceSpec {
 	return out
 }
 
-// trainingPlugins give pods host names, before they are ready, and their number in their task.
+// trainingPlugins give pods host names, published before they are ready, and their index in the task.
 func trainingPlugins() map[string]batch.PluginArguments {
 	return map[string]batch.PluginArguments{"env": {}, "svc": {"--publish-not-ready-addresses=true"}}
 }
 
-// rank has each pod know which of all it is: an init container adds the pods of the tasks before
-// to the pod's number in its own, and the commands of containers begin with what it has written.
+// rank gives each pod its rank among all pods: an init container adds the number of pods of earlier
+// tasks to the pod's index in its own, and the containers' commands start by reading the result.
 func (t *task) rank() error {
 	if t.training == nil {
 		return nil
@@ -219,7 +219,7 @@ func (t *task) rank() error {
 		}
 	}
 	first := &t.pod.Containers[0]
-	// It asks for no more than the containers do, which run after it.
+	// It requests no more than the containers that run after it.
 	asks := resourcesOf(t.spec.Workload.Containers[first.Name].Resources)
 	folder := corev1.VolumeMount{Name: rankVolume, MountPath: rankFolder}
 	t.pod.InitContainers = append(t.pod.InitContainers, corev1.Container{
@@ -243,7 +243,8 @@ func (t *task) rank() error {
 	return nil
 }
 
-// rankReader has the command that follows know its rank, but for what the variables of its container say themselves.
+// rankReader returns the shell prefix that sets the rank for the command, except for variables that the
+// container sets itself.
 func rankReader(said map[string]string) string {
 	first, then := "", ""
 	for i, name := range []string{"RANK", "NODE_RANK"} {
@@ -255,7 +256,7 @@ func rankReader(said map[string]string) string {
 	return first + fmt.Sprintf(readRank, then)
 }
 
-// label marks the pods of the training.
+// label labels the pods of the training.
 func (t *training) label(job string, labels map[string]string) {
 	labels[lattice.TrainingJobLabel], labels[lattice.MeshModeLabel] = job, lattice.NoMesh
 }

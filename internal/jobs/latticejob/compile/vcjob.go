@@ -15,7 +15,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 )
 
-// vcjob is the gang, with tasks in the order of their names and without templates.
+// vcjob compiles the VCJob, with tasks in order of name and without templates.
 func (c *compiler) vcjob() (*batch.Job, error) {
 	spec := &c.job.Spec
 	out := &batch.Job{
@@ -56,7 +56,7 @@ func (c *compiler) vcjob() (*batch.Job, error) {
 	return out, nil
 }
 
-// policies are those of a job or a task as its VCJob has them.
+// policies converts the policies of a job or a task.
 func policies(given []lattice.JobPolicy) (out []batch.LifecyclePolicy) {
 	for _, p := range given {
 		event := bus.Event(p.Event)
@@ -68,7 +68,7 @@ func policies(given []lattice.JobPolicy) (out []batch.LifecyclePolicy) {
 	return out
 }
 
-// topology is how near to each other the pods must be.
+// topology converts the network topology.
 func topology(given *lattice.NetworkTopology) *batch.NetworkTopologySpec {
 	if given == nil {
 		return nil
@@ -80,7 +80,7 @@ func topology(given *lattice.NetworkTopology) *batch.NetworkTopologySpec {
 	return out
 }
 
-// restartPolicy is that of the pods of a task.
+// restartPolicy returns the restart policy of the task's pods.
 func restartPolicy(p lattice.RestartPolicy) corev1.RestartPolicy {
 	return corev1.RestartPolicy(cmp.Or(p, lattice.RestartNever))
 }

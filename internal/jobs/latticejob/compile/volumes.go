@@ -16,14 +16,14 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// claimPrefix begins the name of the claim of a volume with an id, which all jobs that
-// name the id share.
+// claimPrefix is the name prefix of claims of volumes with an id, which are shared by all jobs that use
+// the id.
 const claimPrefix = "vol-"
 
-// creates reports whether the task creates the volume: it says how large it is.
+// creates reports whether the task creates the volume: only then does it have a size.
 func (d *dependency) creates() bool { return d.volume.Size != nil }
 
-// claim is the name of a volume's claim, where it has an id.
+// claim returns the name of the volume's claim.
 func (d *dependency) claim() string {
 	if d.ID != "" {
 		return claimPrefix + d.ID
@@ -31,8 +31,8 @@ func (d *dependency) claim() string {
 	return d.volume.own
 }
 
-// claimVolumes has the volumes made that the task creates. They outlive the job, so
-// nobody owns them.
+// claimVolumes compiles the claims of volumes that the task creates. They outlive the job, and so have
+// no owner.
 func (t *task) claimVolumes() error {
 	for _, name := range t.names {
 		d := t.resources[name]
@@ -65,15 +65,15 @@ func (t *task) claimVolumes() error {
 	return nil
 }
 
-// volumes are those of a task's pods.
+// volumes are the volumes of a task's pods.
 type volumes struct {
 	task *task
 	list []corev1.Volume
-	// scratch are the names of empty volumes by the path where they are mounted.
+	// scratch maps mount paths to names of empty volumes.
 	scratch map[string]string
 }
 
-// add has pods have the volume; one that is there already must be the same.
+// add adds the volume to the pods; an existing one of the same name must be equal.
 func (v *volumes) add(volume corev1.Volume) error {
 	for i := range v.list {
 		if v.list[i].Name != volume.Name {
@@ -91,7 +91,7 @@ func (v *volumes) add(volume corev1.Volume) error {
 	return nil
 }
 
-// named reports whether there is a volume of the name.
+// named reports whether a volume has the name.
 func (v *volumes) named(name string) bool {
 	return slices.ContainsFunc(v.list, func(o corev1.Volume) bool { return o.Name == name })
 }
@@ -115,7 +115,7 @@ func (t *task) mount(c *corev1.Container, mounts map[string]lattice.VolumeMount)
 	return nil
 }
 
-// volumeFor is the name of the volume that is mounted there.
+// volumeFor returns the name of the volume to mount at the path.
 func (t *task) volumeFor(at string, m *lattice.VolumeMount) (string, error) {
 	if m.Source == "" {
 		return t.volumes.empty(at, m)
@@ -139,8 +139,8 @@ func (t *task) volumeFor(at string, m *lattice.VolumeMount) (string, error) {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: d.claim()}}})
 }
 
-// empty is the name of an empty volume, which is known by its path: containers that
-// mount one at the same path share it.
+// empty returns the name of an empty volume for the path; containers that mount one at the same path
+// share it.
 func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
 	name, ok := v.scratch[at]
 	if !ok {
@@ -161,7 +161,7 @@ func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
 	return name, nil
 }
 
-// emptyName is emptydir-<path>, as far as a name can hold it.
+// emptyName returns emptydir-<path>, as a valid name.
 func emptyName(at string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -176,7 +176,7 @@ func emptyName(at string) string {
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
 
-// checkMountPath refuses paths that are not what they look like.
+// checkMountPath rejects paths that are not in their canonical form.
 func checkMountPath(at string) error {
 	switch {
 	case !path.IsAbs(at):

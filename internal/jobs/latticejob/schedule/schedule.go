@@ -1,4 +1,4 @@
-// Package schedule says at which times a job with a schedule runs, and which of its runs are over. It is pure.
+// Package schedule computes the times at which a job with a schedule runs. It is pure.
 package schedule
 
 import (
@@ -10,12 +10,13 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Schedule is times in UTC, of whole minutes.
+// Schedule is a set of times in UTC, on whole minutes.
 type Schedule struct{ times *cron.SpecSchedule }
 
-// Parse reads five fields, or a name such as @daily.
+// Parse parses five cron fields, or a name such as @daily.
 func Parse(text string) (Schedule, error) {
-	// A time zone is not of the fields, and "@every" has no times of its own: they would depend on when somebody asks.
+	// Time zones are not part of the fields, and "@every" defines no fixed times: they would depend on
+	// when they are computed.
 	for _, word := range []string{"TZ", "@every"} {
 		if strings.Contains(text, word) {
 			return Schedule{}, fmt.Errorf("schedule '%s': %s is not supported: times are in UTC, and of five fields or such as @daily", text, word)
@@ -38,14 +39,14 @@ func Parse(text string) (Schedule, error) {
 
 var errNever = errors.New("there is no such day")
 
-// Next is the first time after now.
+// Next returns the first time after now.
 func (s Schedule) Next(now time.Time) time.Time { return s.times.Next(now.UTC()) }
 
-// looksBack are for how long before now times are looked for, so that few are passed on the way to the last of many. The
-// longest has every day that there is, the 29th of February too, which some centuries leave out.
+// looksBack are the periods before now that Last searches in turn, so that it iterates over few times.
+// The longest has every day of the year, also February 29, which some centuries skip.
 var looksBack = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour, 366 * 24 * time.Hour, 8 * 366 * 24 * time.Hour}
 
-// Last is the last time that is after the one and not after the other, zero if there is none.
+// Last returns the latest time after after and not after now; zero if there is none.
 func (s Schedule) Last(after, now time.Time) (last time.Time) {
 	after, now = after.UTC(), now.UTC()
 	for _, back := range looksBack {
