@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// actionReason is of the event that tells what is done about something.
+// actionReason is the reason of the event that reports an action.
 const actionReason = "ExecuteAction"
 
-// deed is an action on a job, or on a task or pod of it, and why.
+// deed is an action on a job, or on one of its tasks or pods, and the reason for it.
 type deed struct {
 	action  bus.Action
 	task    string
@@ -23,8 +23,7 @@ type deed struct {
 	why     string
 }
 
-// isSingle reports whether it is done to a task or a pod alone. Where it happened to no
-// pod its task is started anew.
+// isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
 func (d deed) isSingle() bool {
 	switch d.action {
 	case bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
@@ -33,13 +32,13 @@ func (d deed) isSingle() bool {
 	return false
 }
 
-// do does what concerns the whole job.
+// do executes an action on the whole job.
 func (l *look) do(d deed) {
 	l.announce(d.action, d.why)
 	switch d.action {
 	case bus.RestartJobAction:
 		if l.job.Status.RetryCount >= maxRetry(l.job) {
-			// It is asked for once more before the last restart has ended the job.
+			// A restart is requested again before the status says that the last one has ended the job.
 			l.job.Status.State.Message = d.why
 			l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
 			return
@@ -59,9 +58,8 @@ func (l *look) announce(action bus.Action, why string) {
 	l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
-// beginAnew makes all pods pods of the past, those that have ended too. How often they
-// were started anew before stays: a pod's attempt is told from earlier ones by its number,
-// which must never come again.
+// beginAnew makes all pods outdated, also finished ones. The restart counts are kept: attempts are told
+// apart by number, which must never repeat.
 func (l *look) beginAnew(why string) {
 	l.job.Status.Version++
 	restarts := l.memory.restarts
@@ -72,13 +70,13 @@ func (l *look) beginAnew(why string) {
 	l.turn(volcano.Restarting, "Restarting", why)
 }
 
-// lookAgain sees pods as the status has them now.
+// lookAgain recomputes the roster from the changed status.
 func (l *look) lookAgain() {
 	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.memory.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
 }
 
-// restartSingly starts tasks and pods anew, and reports whether there were any. It is one
-// restart, and counts as one of the job.
+// restartSingly restarts tasks and pods, and reports whether there were any. All of them together count
+// as one restart of the job.
 func (l *look) restartSingly(deeds []deed) bool {
 	if len(deeds) == 0 {
 		return false
@@ -107,7 +105,7 @@ func (l *look) restartSingly(deeds []deed) bool {
 	return true
 }
 
-// startAnew makes the pods for which it holds pods of the past.
+// startAnew makes the pods for which holds is true outdated.
 func (l *look) startAnew(holds func(*replicas.Replica) bool) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; holds(r) {

@@ -21,19 +21,19 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// kind is a VCJob's.
+// kind is the kind of VCJobs.
 var kind = volcano.GroupVersion.WithKind("Job")
 
-// podGroups are served where Volcano's scheduler is there.
+// podGroups is served where Volcano's scheduler is installed.
 var podGroups = schema.GroupResource{Group: "scheduling.volcano.sh", Resource: "podgroups"}
 
-// gathers is for how long changes of pods are gathered.
+// gathers is how long changes of pods are batched into one reconcile.
 const gathers = 100 * time.Millisecond
 
-// countsEvery is for how long a status is kept back that tells of nothing but how many pods there are.
+// countsEvery is how long a status write is delayed if only the counts of pods changed.
 const countsEvery = time.Second
 
-// API is the API of VCJobs. One without a queue goes to the queue default.
+// API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
 	Resizes:    true,
 	Gangs:      true,
@@ -45,7 +45,7 @@ var API = jobs.API[*volcano.Job]{
 	Matters:    matters,
 	Expected:   expected,
 	BatchDelay: gathers,
-	// Pods start and end one after the other, and the status counts them.
+	// Pods start and finish one after the other, and the status counts them.
 	StatusDelay: countsEvery,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
@@ -56,7 +56,7 @@ var API = jobs.API[*volcano.Job]{
 	Plan:       plan,
 }
 
-// targetOf is the job that a Command is for.
+// targetOf returns the name and UID of the job that a Command targets.
 func targetOf(object client.Object) (string, types.UID) {
 	command, ok := object.(*bus.Command)
 	if !ok || command.TargetObject == nil || command.TargetObject.Kind != kind.Kind {
@@ -68,24 +68,24 @@ func targetOf(object client.Object) (string, types.UID) {
 	return command.TargetObject.Name, command.TargetObject.UID
 }
 
-// matters reports whether a change of a child may change what is planned.
+// matters reports whether a change of a child may change the plan.
 func matters(before, after client.Object) bool {
 	pod, isPod := after.(*corev1.Pod)
 	if !isPod {
-		return false // Commands come and go
+		return false // Commands are only created and deleted
 	}
 	was := before.(*corev1.Pod)
 	return replicas.Changed(was, pod) || restartsOf(was) != restartsOf(pod) || unschedulableSince(was) != unschedulableSince(pod)
 }
 
-// expected reports whether a pod that has come to be is one that nobody has bound yet: the plan that has pods made has the job looked at
-// again to count them.
+// expected reports whether a new pod has no node and no conditions yet. The plan that creates pods
+// schedules a reconcile to count them, so their creation needs none.
 func expected(child client.Object) bool {
 	pod, isPod := child.(*corev1.Pod)
 	return isPod && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && len(pod.Status.Conditions) == 0
 }
 
-// describe says what a VCJob asks for: one pod set for each task that has pods.
+// describe returns what a VCJob requests: one pod set for each task that has pods.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName, Paused: stopped(job) || job.Status.State.Reason == admittedAnewReason}
 	least, elastic := leastOf(job), elasticTask(job)
@@ -98,7 +98,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
 		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: countOf(task), Template: template}
 		if least[i] < countOf(task) {
-			// A pod set has at least one pod, so a task of which none must run counts with one.
+			// A pod set has at least one pod, so a task with a minimum of 0 counts with one.
 			set.MinCount = ptr.To(max(least[i], 1))
 		}
 		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
@@ -113,7 +113,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	return d
 }
 
-// mistakeOf is what is wrong with the job that the API server could not tell.
+// mistakeOf returns what is wrong with the job that the API server cannot validate.
 func mistakeOf(job *volcano.Job) *jobs.Event {
 	problem := ""
 	switch circle := circleOf(job); {
@@ -131,19 +131,19 @@ func mistakeOf(job *volcano.Job) *jobs.Event {
 	return jobs.FixedMistake(problem)
 }
 
-// queueOf is the queue that the job names.
+// queueOf returns the queue that the job names.
 func queueOf(job *volcano.Job) string { return cmp.Or(job.Spec.Queue, volcano.DefaultQueue) }
 
-// nameOf is the name of a task: Volcano names those that have none.
+// nameOf returns the name of a task, which is Volcano's default if it has none.
 func nameOf(job *volcano.Job, i int) string {
 	return cmp.Or(job.Spec.Tasks[i].Name, fmt.Sprintf("%s%d", volcano.DefaultTaskPrefix, i))
 }
 
-// maxRetry is how often the job is restarted at most.
+// maxRetry returns how often the job may restart.
 func maxRetry(job *volcano.Job) int32 { return cmp.Or(job.Spec.MaxRetry, volcano.DefaultMaxRetry) }
 
-// schedulerName is the scheduler of a pod whose template names one, or none. Pods are
-// given to Volcano's only where it is: nobody else would ever bind them.
+// schedulerName returns the scheduler for a pod, given the name in its template; "" for the default.
+// Volcano's scheduler is used only where it is installed, as no other would bind the pod.
 func schedulerName(job *volcano.Job, named string, facts jobs.Facts) string {
 	named = cmp.Or(named, job.Spec.SchedulerName, volcano.SchedulerName)
 	if named == volcano.SchedulerName && !facts.Served[podGroups] {
@@ -152,8 +152,8 @@ func schedulerName(job *volcano.Job, named string, facts jobs.Facts) string {
 	return named
 }
 
-// groups are the tasks as package replicas knows them. What is restarted is decided by
-// policies, not for each replica alone.
+// groups returns the tasks as groups of replicas. They have no restart policy of their own: the job's
+// policies decide.
 func groups(job *volcano.Job) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.Tasks))
 	for i := range job.Spec.Tasks {

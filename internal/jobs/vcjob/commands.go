@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// obey does what the oldest Command asks, and reports whether it did something. Each is
-// done once: the status says which was the last, and only then is it deleted.
+// obey executes the oldest Command, and reports whether it did. Each is executed once: the status
+// records the last one, which is deleted only after that.
 func (l *look) obey() bool {
 	commands := l.commands()
 	if len(commands) == 0 {
@@ -42,12 +42,12 @@ func (l *look) obey() bool {
 	return true
 }
 
-// commands are those for the job, the oldest first.
+// commands returns the job's Commands, the oldest first.
 func (l *look) commands() []*bus.Command {
 	return slices.DeleteFunc(l.allCommands(), l.isStale)
 }
 
-// isStale reports whether the Command, which does not say which job of the name it is for, is older than this one.
+// isStale reports whether the Command names its job without a UID and is older than this job.
 func (l *look) isStale(command *bus.Command) bool {
 	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&l.job.CreationTimestamp)
 }
@@ -60,7 +60,7 @@ func (l *look) allCommands() []*bus.Command {
 	return commands
 }
 
-// dropCommands deletes the Command that was done, those for a job of before, and all where the job has ended.
+// dropCommands deletes the Command that was executed, stale ones, and all if the job has finished.
 func (l *look) dropCommands() {
 	for _, command := range l.allCommands() {
 		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.isStale(command) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {

@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// circleOf is a task that depends on itself through others, "" if none does.
+// circleOf returns a task that depends on itself through others, "" if there is none.
 func circleOf(job *volcano.Job) string {
 	free := map[string]bool{}
 	for range job.Spec.Tasks {
@@ -39,7 +39,7 @@ func waitsFor(task *volcano.TaskSpec, holds func(string) bool) (out []string) {
 	return out
 }
 
-// mayBegin reports whether the tasks run that the task depends on: all of them, unless it says that any will do.
+// mayBegin reports whether the tasks that the task depends on run: all of them, or any if it says so.
 func (l *look) mayBegin(task *volcano.TaskSpec) bool {
 	if task.DependsOn == nil || len(task.DependsOn.Name) == 0 {
 		return true
@@ -51,8 +51,8 @@ func (l *look) mayBegin(task *volcano.TaskSpec) bool {
 	return len(waits) == 0
 }
 
-// runs reports whether as many pods of the task are ready, or have done their work, as must. One that runs and is not ready
-// cannot be used yet, which its probe is there to say: a server that is still reading its data, or an sshd.
+// runs reports whether the minimum of the task's pods is ready or has succeeded. A running pod that is
+// not ready cannot be used by others yet.
 func (l *look) runs(name string) bool {
 	task, there := l.tasks[name]
 	if !there {
@@ -67,8 +67,8 @@ func (l *look) runs(name string) bool {
 	return usable >= taskMinimum(task)
 }
 
-// waitsInVain is a task that waits for others of which nothing runs, nor will, "" if there
-// is none: all pods that could be made have ended.
+// waitsInVain returns a task whose dependencies can never run, as all pods that could be created have
+// finished; "" if there is none.
 func (l *look) waitsInVain() string {
 	waits, ended := "", false
 	for i := range l.roster.Replicas {

@@ -1,7 +1,7 @@
-// Package vcjob gives the Jobs of batch.volcano.sh, which people call VCJobs, their meaning where Volcano itself is not
-// there to run them: what they ask of a queue, and which pods, objects of plugins and status follow from their spec, from
-// how their pods fare and from Commands. One policy a file.
+// Package vcjob implements the Jobs of batch.volcano.sh, known as VCJobs, where Volcano does not run
+// them: what they request of a queue, and which pods, plugin objects and status follow from their spec,
+// their pods and Commands. Each policy has its own file.
 //
-// Everything in it is a pure function; the shared reconciler of package jobs calls
-// them and its executor writes what they plan. The pods are package replicas'.
+// All functions are pure; the reconciler of package jobs calls them, and its executor writes what they
+// plan. Package replicas manages the pods.
 package vcjob

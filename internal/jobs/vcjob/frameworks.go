@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pytorch tells the pods of two tasks how torch.distributed finds the others, and those of other tasks where that is. A job
-// without the master's task is told nothing.
+// pytorch gives the pods of two tasks the variables of torch.distributed, and those of other tasks the
+// master's address. It does nothing without the master's task.
 func pytorch(arguments map[string]string) effect {
 	master, worker, port := arguments["master"], arguments["worker"], arguments["port"]
 	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -42,8 +42,9 @@ func pytorch(arguments map[string]string) effect {
 	}}
 }
 
-// awaitMaster is a container that ends once the master listens, and fails if it does not within so many seconds. It asks for no more
-// than the pod does anyway, and may do nothing: so it is admitted wherever the pod is.
+// awaitMaster returns an init container that waits until the master listens, and fails after the given
+// number of seconds. It requests no more than the pod does anyway and needs no privileges, so it is
+// admitted wherever the pod is.
 func awaitMaster(spec *corev1.PodSpec, image, seconds string) corev1.Container {
 	out := corev1.Container{
 		Name: "wait-for-master", Image: image,
@@ -66,7 +67,7 @@ done`},
 	return out
 }
 
-// processorAndMemory is what is asked for of these two.
+// processorAndMemory returns only the CPU and memory resources.
 func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
 	only := func(list corev1.ResourceList) (out corev1.ResourceList) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -83,8 +84,8 @@ func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequ
 	return out
 }
 
-// tensorflow tells the pods of its tasks the others by TF_CONFIG. One that is alone is told nothing: a cluster without a chief is none to
-// some of TensorFlow's strategies.
+// tensorflow gives the pods of its tasks the cluster in TF_CONFIG. A pod that is alone gets none, as
+// some of TensorFlow's strategies reject a cluster without a chief.
 func tensorflow(arguments map[string]string) effect {
 	roles := []string{"ps", "worker", "chief", "evaluator"}
 	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -93,7 +94,7 @@ func tensorflow(arguments map[string]string) effect {
 			return
 		}
 		cluster := map[string][]string{}
-		for _, role := range roles[:3] { // an evaluator is no part of the cluster
+		for _, role := range roles[:3] { // an evaluator is not part of the cluster
 			for _, host := range hostsOf(job, arguments[role]) {
 				cluster[role] = append(cluster[role], host+":"+arguments["port"])
 			}
@@ -107,7 +108,7 @@ func tensorflow(arguments map[string]string) effect {
 	}}
 }
 
-// mpi tells the pods of the master's task the hosts of the workers'.
+// mpi gives the pods of the master's task the hosts of the workers.
 func mpi(arguments map[string]string) effect {
 	master, worker := arguments["master"], arguments["worker"]
 	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -122,8 +123,8 @@ func mpi(arguments map[string]string) effect {
 	}}
 }
 
-// ray has the containers of head and workers start Ray, unless they say what they run, and gives the head a Service, by which people
-// reach the dashboard and submit to it.
+// ray makes the containers of head and workers start Ray, unless they have a command, and gives the
+// head a Service, by which users reach the dashboard and submit jobs.
 func ray(arguments map[string]string) effect {
 	a := arguments
 	objects := func(l *look) []jobs.Write {
@@ -143,12 +144,12 @@ func ray(arguments map[string]string) effect {
 	}}
 }
 
-// headPorts are those that the head of Ray listens to, and the arguments that say which.
+// headPorts are the ports of the Ray head, and the arguments that set them.
 var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard", "dashboardPort"}, {"client-server", "clientPort"}}
 
 func headServiceName(job *volcano.Job) string { return job.Name + "-head-svc" }
 
-// headService is the Service of the head of Ray.
+// headService returns the Service of the Ray head.
 func headService(l *look, arguments map[string]string) *corev1.Service {
 	selector := podsOf(l.job)
 	selector[volcano.TaskSpecKey] = arguments["head"]
@@ -158,14 +159,14 @@ func headService(l *look, arguments map[string]string) *corev1.Service {
 		if err != nil {
 			continue // such a job is not queued
 		}
-		// By its number: a container may have it open by another name.
+		// The number is used, as a container may list the port under another name.
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name: port.name, Port: int32(number), TargetPort: intstr.FromInt32(int32(number)), Protocol: corev1.ProtocolTCP})
 	}
 	return service
 }
 
-// rayContainer has the container of the name, or the first, run the command.
+// rayContainer makes the named container, or else the first, run the command.
 func rayContainer(spec *corev1.PodSpec, name, command string) {
 	at := max(0, slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == name }))
 	if at < len(spec.Containers) && len(spec.Containers[at].Command) == 0 && len(spec.Containers[at].Args) == 0 {
@@ -173,7 +174,7 @@ func rayContainer(spec *corev1.PodSpec, name, command string) {
 	}
 }
 
-// openPort lists the port in each container that runs with the others, unless it does.
+// openPort adds the port to each container, except init containers, that lacks it.
 func openPort(spec *corev1.PodSpec, name, port string) {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {

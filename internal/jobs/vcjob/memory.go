@@ -11,32 +11,31 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// Keys of status.controlledResources under which the status remembers what pods cannot
-// tell, because they may be gone.
+// Keys of status.controlledResources for what the status records about pods, as the pods may be gone.
 const (
-	// succeededKey and failedKey list the pods that have ended, as in "ps:0;worker:1,3-5".
+	// succeededKey and failedKey list the finished pods, as in "ps:0;worker:1,3-5".
 	succeededKey = "muster.dev/succeeded"
 	failedKey    = "muster.dev/failed"
-	// aliveKey lists those that were there and had not ended: one that is gone since was
-	// evicted, though nobody has seen it go.
+	// aliveKey lists the pods that existed and had not finished. If one of them is gone, it was
+	// evicted, even if its deletion was never observed.
 	aliveKey = "muster.dev/alive"
-	// evictedKey has since when pods are gone, or going, about which a policy waits before it does anything, in seconds since
-	// 1970, as in "worker/1=1766491200".
+	// evictedKey holds since when pods that await a policy's timeout have been gone or terminating, in
+	// Unix seconds, as in "worker/1=1766491200".
 	evictedKey = "muster.dev/evicted"
-	// restartsKey has how often tasks and pods were started anew by themselves, ever, as in
-	// "worker=1;worker/3=2". With status.version it makes the number of an attempt.
+	// restartsKey holds how often tasks and pods were restarted on their own, over the life of the job,
+	// as in "worker=1;worker/3=2". Added to status.version, this is the number of an attempt.
 	restartsKey = "muster.dev/restarts"
-	// commandKey is the UID of the Command that was obeyed last.
+	// commandKey holds the UID of the last Command that was executed.
 	commandKey = "muster.dev/command"
 )
 
-// memory is what the status remembers of pods.
+// memory is what the status records about pods.
 type memory struct {
 	ended map[string]replicas.Phase
 	alive map[string]bool
-	// evicted is since when, by task/index.
+	// evicted holds times by task/index.
 	evicted map[string]time.Time
-	// restarts by task, and by task/index.
+	// restarts holds counts by task and by task/index.
 	restarts map[string]int32
 }
 
@@ -77,19 +76,19 @@ func readMemory(status *volcano.JobStatus) memory {
 	return m
 }
 
-// attempt is how often the pod was started anew, with its task, its job or alone.
+// attempt returns how often the pod was restarted, on its own, with its task or with its job.
 func (m memory) attempt(version int32, task string, index int32) int32 {
 	return version + m.restarts[task] + m.restarts[slot(task, index)]
 }
 
-// of is what package replicas wants to know.
+// of returns the records that package replicas needs.
 func (m memory) of(version int32) func(string, int32) replicas.Record {
 	return func(task string, index int32) replicas.Record {
 		return replicas.Record{Restarts: m.attempt(version, task, index), Phase: m.ended[slot(task, index)]}
 	}
 }
 
-// setRestarts writes how often what was started anew.
+// setRestarts records the restart counts.
 func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 	var parts []string
 	for name, n := range restarts {
@@ -99,7 +98,8 @@ func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 	remember(status, restartsKey, strings.Join(parts, ";"))
 }
 
-// rememberEvictions writes since when pods are gone about which a policy waits. That of one whose replica runs again is forgotten.
+// rememberEvictions records since when pods that await a policy's timeout have been gone. Entries of
+// replicas that run again are dropped.
 func rememberEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
 	var parts []string
 	for i := range roster.Replicas {
@@ -112,25 +112,25 @@ func rememberEvictions(status *volcano.JobStatus, evicted map[string]time.Time, 
 	remember(status, evictedKey, strings.Join(parts, ";"))
 }
 
-// waitsToRun reports whether the replica has no pod yet that has begun to run.
+// waitsToRun reports whether the replica has no pod that has started to run.
 func waitsToRun(r *replicas.Replica) bool {
 	return r.Phase == replicas.Creating || r.Phase == replicas.Pending
 }
 
-// isAway reports whether the replica has no pod that runs, nor one that has ended.
+// isAway reports whether the replica has no pod that is running or finished.
 func isAway(r *replicas.Replica) bool {
 	return waitsToRun(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
 }
 
-// rememberPods writes which pods have ended, and which of the present attempt are there,
-// unless those may not be.
+// rememberPods records which pods have finished, and which unfinished ones of the current attempt
+// exist, unless the job may not run.
 func rememberPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
 	rememberThose(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 	rememberThose(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
 	rememberThose(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Finished() })
 }
 
-// rememberThose writes under the key for which pods it holds.
+// rememberThose records under the key the pods for which holds is true.
 func rememberThose(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
 	var parts []string
 	var task string
@@ -155,7 +155,7 @@ func rememberThose(status *volcano.JobStatus, key string, roster *replicas.Roste
 	remember(status, key, strings.Join(parts, ";"))
 }
 
-// remember sets a key, or removes it for "".
+// remember sets a key; the value "" removes it.
 func remember(status *volcano.JobStatus, key, value string) {
 	if value == "" {
 		delete(status.ControlledResources, key)
@@ -170,7 +170,7 @@ func remember(status *volcano.JobStatus, key, value string) {
 	status.ControlledResources[key] = value
 }
 
-// readRanges reads "1,3-5". What is no such list is none: somebody has tampered with it.
+// readRanges parses "1,3-5". Invalid entries, from edits of the status, are skipped.
 func readRanges(text string) (out []int32) {
 	const most = 1 << 20
 	for part := range strings.SplitSeq(text, ",") {
@@ -190,7 +190,7 @@ func readRanges(text string) (out []int32) {
 	return out
 }
 
-// writeRanges writes numbers in ascending order as "1,3-5".
+// writeRanges formats ascending numbers as "1,3-5".
 func writeRanges(indices []int32) string {
 	var out strings.Builder
 	for i := 0; i < len(indices); {

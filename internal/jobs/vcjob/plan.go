@@ -10,24 +10,24 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one look at a VCJob: what was seen, and what is planned so far.
+// look is one reconcile of a VCJob: what was observed, and the plan so far.
 type look struct {
 	seen jobs.Seen[*volcano.Job]
-	// job is a copy whose status becomes what it should be.
+	// job is a copy whose status is updated.
 	job    *volcano.Job
 	tasks  map[string]*volcano.TaskSpec
 	memory memory
 	roster *replicas.Roster
 	plan   jobs.Plan
-	// made says that the plan has pods made.
+	// made says that the plan creates pods.
 	made bool
-	// failureWaits says that a policy will do something about a pod that has failed, and not yet.
+	// failureWaits says that a policy with a timeout will act on a failed pod later.
 	failureWaits bool
 }
 
-// plan says what follows from what was seen of a VCJob. What changes the course of the
-// job is written first, and all that follows from it left to the next look: so it is
-// decided once, whatever befalls the writes.
+// plan returns what to do about a VCJob. A decision about the job's phase is written to the status
+// first, and its consequences are left to the next reconcile, so that a failed write never makes it
+// decide twice.
 func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	l := newLook(seen)
 	switch {
@@ -54,7 +54,7 @@ func newLook(seen jobs.Seen[*volcano.Job]) *look {
 	return l
 }
 
-// step brings a job that has not ended closer to what it should be.
+// step advances a job that has not finished.
 func (l *look) step() {
 	switch l.job.Status.State.Phase {
 	case volcano.Aborting:
@@ -76,7 +76,7 @@ func (l *look) step() {
 			return
 		}
 		if l.job.Status.State.Reason == admittedAnewReason {
-			return // its Workload is about to go
+			return // its Workload is being deleted
 		}
 		if !l.succeeded() && !l.react() && (l.failureWaits || !l.allEnded()) {
 			l.run()
@@ -84,8 +84,8 @@ func (l *look) step() {
 	}
 }
 
-// hold ends the pods of a job that a queue holds, and says for what it waits. Pods that
-// have ended stay: they hold nothing, and are not run again.
+// hold deletes the unfinished pods of a job that may not run, and reports what the job waits for.
+// Finished pods stay: they hold no resources and do not run again.
 func (l *look) hold() {
 	l.deleteUnfinished()
 	reason, message := l.waitsFor()
@@ -96,7 +96,7 @@ func (l *look) hold() {
 	l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
 }
 
-// run brings a job that may have pods closer to its spec.
+// run advances a job that may run towards its spec.
 func (l *look) run() {
 	l.plan.DeletePods(l.roster.Outdated())
 	if l.giveBack() {
@@ -126,13 +126,13 @@ func (l *look) run() {
 	l.tellOfLateTask()
 }
 
-// What the state of a job says that has quota, while too few of its pods run and then.
+// Reasons and messages of jobs that are admitted, before and after enough of their pods run.
 const (
 	startingReason, startingMessage = "Starting", "Pods are being started"
 	runningReason, runningMessage   = "Running", "As many pods run as must"
 )
 
-// starts is what the state says of a job of which too few pods run yet.
+// starts returns the reason and message for a job of which too few pods run yet.
 func (l *look) starts() (reason, message string) {
 	if totalOf(l.job) == 0 {
 		return volcano.NoPods, "No task has replicas, so there is nothing to start"
@@ -140,8 +140,7 @@ func (l *look) starts() (reason, message string) {
 	return startingReason, startingMessage
 }
 
-// restart waits until no pod of before is left. A job that was restarted as often as it
-// may be has failed instead.
+// restart waits until no outdated pod is left. A job that has used up its restarts has failed instead.
 func (l *look) restart() {
 	if l.job.Status.RetryCount >= maxRetry(l.job) {
 		l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
@@ -157,7 +156,7 @@ func (l *look) restart() {
 	l.passInto(volcano.Pending, "Restarted", l.job.Status.State.Message)
 }
 
-// count is how many pods of the task, or of all where it is "", are in one of the phases.
+// count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
 func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; (task == "" || r.Group == task) && slices.Contains(phases, r.Phase) {
@@ -167,5 +166,5 @@ func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
 	return n
 }
 
-// deleteUnfinished deletes pods that have not ended.
+// deleteUnfinished deletes all pods that have not finished.
 func (l *look) deleteUnfinished() { l.plan.DeletePods(l.roster.Pods(true)) }

@@ -17,27 +17,27 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// plugin is a plugin of a job with its arguments read.
+// plugin is a plugin and the arguments that it takes.
 type plugin struct {
 	name string
-	// needs are plugins without which it is of no use.
+	// needs are the plugins that it requires.
 	needs []string
-	// roles are arguments that name tasks without which it is of no use either.
+	// roles are the arguments that name tasks which must exist.
 	roles []string
-	// defaults are its arguments with what they are unless given; none others are known.
+	// defaults are the known arguments with their default values.
 	defaults map[string]string
-	// alsoCalled are names by which arguments are known as well.
+	// alsoCalled maps alternative names of arguments to their names.
 	alsoCalled map[string]string
-	// with returns what it does with the arguments.
+	// with returns the plugin's effect for the arguments.
 	with func(arguments map[string]string) effect
 }
 
 // effect is what a plugin does.
 type effect struct {
 	name string
-	// change adds to the pod of a replica, whose spec is its own.
+	// change changes the pod spec of a replica, which the caller owns.
 	change func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec)
-	// objects are what must be there before pods, nil for none.
+	// objects returns the writes of objects that must exist before pods; nil for none.
 	objects func(l *look) []jobs.Write
 }
 
@@ -54,7 +54,7 @@ var known = []plugin{
 		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
 }
 
-// plugins are those of the job, and those that they need.
+// plugins returns the job's plugins, and those that they require.
 func (l *look) plugins() []effect { return pluginsOf(l.job) }
 
 func pluginsOf(job *volcano.Job) []effect {
@@ -79,7 +79,7 @@ func pluginsOf(job *volcano.Job) []effect {
 	return out
 }
 
-// read gives all arguments of the plugin, and what is wrong with those given.
+// read returns the values of all arguments, and what is wrong with those given.
 func (p plugin) read(given []string) (map[string]string, string) {
 	out := maps.Clone(p.defaults)
 	if out == nil {
@@ -116,11 +116,11 @@ func (p plugin) read(given []string) (map[string]string, string) {
 	return out, ""
 }
 
-// argumentName is what the name of an argument looks like.
+// argumentName matches valid names of arguments.
 var argumentName = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
 
-// nameTold is how people are told of an argument: by its name alone. What it is set to, or what
-// looks like no name, may be a key, which is nobody's to read in an event.
+// nameTold returns how messages refer to an argument: by name only. A value, or text that is no valid
+// name, may be a secret, which must not appear in an event.
 func nameTold(given []string, i int) string {
 	if name, _, _ := strings.Cut(given[i], "="); argumentName.MatchString(name) {
 		return strconv.Quote(name)
@@ -135,7 +135,7 @@ func (p plugin) arguments() string {
 	return "; there are --" + strings.Join(slices.Sorted(maps.Keys(p.defaults)), ", --")
 }
 
-// wrongArguments is what is wrong with the plugins, "" if nothing is.
+// wrongArguments returns what is wrong with the plugins, "" if nothing is.
 func wrongArguments(job *volcano.Job) string {
 	for _, name := range slices.Sorted(maps.Keys(job.Spec.Plugins)) {
 		i := slices.IndexFunc(known, func(p plugin) bool { return p.name == name })
@@ -155,7 +155,8 @@ func wrongArguments(job *volcano.Job) string {
 	return ""
 }
 
-// wrongName is what is wrong with the job's name for its plugins, "" if nothing is: it is that of a Service and of volumes then.
+// wrongName returns why the job's name is invalid for its plugins, which use it for a Service and for
+// volumes; "" if it is valid.
 func wrongName(job *volcano.Job) string {
 	for _, p := range pluginsOf(job) {
 		if p.objects == nil {
@@ -171,7 +172,7 @@ func wrongName(job *volcano.Job) string {
 	return ""
 }
 
-// each calls change for every container of the pod, those that run first too.
+// each calls change for every container of the pod, including init containers.
 func each(spec *corev1.PodSpec, change func(*corev1.Container)) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -180,14 +181,14 @@ func each(spec *corev1.PodSpec, change func(*corev1.Container)) {
 	}
 }
 
-// setEnv sets a variable that the container does not have: what its author says counts.
+// setEnv sets a variable unless the container has it: the user's value wins.
 func setEnv(c *corev1.Container, v corev1.EnvVar) {
 	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
 		c.Env = append(c.Env, v)
 	}
 }
 
-// taskReplicas is how many pods the task has, 0 if there is none of the name.
+// taskReplicas returns the number of pods of the task, 0 if it does not exist.
 func taskReplicas(job *volcano.Job, task string) int32 {
 	for i := range job.Spec.Tasks {
 		if nameOf(job, i) == task {
@@ -197,7 +198,7 @@ func taskReplicas(job *volcano.Job, task string) int32 {
 	return 0
 }
 
-// hostOf is the host name by which other pods of the job reach a pod.
+// hostOf returns the host name by which other pods of the job reach a pod.
 func hostOf(job *volcano.Job, task string, index int32) string {
 	name := replicas.Name(job.Name, task, index)
 	for i := range job.Spec.Tasks {
@@ -213,7 +214,8 @@ func hostOf(job *volcano.Job, task string, index int32) string {
 	return name + "." + job.Name
 }
 
-// hostsOf are the host names of all pods of the task, which is one where its template says it.
+// hostsOf returns the host names of all pods of the task; a single one if its template sets the host
+// name.
 func hostsOf(job *volcano.Job, task string) []string {
 	var out []string
 	for index := range taskReplicas(job, task) {
@@ -225,7 +227,7 @@ func hostsOf(job *volcano.Job, task string) []string {
 	return out
 }
 
-// env tells pods their number in their task.
+// env gives pods their index in their task.
 func env(map[string]string) effect {
 	return effect{change: func(_ *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		index := strconv.Itoa(int(r.Index))

@@ -15,8 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// room is how many pods of the task may run at once: as many as were admitted, and none
-// of a task that had none when the job was admitted, whatever it says since.
+// room returns how many pods of the task may run at once: as many as were admitted, and 0 for a task
+// that had none at admission, whatever its spec says since.
 func (l *look) room(task string) int32 {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return countOf(l.tasks[task])
@@ -24,9 +24,8 @@ func (l *look) room(task string) int32 {
 	return min(l.seen.Admission.PodSets[task].Count, countOf(l.tasks[task]))
 }
 
-// createPods makes pods that are missing, the first first, as far as there is room and
-// the tasks run that theirs depends on. Those for which there is none are made when
-// others have ended or more were admitted.
+// createPods creates missing pods in order, as far as quota and the dependencies of their tasks allow.
+// The others are created when pods have finished or more were admitted.
 func (l *look) createPods() {
 	left := map[string]int32{}
 	for name, task := range l.tasks {
@@ -53,7 +52,7 @@ func (l *look) createPods() {
 	l.plan.Writes = append(l.plan.Writes, writes...)
 }
 
-// least is how many pods of each task must run for the job to.
+// least returns the minimum number of pods of each task for the job to run.
 func (l *look) least() map[string]int32 {
 	out := make(map[string]int32, len(l.tasks))
 	for i, least := range leastOf(l.job) {
@@ -62,7 +61,7 @@ func (l *look) least() map[string]int32 {
 	return out
 }
 
-// alive is how many pods of the task there are that have not ended.
+// alive returns how many pods of the task exist and have not finished.
 func (l *look) alive(task string) (n int32) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.IsFinished(r.Pod) {
@@ -72,7 +71,8 @@ func (l *look) alive(task string) (n int32) {
 	return n
 }
 
-// inUse counts the pods of the task that may still use quota, including those beyond its replicas that have not terminated yet.
+// inUse counts the pods of the task that may still use quota, including surplus ones that have not
+// terminated yet.
 func (l *look) inUse(task string) int32 {
 	n := l.alive(task)
 	for _, pod := range l.roster.Surplus {
@@ -83,9 +83,8 @@ func (l *look) inUse(task string) int32 {
 	return n
 }
 
-// giveBack stops the last pods of tasks that run more than they may, and reports whether
-// there are any: what was admitted beyond what must run is the first to go. They are made
-// anew when there is room again, and it is none of their job's restarts.
+// giveBack deletes the last pods of tasks that run more than were admitted, and reports whether there
+// are any. They are created again when quota allows, which counts as no restart.
 func (l *look) giveBack() bool {
 	gone := map[string]bool{}
 	over := map[string]int32{}
@@ -111,9 +110,8 @@ func (l *look) giveBack() bool {
 	return true
 }
 
-// newPod is the pod of a replica as it is made: the template of its task, with what
-// Volcano adds to every pod, what the plugins add, and what admission gave its pod set,
-// at its seat if it has one.
+// newPod returns the pod of a replica: its task's template, with what Volcano adds to every pod, what
+// the plugins add and what admission assigned, at its place if it has one.
 func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	template := *l.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
@@ -134,12 +132,12 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 		template = l.place(granted, r, seat).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
-	pod.Spec.RestartPolicy = restartPolicy // its containers may be restarted where they are
+	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
 	return pod
 }
 
-// place is what admission adds to the pod. Where fewer were admitted each is given one of
-// their places once it is there.
+// place returns the injection for the pod. If fewer pods than replicas were admitted, each pod is
+// assigned one of their places after its creation.
 func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
 	if granted.Places.Count() < countOf(l.tasks[r.Group]) {
 		seat = nil
@@ -147,8 +145,7 @@ func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat pod
 	return granted.At(seat)
 }
 
-// merged are the template's own and, winning over them, those by which a pod is known as
-// the replica's.
+// merged returns the template's own entries, overridden by those that identify the replica.
 func merged(own, ours map[string]string) map[string]string {
 	out := make(map[string]string, len(own)+len(ours))
 	maps.Copy(out, own)

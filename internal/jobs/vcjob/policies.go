@@ -12,32 +12,32 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// happening is something that policies may be for.
+// happening is an event that policies may apply to.
 type happening struct {
 	event bus.Event
-	// exitCode of a pod that has failed, 0 if no container says one.
+	// exitCode is that of a failed pod; 0 if no container reports one.
 	exitCode int32
 	task     string
-	// replica is nil for what happens to a task.
+	// replica is nil for events of a task.
 	replica *replicas.Replica
-	// since is when it began, zero if that is not known.
+	// since is when it began; zero if unknown.
 	since time.Time
-	// what people are told.
+	// what describes it for users.
 	what string
-	// failed says of an evicted pod that it has failed by it.
+	// failed says that an evicted pod has failed through its eviction.
 	failed bool
 }
 
-// react looks for what has happened and does what policies say about it, and reports
-// whether it did. What concerns the whole job goes first; of that, what comes first in the
-// order of tasks and pods. Things that are done to single tasks and pods are done together
-// and count as one restart: what fails together is one failure.
+// react executes the policies for what has happened, and reports whether it did anything. An action on
+// the whole job takes precedence; if there are several, the first in order of tasks and pods. Actions
+// on single tasks and pods are executed together and count as one restart, as pods that fail together
+// have one cause.
 func (l *look) react() bool {
 	var single []deed
 	for _, h := range l.happenings() {
 		policy := l.policyFor(h)
 		if policy == nil || policy.Action == bus.ResumeJobAction {
-			continue // a job that is stopped is resumed by Commands alone, and any other runs already
+			continue // a stopped job is resumed only by a Command, and any other runs already
 		}
 		if !l.isDue(policy, h) {
 			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
@@ -53,8 +53,8 @@ func (l *look) react() bool {
 	return l.restartSingly(single)
 }
 
-// policyFor is the first policy for what happened, nil if there is none. A pod that has failed
-// because it was evicted was evicted; where nobody says what to do about that, it has failed.
+// policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
+// eviction, policies for evictions come first, then those for failures.
 func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
 	policy := l.firstPolicyFor(h)
 	if policy == nil && h.failed {
@@ -64,7 +64,7 @@ func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
 	return policy
 }
 
-// firstPolicyFor is the first policy of the task, or else of the job.
+// firstPolicyFor returns the first matching policy of the task, or else of the job.
 func (l *look) firstPolicyFor(h happening) *volcano.LifecyclePolicy {
 	for _, list := range [][]volcano.LifecyclePolicy{l.tasks[h.task].Policies, l.job.Spec.Policies} {
 		for i := range list {
@@ -76,9 +76,9 @@ func (l *look) firstPolicyFor(h happening) *volcano.LifecyclePolicy {
 	return nil
 }
 
-// isFor reports whether the policy is for what happened. That a pod waits or runs is no
-// event by itself: a policy for any event means neither, and one for pods that wait must
-// say for how long.
+// isFor reports whether the policy applies to the event. Pods that are pending or running are no event
+// by themselves: a policy for any event does not include them, and one for pending pods must have a
+// timeout.
 func isFor(p *volcano.LifecyclePolicy, h happening) bool {
 	if p.ExitCode != nil {
 		return h.event == bus.PodFailedEvent && h.exitCode != 0 && *p.ExitCode == h.exitCode
@@ -93,8 +93,8 @@ func isFor(p *volcano.LifecyclePolicy, h happening) bool {
 	return named || p.Event == bus.AnyEvent || slices.Contains(p.Events, bus.AnyEvent)
 }
 
-// isDue reports whether it has been so for as long as the policy wants, and else has the
-// job looked at again when it will have been. Since when a pod is evicted is written first: it will be gone by then.
+// isDue reports whether the policy's timeout has passed, and otherwise schedules a reconcile. The start
+// of an eviction is recorded first, as the pod will be gone by then.
 func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
 	if p.Timeout != nil && h.event == bus.PodEvictedEvent && !h.failed {
 		at := slot(h.task, h.replica.Index)
@@ -118,8 +118,8 @@ func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
 	return true
 }
 
-// happenings are all that there are now, by task and pod. What was done about before is
-// none any more: its pods are pods of the past.
+// happenings returns all current events, by task and pod. An event that a policy has acted on does not
+// recur, as its pods are outdated.
 func (l *look) happenings() []happening {
 	var out []happening
 	for i := range l.roster.Replicas {
@@ -181,7 +181,7 @@ func happeningsOf(r *replicas.Replica) []happening {
 	return []happening{h}
 }
 
-// partlyRunning is that a part of the job runs and a pod finds no node.
+// partlyRunning returns the events of unschedulable pods while other pods of the job run.
 func (l *look) partlyRunning() []happening {
 	if l.count("", replicas.Running) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func (l *look) restartsOfTask(task string) (n int32) {
 	return n
 }
 
-// lastEnd is when the last pod of the task has ended, as far as pods still tell.
+// lastEnd returns when the task's last pod finished, as far as its pods still exist.
 func (l *look) lastEnd(task string) (last time.Time) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" {
@@ -219,7 +219,7 @@ func (l *look) lastEnd(task string) (last time.Time) {
 	return last
 }
 
-// endOf is when the last container of the pod has ended, zero if none has.
+// endOf returns when the pod's last container terminated; zero if none has.
 func endOf(pod *corev1.Pod) (last time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil && ended.FinishedAt.After(last) {
@@ -229,8 +229,9 @@ func endOf(pod *corev1.Pod) (last time.Time) {
 	return last
 }
 
-// startOf is when the first container of the pod has started, as far as it tells, zero if none has. One that is restarted where it is
-// tells of its last run too; of a pod in which one was restarted more often it is when its node took it.
+// startOf returns when the pod's first container started; zero if none has. The status of a container
+// that was restarted once also has its previous run; if one was restarted more often, it is when the
+// kubelet accepted the pod.
 func startOf(pod *corev1.Pod) (first time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
@@ -253,7 +254,8 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 	return first
 }
 
-// turnOf is when a condition of the pod has changed last, or since when the pod is there if it has none.
+// turnOf returns the time of the last change of the pod's conditions, or its creation time if it has
+// none.
 func turnOf(pod *corev1.Pod) time.Time {
 	last := pod.CreationTimestamp.Time
 	for i := range pod.Status.Conditions {
@@ -264,7 +266,7 @@ func turnOf(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// firstOf is the first of the times that is known.
+// firstOf returns the first of the times that is not zero.
 func firstOf(times ...time.Time) time.Time {
 	for _, at := range times {
 		if !at.IsZero() {

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// admittedAnewReason is that of a job that gives its quota back to be admitted with other
-	// tasks than before.
+	// admittedAnewReason is the reason of a job that gives its quota back to be admitted with changed
+	// tasks.
 	admittedAnewReason = "AdmittedAnew"
-	// noRoomReason is that of a job of which a task must wait for that, and of the event that
-	// tells it.
+	// noRoomReason is the reason of a job with a task that must wait for that, and of the event.
 	noRoomReason = "TaskWithoutQuota"
 )
 
-// withoutQuota is a task that has pods to run and had none when the job was admitted, "" if
-// there is none: nothing was taken for them, and nothing can be added to what is held.
+// withoutQuota returns a task that has pods to run but had none at admission, "" if there is none. No
+// quota is reserved for its pods, and a reservation cannot be extended.
 func (l *look) withoutQuota() string {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return ""
@@ -31,8 +30,7 @@ func (l *look) withoutQuota() string {
 	return ""
 }
 
-// tellOfLateTask tells what such a task waits for. Pods that run are not stopped for those that
-// came later.
+// tellOfLateTask reports what such a task waits for. Running pods are not stopped for it.
 func (l *look) tellOfLateTask() {
 	task := l.withoutQuota()
 	if task == "" {
@@ -46,8 +44,8 @@ func (l *look) tellOfLateTask() {
 	}
 }
 
-// readmit has a job whose other pods have all ended give its quota back, so that it is admitted
-// with the tasks that it has now, and reports whether it does.
+// readmit gives the quota back if all other pods of the job have finished, so that the job is admitted
+// with its current tasks, and reports whether it did.
 func (l *look) readmit() bool {
 	task := l.withoutQuota()
 	if task == "" || !l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.granted(r.Group) }) {
@@ -57,7 +55,7 @@ func (l *look) readmit() bool {
 	return true
 }
 
-// granted reports whether the task had pods when the job was admitted.
+// granted reports whether the task had pods at admission.
 func (l *look) granted(task string) bool {
 	_, granted := l.seen.Admission.PodSets[task]
 	return granted

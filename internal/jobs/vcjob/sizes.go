@@ -11,7 +11,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// totalOf is how many pods the job has.
+// totalOf returns the number of pods of the job.
 func totalOf(job *volcano.Job) (total int32) {
 	for i := range job.Spec.Tasks {
 		total += countOf(&job.Spec.Tasks[i])
@@ -19,8 +19,8 @@ func totalOf(job *volcano.Job) (total int32) {
 	return total
 }
 
-// countOf is how many pods the task has: as many as its template's annotation says, if that
-// says between how many it may run.
+// countOf returns the number of pods of the task: the maximum in its template's annotations, if it has
+// them.
 func countOf(task *volcano.TaskSpec) int32 {
 	if _, most, says := annotated(task); says {
 		return most
@@ -28,8 +28,8 @@ func countOf(task *volcano.TaskSpec) int32 {
 	return task.Replicas
 }
 
-// annotated is between how many pods the task may run by the annotations of its template.
-// What cannot be meant counts as absent: mistakenSize tells of it.
+// annotated returns the bounds of the task's size in the annotations of its template. Invalid
+// annotations count as absent; mistakenSize reports them.
 func annotated(task *volcano.TaskSpec) (least, most int32, says bool) {
 	least, says = annotation(task, muster.MinReplicasAnnotation)
 	most = task.Replicas
@@ -44,7 +44,7 @@ func annotation(task *volcano.TaskSpec, key string) (int32, bool) {
 	return int32(n), err == nil && n > 0
 }
 
-// mistakenSize says what is wrong with such annotations, "" if nothing is.
+// mistakenSize returns what is wrong with these annotations, "" if nothing is.
 func mistakenSize(job *volcano.Job) string {
 	elastic := 0
 	for i := range job.Spec.Tasks {
@@ -65,13 +65,12 @@ func mistakenSize(job *volcano.Job) string {
 	return ""
 }
 
-// annotatedTask is the task that has such annotations, -1 if none has.
+// annotatedTask returns the index of the task with these annotations, -1 if there is none.
 func annotatedTask(job *volcano.Job) int {
 	return slices.IndexFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool { _, _, says := annotated(&task); return says })
 }
 
-// taskMinimum is how many pods of the task must run together: all unless it says
-// otherwise.
+// taskMinimum returns how many pods of the task must run together; all of them by default.
 func taskMinimum(task *volcano.TaskSpec) int32 {
 	if least, _, says := annotated(task); says {
 		return least
@@ -79,8 +78,8 @@ func taskMinimum(task *volcano.TaskSpec) int32 {
 	return min(ptr.Deref(task.MinAvailable, task.Replicas), task.Replicas)
 }
 
-// minAvailable is how many pods must run together: the tasks' sum unless the job says
-// otherwise. Of a task with annotations these say it.
+// minAvailable returns how many pods of the job must run together; by default the sum over its tasks.
+// For a task with annotations, these decide.
 func minAvailable(job *volcano.Job) (sum int32) {
 	switch {
 	case job.Spec.MinAvailable <= 0:
@@ -101,10 +100,10 @@ func tasksMinimum(job *volcano.Job) (sum int32) {
 	return sum
 }
 
-// leastOf is, for each task, how many of its pods must run for the job to. Together they
-// are as many as must, taken from the tasks in their order: what a task says that it needs
-// comes first where the job has room for all that tasks say, as Volcano counts it, else the
-// first tasks have all that they say. A task with annotations has what these say.
+// leastOf returns, for each task, the minimum of its pods for the job to run. The minimums add up to
+// minAvailable and are assigned in the order of tasks. As in Volcano, the tasks' own minimums come
+// first if minAvailable covers them all; otherwise the first tasks get theirs in full. For a task with
+// annotations, these decide.
 func leastOf(job *volcano.Job) []int32 {
 	least := make([]int32, len(job.Spec.Tasks))
 	left := job.Spec.MinAvailable
@@ -131,10 +130,9 @@ func leastOf(job *volcano.Job) []int32 {
 	return least
 }
 
-// elasticTask is the task whose pods beyond the least the queue may add and take back while
-// the job runs, -1 if there is none: of several such tasks the queue could resize only one,
-// so they keep the size that they were admitted with, but for one that asks for it by an
-// annotation.
+// elasticTask returns the task that the queue may resize while the job runs, -1 if there is none. The
+// queue can resize only one task: if several have a lower minimum, they keep their admitted size,
+// except for one with annotations.
 func elasticTask(job *volcano.Job) int {
 	found := -1
 	if i := annotatedTask(job); i >= 0 {
@@ -155,8 +153,9 @@ func elasticTask(job *volcano.Job) int {
 	return found
 }
 
-// elasticTask is the index of the task that the queue may resize while the job is admitted, or -1 if there is none. That is the
-// task that was admitted as elastic, although the job's numbers may have changed since.
+// elasticTask returns the index of the task that the queue may resize while the job is admitted, or -1
+// if there is none. That is the task that was admitted as elastic, although the job's numbers may have
+// changed since.
 func (l *look) elasticTask() int {
 	for i := range l.job.Spec.Tasks {
 		if l.seen.Admission.PodSets[nameOf(l.job, i)].ChoseCount() {

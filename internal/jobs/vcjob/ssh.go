@@ -29,12 +29,12 @@ const (
 
 	keyBits = 2048
 
-	// rootsKeys is where root's keys are.
+	// rootsKeys is the directory of root's keys.
 	rootsKeys = "/root/.ssh"
 )
 
-// ssh has the pods of a job log in to each other with a key of the job's own, or one that
-// is given.
+// ssh lets the pods of a job log in to each other, with a key pair of the job's own or one that is
+// given.
 func ssh(arguments map[string]string) effect {
 	return effect{
 		change: func(job *volcano.Job, _ *replicas.Replica, spec *corev1.PodSpec) {
@@ -57,8 +57,9 @@ func ssh(arguments map[string]string) effect {
 	}
 }
 
-// keysFolder is where the keys are in pods, and who may read them. Files of a volume are root's: another user could not read what is
-// for its owner alone, and of such files ssh does not mind that others may read them too; of root's own it does.
+// keysFolder returns where keys are mounted in pods, and their file mode. Files of a volume belong to
+// root. Another user could not read them if only the owner may, and ssh accepts keys of other owners
+// that are readable by all; for root, it does not.
 func keysFolder(arguments map[string]string) (folder string, mode int32) {
 	folder = arguments["ssh-key-file-path"]
 	if isTrue(arguments["no-root"]) && folder == rootsKeys {
@@ -72,8 +73,8 @@ func keysFolder(arguments map[string]string) (folder string, mode int32) {
 
 func keysName(job *volcano.Job) string { return job.Name + "-ssh" }
 
-// sshConfig names every pod of the job: their keys cannot be known beforehand, and their
-// names mean others in another job.
+// sshConfig names every pod of the job: their host keys are not known beforehand, and their names mean
+// other pods in another job.
 func sshConfig(job *volcano.Job) []byte {
 	var out bytes.Buffer
 	out.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
@@ -90,7 +91,7 @@ func setKeys(secret *corev1.Secret, private, public []byte) {
 	secret.Data[privateKeyFile], secret.Data[publicKeyFile], secret.Data[authorizedKeysFile] = private, public, public
 }
 
-// makeKeys puts a pair of keys that is made up now into the Secret.
+// makeKeys generates a key pair and puts it into the Secret.
 func makeKeys(object client.Object) error {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -101,11 +102,11 @@ func makeKeys(object client.Object) error {
 	return nil
 }
 
-// publicKey is the key as a line of authorized_keys (RFC 4253, section 6.6).
+// publicKey returns the key as a line of authorized_keys (RFC 4253, section 6.6).
 func publicKey(key *rsa.PublicKey) []byte {
 	var wire bytes.Buffer
 	put := func(field []byte) {
-		_ = binary.Write(&wire, binary.BigEndian, uint32(len(field))) // a buffer takes everything
+		_ = binary.Write(&wire, binary.BigEndian, uint32(len(field))) // writes to a buffer never fail
 		wire.Write(field)
 	}
 	number := func(n *big.Int) []byte {

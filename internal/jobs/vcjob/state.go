@@ -14,11 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// mostConditions bounds the list of phases that a job was in: who is stopped and resumed
-// for ever has no end of them.
+// mostConditions bounds the list of past phases: a job may be stopped and resumed any number of times.
 const mostConditions = 64
 
-// finished reports whether the job has ended for good.
+// finished reports whether the job is in a final phase.
 func finished(job *volcano.Job) bool {
 	switch job.Status.State.Phase {
 	case volcano.Completed, volcano.Failed, volcano.Terminated:
@@ -27,18 +26,18 @@ func finished(job *volcano.Job) bool {
 	return false
 }
 
-// stopped reports whether the job is stopped until it is resumed: it needs no quota.
+// stopped reports whether the job is stopped until a Command resumes it; it needs no quota.
 func stopped(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Aborting || job.Status.State.Phase == volcano.Aborted
 }
 
-// ending reports whether it is decided that the job ends for good: only its pods are still to go.
+// ending reports whether the job is about to finish, and only waits for its pods to terminate.
 func ending(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Completing || job.Status.State.Phase == volcano.Terminating
 }
 
-// turn has the job be in another phase. That is written first: what follows from it may
-// not be undone.
+// turn sets the phase of the job. The status is written before anything else, so that what follows from
+// the phase is never done without it.
 func (l *look) turn(phase volcano.JobPhase, reason, message string) {
 	status, now := &l.job.Status, metav1.NewTime(l.seen.Now)
 	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
@@ -53,14 +52,15 @@ func (l *look) turn(phase volcano.JobPhase, reason, message string) {
 	l.tell(phase, message)
 }
 
-// passInto is turn for a phase that can be seen by the pods as well, before which nothing need be written.
+// passInto is turn for a phase that also follows from the pods, so that nothing needs to wait for the
+// write.
 func (l *look) passInto(phase volcano.JobPhase, reason, message string) {
 	first := l.plan.StatusFirst
 	l.turn(phase, reason, message)
 	l.plan.StatusFirst = first
 }
 
-// tell tells people what they would want to know of a change of phase.
+// tell adds the event for a change of phase that users care about.
 func (l *look) tell(phase volcano.JobPhase, message string) {
 	switch phase {
 	case volcano.Failed, volcano.Terminated:
@@ -78,7 +78,7 @@ func finishing(phase volcano.JobPhase) bool {
 	return false
 }
 
-// lastTime is when the job last came into the phase, nil if it never did.
+// lastTime returns when the job last entered the phase, nil if it never did.
 func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
 	for i := len(status.Conditions) - 1; i >= 0; i-- {
 		if c := &status.Conditions[i]; c.Status == phase {
@@ -88,15 +88,14 @@ func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
 	return nil
 }
 
-// turnOnceQuiet has the job be in another phase once none of its pods runs.
+// turnOnceQuiet sets the phase once none of the job's pods is active.
 func (l *look) turnOnceQuiet(phase volcano.JobPhase, reason, message string) {
 	if !l.roster.Active() {
 		l.turn(phase, reason, message)
 	}
 }
 
-// succeeded ends a job of which as many pods have succeeded as must, and reports whether
-// it did.
+// succeeded completes a job of which minSuccess pods have succeeded, and reports whether it did.
 func (l *look) succeeded() bool {
 	want := l.job.Spec.MinSuccess
 	if want == nil || l.count("", replicas.Succeeded) < *want {
@@ -106,9 +105,8 @@ func (l *look) succeeded() bool {
 	return true
 }
 
-// allEnded ends a job whose pods have all ended, and reports whether it did. It has
-// succeeded if as many have as must, of all, and of each task where the tasks' numbers
-// count.
+// allEnded finishes a job whose pods have all finished, and reports whether it did. The job has
+// succeeded if the minimum of all pods has, and that of each task if the tasks' minimums apply.
 func (l *look) allEnded() bool {
 	succeeded := l.count("", replicas.Succeeded)
 	if task := l.waitsInVain(); task != "" {
@@ -139,7 +137,7 @@ func (l *look) allEnded() bool {
 	return true
 }
 
-// withFailure adds how the first pod has failed.
+// withFailure adds to the message how the first failed pod failed.
 func (l *look) withFailure(message string) string {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed {
@@ -149,12 +147,12 @@ func (l *look) withFailure(message string) string {
 	return message
 }
 
-// restartedTooOften says why no more restarts follow.
+// restartedTooOften returns the message for a job without restarts left.
 func (l *look) restartedTooOften() string {
 	return fmt.Sprintf("%s; retryCount is %d, as high as maxRetry lets it be", l.job.Status.State.Message, l.job.Status.RetryCount)
 }
 
-// expire deletes a job that has been kept for as long as it asks to be.
+// expire deletes a finished job after its ttlSecondsAfterFinished.
 func (l *look) expire() {
 	ttl := l.job.Spec.TTLSecondsAfterFinished
 	if ttl == nil {
@@ -168,7 +166,7 @@ func (l *look) expire() {
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))
 }
 
-// waitsFor is for what a job waits that has no quota.
+// waitsFor returns why a job has no quota.
 func (l *look) waitsFor() (reason, message string) {
 	if l.seen.Mistake != "" {
 		return jobs.InvalidJob, l.seen.Mistake
@@ -189,7 +187,7 @@ func (l *look) waitsFor() (reason, message string) {
 	return volcano.WaitingForQuota, "The job waits in queue " + queue
 }
 
-// failureOf says how a pod has failed.
+// failureOf describes how a pod has failed.
 func failureOf(r *replicas.Replica) string {
 	if r.Pod == nil {
 		return "pod " + r.Name + " has failed and is gone"
@@ -201,7 +199,7 @@ func failureOf(r *replicas.Replica) string {
 	return fmt.Sprintf("pod %s has failed with exit code %d", r.Name, code)
 }
 
-// restartsOf is how often containers of the pod were restarted where they are.
+// restartsOf returns how often the kubelet restarted containers of the pod.
 func restartsOf(pod *corev1.Pod) (n int32) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -211,7 +209,7 @@ func restartsOf(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// unschedulableSince is since when no node is found for the pod, zero if it is not so.
+// unschedulableSince returns since when the pod is unschedulable, zero if it is not.
 func unschedulableSince(pod *corev1.Pod) time.Time {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {

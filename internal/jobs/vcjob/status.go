@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// report fills in the status. What it says of the end stays.
+// report fills in the status. A final status is kept.
 func (l *look) report() {
 	status := &l.job.Status
 	status.MinAvailable = minAvailable(l.job)
@@ -25,7 +25,7 @@ func (l *look) report() {
 	l.rememberObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
 		if l.made {
-			l.plan.DueBy(l.seen.Now.Add(countsEvery)) // that they are there is not told by itself
+			l.plan.DueBy(l.seen.Now.Add(countsEvery)) // no event follows their creation
 		}
 		return
 	}
@@ -34,17 +34,17 @@ func (l *look) report() {
 	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.tellsPodsAlone() || l.plan.StatusYields)
 }
 
-// justBegins reports whether the status tells no more than that a job which is new waits for
-// its queue to look at it, or for its pods to start. That passes sooner than people look, and
-// the next status says it too. Of pods that have run the status may be all that remembers them.
+// justBegins reports whether the status only says that a new job waits for its queue or for its pods to
+// start. Such a status need not be written, as the next one soon replaces it. Once pods have run, the
+// status may be their only record.
 func (l *look) justBegins() bool {
 	state := &l.job.Status.State
 	return l.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
 		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && l.seen.Admission.Why == "")
 }
 
-// countPods counts pods, of all attempts: those of the past use their nodes until they are
-// gone. Of pods that are gone the ended ones count.
+// countPods counts the pods of all attempts: outdated ones use their nodes until they are gone. Of the
+// pods that are gone, finished ones count.
 func (l *look) countPods() {
 	status := &l.job.Status
 	status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown = 0, 0, 0, 0, 0, 0
@@ -94,8 +94,8 @@ func (l *look) countPods() {
 	}
 }
 
-// tellsPodsAlone reports whether the status tells nothing new but what pods can tell as
-// well. What it remembers of pods that are gone must not be lost.
+// tellsPodsAlone reports whether the changes of the status can also be derived from the pods. Records
+// of pods that are gone cannot, and must not be lost.
 func (l *look) tellsPodsAlone() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
@@ -103,18 +103,18 @@ func (l *look) tellsPodsAlone() bool {
 		l.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
 }
 
-// progress is what the queue needs to know.
+// progress returns what the queue needs to know.
 func (l *look) progress() jobs.Progress {
 	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
 	if finished(l.job) {
 		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
 		if p.Active && l.seen.Admission.HoldsQuota() {
-			p.Outcome, p.Ready = nil, true // what its pods use stays theirs until they end, and nobody waits for them
+			p.Outcome, p.Ready = nil, true // its pods keep their quota until they finish, and are not waited for
 		}
 		return p
 	}
 	if i := l.elasticTask(); i >= 0 {
-		// The queue chooses how many pods the task has, so the quota of pods that have ended is kept.
+		// The queue decides the size of this task, so quota of its finished pods is kept.
 		name := nameOf(l.job, i)
 		p.Pods = map[string]int32{name: l.inUse(name)}
 		delete(p.Reclaimable, name)
@@ -125,8 +125,8 @@ func (l *look) progress() jobs.Progress {
 	return p
 }
 
-// ready reports whether all pods that may run at once are ready, or have ended; of the
-// elastic task the fewest will do.
+// ready reports whether all pods that may run at once are ready or finished; of the elastic task, its
+// minimum is enough.
 func (l *look) ready() bool {
 	done := map[string]int32{}
 	for i := range l.roster.Replicas {
@@ -148,8 +148,8 @@ func (l *look) ready() bool {
 	return true
 }
 
-// reclaimable counts the pods that have ended and that nothing can start anew in this
-// admission: their quota may be given to others, and would be missing.
+// reclaimable counts the finished pods that cannot restart in this admission. Quota of a pod that may
+// restart must be kept.
 func (l *look) reclaimable() map[string]int32 {
 	finals := l.roster.FinalCounts()
 	for name, task := range l.tasks {
@@ -160,8 +160,7 @@ func (l *look) reclaimable() map[string]int32 {
 	return finals
 }
 
-// restartsEnded reports whether a policy may start pods anew that have succeeded, or any
-// that have failed.
+// restartsEnded reports whether a policy may restart pods that have succeeded, or any that have failed.
 func restartsEnded(lists ...[]volcano.LifecyclePolicy) bool {
 	for _, list := range lists {
 		if slices.ContainsFunc(list, func(p volcano.LifecyclePolicy) bool {

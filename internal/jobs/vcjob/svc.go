@@ -17,15 +17,16 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pluginFailedReason is of the event that tells that what a plugin has made could not be changed. What could not be made is told
-// as pods are that could not, for there are none without it: then the job gives its quota back.
+// pluginFailedReason is the reason of the event for a plugin's object that could not be changed. One
+// that could not be created is reported like pods that could not, as there are no pods without it: the
+// job then gives its quota back.
 const pluginFailedReason = "PluginError"
 
-// hostsFolder is where pods find the host names of each task, a file a task.
+// hostsFolder is where pods find the host names of each task, in one file per task.
 const hostsFolder = "/etc/volcano"
 
-// svc gives pods host names, in files and variables too, and keeps others from them unless
-// told not to.
+// svc gives pods host names, also in files and variables, and blocks traffic from other pods unless
+// that is disabled.
 func svc(arguments map[string]string) effect {
 	return effect{
 		change: addHosts,
@@ -49,7 +50,7 @@ func isTrue(text string) bool {
 
 func hostsMapName(job *volcano.Job) string { return job.Name + "-svc" }
 
-// variableOf is the name of a task within that of a variable.
+// variableOf returns the name of a task as part of a variable's name.
 func variableOf(task string) string { return strings.ToUpper(strings.ReplaceAll(task, "-", "_")) }
 
 func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -74,8 +75,8 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 	mount(spec, corev1.VolumeMount{Name: hostsMapName(job), MountPath: hostsFolder})
 }
 
-// hostsMap has the host names of each task. Volcano writes - as _ in the names of files too; who knows the task by its own name
-// finds it as well.
+// hostsMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names
+// of files; the unchanged name works as well.
 func hostsMap(l *look) *corev1.ConfigMap {
 	data := map[string]string{}
 	for i := range l.job.Spec.Tasks {
@@ -90,15 +91,16 @@ func hostsMap(l *look) *corev1.ConfigMap {
 }
 
 const (
-	// hostsKey, of status.controlledResources, is how many pods each task of a changed job has by the hosts that were written last,
-	// as in "ps=1;worker=2".
+	// hostsKey, in status.controlledResources, is the size of each task in the hosts that were written
+	// last for a job that was changed, as in "ps=1;worker=2".
 	hostsKey = "muster.dev/hosts"
-	// hostsManager owns the fields of hosts that were written anew.
+	// hostsManager is the field manager of updated hosts.
 	hostsManager = "muster-vcjob-hosts"
 )
 
-// renewHosts has the hosts be those of the tasks' sizes as they are now: pods that run see them in their files, as elastic Horovod
-// does, and pods that are made later in their variables too. A job that was never changed was given the right ones.
+// renewHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
+// elastic Horovod needs; new pods get them in their variables, too. A job that was never changed has
+// the right hosts from its start.
 func (l *look) renewHosts() {
 	var sizes []string
 	for i := range l.job.Spec.Tasks {
@@ -116,13 +118,12 @@ func (l *look) renewHosts() {
 	l.plan.First = append(l.plan.First, renew)
 }
 
-// podsOf selects the pods of the job.
+// podsOf returns the selector of the job's pods.
 func podsOf(job *volcano.Job) map[string]string {
 	return map[string]string{volcano.JobNameKey: job.Name, volcano.JobNamespaceKey: job.Namespace}
 }
 
-// headless is the Service by which pods have host names. It needs a port, which nobody
-// listens to.
+// headless returns the Service that gives pods host names. It needs a port, on which nothing listens.
 func headless(l *look, notReady bool) *corev1.Service {
 	return &corev1.Service{ObjectMeta: l.owned(l.job.Name), Spec: corev1.ServiceSpec{
 		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(l.job), PublishNotReadyAddresses: notReady,
@@ -130,7 +131,7 @@ func headless(l *look, notReady bool) *corev1.Service {
 	}}
 }
 
-// fence lets nobody but the job's own pods reach them.
+// fence returns the NetworkPolicy that admits only traffic from the job's own pods.
 func fence(l *look) *networkingv1.NetworkPolicy {
 	own := metav1.LabelSelector{MatchLabels: podsOf(l.job)}
 	return &networkingv1.NetworkPolicy{ObjectMeta: l.owned(l.job.Name), Spec: networkingv1.NetworkPolicySpec{

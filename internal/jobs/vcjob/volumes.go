@@ -13,13 +13,12 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// claimName is the name of the claim of a volume: one that is made has a name of its own
-// unless it is given one.
+// claimName returns the name of a volume's claim; one that is created gets a default name.
 func claimName(job *volcano.Job, i int) string {
 	return cmp.Or(job.Spec.Volumes[i].VolumeClaimName, fmt.Sprintf("%s-volume-%d", job.Name, i))
 }
 
-// claims are those that the job makes. They belong to it.
+// claims returns the writes that create the job's claims, which the job owns.
 func (l *look) claims() []jobs.Write {
 	var out []jobs.Write
 	for i := range l.job.Spec.Volumes {
@@ -41,7 +40,7 @@ func (l *look) mountVolumes(spec *corev1.PodSpec) {
 	}
 }
 
-// mount mounts something into all containers, those that run first too.
+// mount mounts a volume into all containers, including init containers.
 func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -50,13 +49,13 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 	}
 }
 
-// owned is the metadata of an object of the job's own.
+// owned returns the metadata of an object that the job owns.
 func (l *look) owned(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: l.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.job, kind)}}
 }
 
-// objects are what must be there before the pods: claims, and what plugins make. What was
-// made is not made again: pods that were made since tell that it is there.
+// objects returns the writes of what must exist before the pods: claims, and plugin objects. They are
+// created once: newer pods show that they exist.
 func (l *look) objects() []jobs.Write {
 	var out []jobs.Write
 	if !l.remembers(volumesKey) {
@@ -77,8 +76,8 @@ func pluginKey(name string) string { return "plugin-" + name }
 
 func (l *look) remembers(key string) bool { return l.seen.Job.Status.ControlledResources[key] != "" }
 
-// forgetObjects has what pods need be made once more before the next of them, if it is not there any more: somebody may have deleted it,
-// and pods that need it would never start.
+// forgetObjects makes the objects that pods need be created again, before the next pods, if they are
+// missing: a user may have deleted one, and pods that need it would never start.
 func (l *look) forgetObjects() {
 	remember(&l.job.Status, volumesKey, "")
 	for _, p := range l.plugins() {
@@ -86,7 +85,7 @@ func (l *look) forgetObjects() {
 	}
 }
 
-// rememberObjects notes, once there are pods that were made since, what was made before them.
+// rememberObjects records which objects were created, once newer pods exist.
 func (l *look) rememberObjects() {
 	if !slices.ContainsFunc(l.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
 		return
