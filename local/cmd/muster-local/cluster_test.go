@@ -19,9 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// actAs is the environment variable that makes this test binary the program
-// itself, or a stand-in for the operator: so the tests run what is being
-// tested, built as it is now, as a process of its own.
+// actAs is the environment variable that makes this test binary act as muster-local, or as a fake operator, so that the
+// tests run the current code in a process of its own.
 const actAs = "MUSTER_LOCAL_TEST_ACT_AS"
 
 func TestMain(m *testing.M) {
@@ -36,8 +35,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveAsOperator is ready at once and lives until it is stopped. It takes no
-// configuration, and has nothing to install.
+// serveAsOperator is a fake operator that is ready at once and runs until it is stopped. It ignores its configuration
+// and installs nothing.
 func serveAsOperator() {
 	if at := slices.Index(os.Args, "--config"); at >= 0 {
 		fmt.Fprintln(os.Stderr, "muster-operator: refused:", os.Args[at+1])
@@ -52,7 +51,7 @@ func serveAsOperator() {
 	os.Exit(1)
 }
 
-// fakeOperator gives the path of a program that acts as the operator.
+// fakeOperator returns the path of a program that acts as the operator.
 func fakeOperator(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -70,17 +69,17 @@ func fakeOperator(t *testing.T) string {
 type process struct {
 	command *exec.Cmd
 	out     *bufio.Reader
-	// said is what it has printed so far, read up to the ready line.
+	// said is the output so far, up to the ready line.
 	said   strings.Builder
 	errors bytes.Buffer
 }
 
-// readyWithin is generous: tests share the machine.
+// readyWithin is generous because tests share the machine.
 const readyWithin = 3 * time.Minute
 
 func program(args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
-	command.Args[0] = "muster" // as who types `muster up` calls it
+	command.Args[0] = "muster" // argv[0] as cmd/muster sets it
 	command.Env = append(os.Environ(), actAs+"=muster-local")
 	return command
 }
@@ -92,7 +91,7 @@ func up(t *testing.T, flags ...string) *process {
 	return upTo(t, "ready", flags...)
 }
 
-// upTo is up that returns at the line that begins so.
+// upTo is up, but returns at the line with that prefix.
 func upTo(t *testing.T, line string, flags ...string) *process {
 	t.Helper()
 	until := line
@@ -125,7 +124,7 @@ func upTo(t *testing.T, line string, flags ...string) *process {
 	}
 }
 
-// kubeconfig gives the path that the ready line names.
+// kubeconfig returns the path that the ready line names.
 func (p *process) kubeconfig() string {
 	_, path, _ := strings.Cut(p.said.String(), "export KUBECONFIG=")
 	return strings.TrimSpace(path)
@@ -144,7 +143,7 @@ func (p *process) client(t *testing.T) *kubernetes.Clientset {
 	return client
 }
 
-// stop sends the signal and gives the exit code.
+// stop sends the signal and returns the exit code.
 func (p *process) stop(t *testing.T, signal syscall.Signal) int {
 	t.Helper()
 	if err := p.command.Process.Signal(signal); err != nil {
@@ -159,8 +158,7 @@ func (p *process) wait() int {
 	return p.command.ProcessState.ExitCode()
 }
 
-// fails runs a command that is to fail, and gives its one line on standard
-// error and its exit code.
+// fails runs a command that must fail, and returns its one line on standard error and its exit code.
 func fails(t *testing.T, args ...string) (line string, code int) {
 	t.Helper()
 	command := program(args...)

@@ -18,7 +18,7 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a command line that cannot be meant.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -28,18 +28,18 @@ func main() {
 	// closed pipe. Notify, not Ignore: a child would inherit the latter.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		stops = append(stops, syscall.SIGHUP)
 	}
-	// Further signals change nothing: a stop is bounded in time, and make or
-	// timeout send a second one as a matter of course.
+	// Further signals have no effect: shutdown is bounded in time, and make or timeout often send a second signal.
 	ctx, release := signal.NotifyContext(context.Background(), stops...)
 	code := run(ctx, filepath.Base(os.Args[0]), os.Args[1:])
 	release()
 	os.Exit(code)
 }
 
-// run gives the exit code. An error is one line on standard error. The name is what it was called by: `muster up` is this program too.
+// run returns the exit code. It prints an error as one line on standard error. name is argv[0]: `muster up` execs this
+// program too.
 func run(ctx context.Context, name string, args []string) int {
 	root := command(name)
 	root.SetArgs(args)

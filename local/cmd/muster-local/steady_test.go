@@ -25,7 +25,7 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	client := p.client(t)
 
 	before := settledWrites(t, client)
-	time.Sleep(30 * time.Second) // what is measured is that time passes and nothing happens
+	time.Sleep(30 * time.Second) // measure an idle period
 	for what, count := range writes(t, client) {
 		if count > before[what] && !strings.HasSuffix(what, "coordination.k8s.io/leases") {
 			t.Errorf("%s: %.0f times in 30 s of idling", what, count-before[what])
@@ -41,11 +41,11 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	}
 }
 
-// nodesAreLookedAt is longer than the period in which the controllers look at
-// the nodes, and write an event about each that is new to them.
+// nodesAreLookedAt is longer than the node lifecycle controller's period, in which it writes an event for each node
+// that is new to it.
 const nodesAreLookedAt = 12 * time.Second
 
-// settledWrites gives the writes so far once nothing was written for so long.
+// settledWrites returns the counts of writes once none has been made for a while.
 func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
 	t.Helper()
 	last := writes(t, client)

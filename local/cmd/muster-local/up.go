@@ -18,7 +18,7 @@ import (
 
 const dirUsage = "directory of the cluster's state and its kubeconfig (default $XDG_STATE_HOME/muster or ~/.local/state/muster)"
 
-// nodesMost bounds the nodes that are this machine.
+// nodesMost is the maximum number of nodes that run processes on this machine.
 const nodesMost = 100
 
 // upFlags are the flags of up as given.
@@ -67,17 +67,17 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&f.operator, "operator", "", "path of the operator's binary (default muster-operator beside this one)")
 	flags.StringVar(&f.config, "config", "", "path of the operator's configuration file (default: none, every option at its default)")
 	flags.DurationVar(&f.operatorPause, "operator-pause", 0, "longest pause before an operator that keeps dying is started again (default 30s)")
-	_ = flags.MarkHidden("operator-pause") // it is there for tests, which kill operators
+	_ = flags.MarkHidden("operator-pause") // for tests that kill the operator
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "verbosity of the components' logs")
 	return cmd
 }
 
-// simulated says what is wrong with the simulated nodes asked for.
+// simulated validates the flags of simulated nodes.
 func simulated(f *upFlags) error {
 	return simnode.Config{Nodes: f.simNodes, GPUs: f.simGPUs, GPUProduct: f.simGPUProduct}.Check()
 }
 
-// options checks the flags against each other.
+// options validates the flags and converts them to lifecycle.Options.
 func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	o := lifecycle.Options{
 		Port:          f.port,
@@ -128,7 +128,7 @@ func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	return o, err
 }
 
-// operatorPath gives the path of the operator's binary, which is there.
+// operatorPath returns the path of the operator's binary, which exists.
 func (f *upFlags) operatorPath() (string, error) {
 	path := f.operator
 	if path == "" {
@@ -141,16 +141,16 @@ func (f *upFlags) operatorPath() (string, error) {
 	if err := operatorproc.CheckBinary(path); err != nil {
 		return "", usageError{err}
 	}
-	// What is in the operator's image lies beside the operator here: containers find it last
-	// in their PATH.
+	// The operator's image contains binaries that are beside the operator here: containers find them last in their
+	// PATH.
 	if err := os.Setenv("PATH", os.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(path)); err != nil {
 		return "", fmt.Errorf("letting pods find the agent: %w", err)
 	}
 	return path, nil
 }
 
-// configPath gives the path of the operator's configuration file, which the
-// operator takes: a wrong file is told before anything is started.
+// configPath returns the path of the operator's configuration file, after the operator has validated it: an invalid
+// file is reported before anything is started.
 func (f *upFlags) configPath(ctx context.Context, operator string) (string, error) {
 	path, err := filepath.Abs(f.config)
 	if err != nil {

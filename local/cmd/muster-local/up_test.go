@@ -106,7 +106,7 @@ func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
 
 	second := up(t, "--dir", dir, "--operator", operator, "--nodes", "0")
 	child = operatorPID(t, dir)
-	// As from a terminal through make: one signal to the group, one from make.
+	// As from a terminal with make: one signal to the process group, and one from make.
 	if err := second.command.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
 	}
 }
 
-// TestAStartThatIsInterruptedEndsCleanly: at each of its steps.
+// TestInterruptedStartEndsCleanly interrupts the start at each of its steps.
 func TestAStartThatIsInterruptedEndsCleanly(t *testing.T) {
 	for _, step := range []string{"state is in", "etcd serves", "kube-apiserver serves", "node local-0"} {
 		t.Run("at "+step, func(t *testing.T) {

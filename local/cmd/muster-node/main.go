@@ -1,5 +1,5 @@
-// Command muster-node is the kubelet of the same Kubernetes as muster-local, for tests on real containers. Its flags are the kubelet's;
-// a container runtime runs beside it.
+// Command muster-node is the kubelet of the same Kubernetes version as muster-local, for tests with real containers. It
+// takes the kubelet's flags; a container runtime must run beside it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package atomicfile writes small files so that readers, and a start after a
-// kill half-way, see the old content or the new, never a part.
+// Package atomicfile writes small files atomically: readers, also after a crash, see the old content or the new one,
+// never a part.
 //
 // Any package of this module may use it.
 package atomicfile

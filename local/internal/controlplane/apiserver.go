@@ -20,8 +20,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// readyPoll is how often /readyz is asked while the server starts; there is
-// nothing to subscribe to.
+// readyPoll is the interval at which /readyz is polled while the server starts.
 const readyPoll = 20 * time.Millisecond
 
 type apiServer struct {
@@ -99,12 +98,11 @@ func apiServerFlags(listener net.Listener, etcd string, c *credentials) []string
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 
 		"--allow-privileged=true",
-		// It taints each new node until it was seen ready. The node lifecycle
-		// controller does the same for those that are not; the others, made
-		// ready as those run here are, would each need a second write.
+		// It taints each new node until the node is Ready, which would need another write to remove. The node lifecycle
+		// controller taints nodes that are not Ready anyway, and nodes here are created Ready.
 		"--disable-admission-plugins=TaintNodesByCondition",
 		"--profiling=false",
-		// Else a stop waits a minute for watches to end by themselves.
+		// Otherwise shutdown waits a minute for watches to end.
 		"--shutdown-watch-termination-grace-period=2s",
 		// Gangs in kube-scheduler: beta in 1.37, off by default. Admission
 		// policies, validating and mutating, are stable and on.
@@ -121,8 +119,8 @@ func (s *apiServer) run(ctx context.Context) error {
 	return prepared.Run(ctx)
 }
 
-// slowHooks write the default roles and priority classes to an empty
-// database, one after the other. Who may do everything need not wait for them.
+// slowHooks write the default roles and priority classes to an empty database, one after the other. Clients with all
+// rights need not wait for them.
 var slowHooks = []string{"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes"}
 
 // awaitServing blocks until the server is ready but for its slow hooks.
@@ -132,7 +130,7 @@ func (s *apiServer) awaitServing(ctx context.Context) error { return s.await(ctx
 // hooks have run.
 func (s *apiServer) awaitReady(ctx context.Context) error { return s.await(ctx) }
 
-// await blocks until /readyz says yes, some of its checks left out.
+// await blocks until /readyz succeeds, with some of its checks excluded.
 func (s *apiServer) await(ctx context.Context, without ...string) error {
 	client, err := kubernetes.NewForConfig(s.loopback)
 	if err != nil {

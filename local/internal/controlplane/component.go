@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// stopPatience is how long one component may take to stop. What has not
-// ended by then ends with the process.
+// stopPatience is how long one component may take to stop. A component that has not ended by then ends with the
+// process.
 const stopPatience = 8 * time.Second
 
 // component is a library's Run function on a goroutine of its own.
@@ -19,8 +19,7 @@ type component struct {
 	ended  chan struct{}
 }
 
-// run starts a component that is to run until it is stopped; if it returns
-// before, it has died.
+// run starts a component that runs until it is stopped; if it returns earlier, it has died.
 func (p *ControlPlane) run(name string, log *logFile, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), log.logger))
 	c := &component{cancel: cancel, ended: make(chan struct{})}

@@ -21,13 +21,12 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// heartbeatGrace is how long a node may be silent before it counts as lost:
-// for ever, since local and simulated nodes send no heartbeats.
+// heartbeatGrace is how long a node may send no heartbeat before it counts as lost: practically forever, since local
+// and simulated nodes send none.
 const heartbeatGrace = "876000h"
 
-// controllersOff need what is not here: a cloud, a network to hand out, disks
-// to attach, a metrics server. The TTL controller would write to each node
-// what only kubelets read.
+// controllersOff are disabled since they need a cloud, pod CIDRs, attachable disks or a metrics server. The TTL
+// controller would annotate each node with what only kubelets read.
 var controllersOff = []string{
 	names.HorizontalPodAutoscalerController,
 	names.NodeIpamController,
@@ -66,8 +65,7 @@ func newControllerManager(ctx context.Context, c *credentials, log *logFile) (*c
 		"--service-cluster-ip-range=" + serviceRange,
 		"--node-monitor-grace-period=" + heartbeatGrace,
 		"--node-startup-grace-period=" + heartbeatGrace,
-		// Each look copies every node: thousands of idle ones cost a core's
-		// twentieth at the default of 5 s.
+		// Each period copies every node: with thousands of idle nodes the default of 5 s takes 5 % of a core.
 		"--node-monitor-period=10s",
 		"--concurrent-job-syncs=10",
 		"--concurrent-gc-syncs=10",
@@ -89,9 +87,8 @@ func (m *controllerManager) run(ctx context.Context) error {
 	return app.Run(ctx, m.config.Complete())
 }
 
-// awaitPodsCreatable blocks until the namespace default has what every pod in
-// it needs and controllers make: its service account and the authority's
-// certificate.
+// awaitPodsCreatable blocks until namespace default has what controllers create there and every pod needs: its service
+// account and the ConfigMap with the CA certificate.
 func awaitPodsCreatable(ctx context.Context, admin *rest.Config) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {

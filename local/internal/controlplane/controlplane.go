@@ -8,17 +8,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config says how to run a control plane.
+// Config configures a control plane.
 type Config struct {
 	// Listener is where the API serves; on loopback. Start takes it over.
 	Listener net.Listener
-	// EtcdDir, PKIDir and LogsDir exist and belong to this control plane.
+	// EtcdDir, PKIDir and LogsDir must exist and be used by this control plane only.
 	EtcdDir, PKIDir, LogsDir string
 	// Durable makes etcd sync every write to disk.
 	Durable bool
 	// Verbosity is klog's -v.
 	Verbosity int
-	// Step is told, in the past tense, what has been reached.
+	// Step reports, in the past tense, a step that is done.
 	Step func(format string, args ...any)
 }
 
@@ -34,10 +34,9 @@ type ControlPlane struct {
 	died       chan error
 }
 
-// Start runs etcd and kube-apiserver, and returns when the API serves users of
-// the group system:masters; the default roles of others may be missing still.
-// On an error, or when ctx ends before, nothing is left running. ctx bounds
-// the start alone; Stop ends what was started.
+// Start runs etcd and kube-apiserver, and returns when the API serves users in the group system:masters; default roles
+// of others may still be missing. On an error, or if ctx ends before, nothing is left running. ctx bounds only the
+// start; Stop stops what was started.
 func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
 	p := &ControlPlane{step: c.Step, died: make(chan error, 4)}
 	defer func() {
@@ -70,9 +69,8 @@ func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
 	return p, nil
 }
 
-// RunControllers runs kube-scheduler and kube-controller-manager, once the
-// roles exist that they need, and returns when pods can be created and
-// scheduled in the namespace default. ctx bounds the start alone.
+// RunControllers runs kube-scheduler and kube-controller-manager once the roles that they need exist, and returns when
+// pods can be created and scheduled in namespace default. ctx bounds only the start.
 func (p *ControlPlane) RunControllers(ctx context.Context) error {
 	if err := p.await(ctx, p.api.awaitReady); err != nil {
 		return err
@@ -99,18 +97,17 @@ func (p *ControlPlane) RunControllers(ctx context.Context) error {
 	return nil
 }
 
-// AwaitRoles returns when the default roles are there, without which users outside of the group system:masters may not even ask
-// what is served.
+// AwaitRoles returns when the default roles exist, without which users outside the group system:masters may not even
+// use discovery.
 func (p *ControlPlane) AwaitRoles(ctx context.Context) error { return p.await(ctx, p.api.awaitReady) }
 
-// Admin gives a configuration for clients of a user who may do everything.
+// Admin returns a client configuration of a user with all rights.
 func (p *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(p.credentials.admin) }
 
-// Died gives an error that names the component, when one ends by itself.
+// Died returns a channel that receives an error naming the component if one ends by itself.
 func (p *ControlPlane) Died() <-chan error { return p.died }
 
-// Stop ends the components, the last started first, each within a bounded
-// time, and returns when they are gone.
+// Stop stops the components, the last started first, each within a bounded time.
 func (p *ControlPlane) Stop() {
 	p.letAPIServerStart()
 	for i := len(p.components) - 1; i >= 0; i-- {
@@ -133,13 +130,13 @@ func (p *ControlPlane) letAPIServerStart() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
 	go func() {
-		<-p.components[0].ended // the API server's, which is the first; there is nothing to wait for then
+		<-p.components[0].ended // the API server has ended: nothing to wait for
 		cancel()
 	}()
-	_ = p.api.awaitReady(ctx) // whatever it says, the server is stopped now
+	_ = p.api.awaitReady(ctx) // whether it became ready or not, it is stopped now
 }
 
-// await runs a step of the start; a component that dies meanwhile ends it.
+// await runs a step of the start, and cancels it if a component dies meanwhile.
 func (p *ControlPlane) await(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,8 +152,7 @@ func (p *ControlPlane) await(ctx context.Context, step func(context.Context) err
 	}
 }
 
-// firstCause prefers the death of a component over the error that it caused
-// elsewhere.
+// firstCause returns the death of a component, if there is one, rather than the error that it caused elsewhere.
 func (p *ControlPlane) firstCause(err error) error {
 	select {
 	case death := <-p.died:

@@ -25,15 +25,14 @@ var apiServiceIP = net.IPv4(10, 96, 0, 1)
 // clusterDomain is the domain of the services' names.
 const clusterDomain = "cluster.local"
 
-// credentials are the files by which the components know and trust each other.
+// credentials are the files by which the components authenticate and trust each other.
 type credentials struct {
 	host string // host:port of the API server
 
 	authority, frontProxy *pki.Authority
 	// serving is the API server's; kubeletServing that of nodes run here.
 	serving, kubeletServing pki.Pair
-	// kubeletClient is the API server towards nodes; frontProxyClient the API
-	// server towards aggregated APIs.
+	// kubeletClient is the API server's identity towards nodes; frontProxyClient that towards aggregated APIs.
 	kubeletClient, frontProxyClient pki.Pair
 	serviceAccountKey               string
 
@@ -91,8 +90,7 @@ func (c *credentials) issueKubeconfigs() error {
 	return err
 }
 
-// WriteKubeconfig writes a kubeconfig, mode 0600, complete in itself, of a
-// client certificate for the user and groups.
+// WriteKubeconfig writes a self-contained kubeconfig, mode 0600, with a client certificate for the user and groups.
 func (p *ControlPlane) WriteKubeconfig(path, user string, groups ...string) error {
 	return p.credentials.writeKubeconfig(path, user, groups...)
 }
@@ -131,8 +129,8 @@ func (c *credentials) writeKubeconfig(path, user string, groups ...string) error
 	return nil
 }
 
-// KubeletServing gives the certificate with which a node run here serves its
-// kubelet API on loopback, and the pool of who signs its clients.
+// KubeletServing returns the certificate with which a local node serves its kubelet API on loopback, and the CAs of its
+// clients.
 func (p *ControlPlane) KubeletServing() (tls.Certificate, *x509.CertPool, error) {
 	certificate, err := p.credentials.kubeletServing.Load()
 	if err != nil {

@@ -1,13 +1,10 @@
-// Package controlplane runs a Kubernetes control plane inside this process:
-// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, each from
-// its own library, configured through its own flags, so that what is known of
-// them from real clusters holds here.
+// Package controlplane runs a Kubernetes control plane inside this process: etcd, kube-apiserver, kube-scheduler and
+// kube-controller-manager, each from its own library and configured by its own flags, so that knowledge of these
+// components applies here.
 //
-// They share a process because together they then need half the memory of
-// four and start without finding each other over files and ports. The price:
-// a process has one feature gate set, one klog and one metrics registry, and
-// so can run one control plane in its life.
+// In one process they need half the memory of four, and they need not find each other through files and ports. The
+// price is that a process has one set of feature gates, one klog and one metrics registry, and so can run only one
+// control plane during its life.
 //
-// Called by lifecycle. It must never know of nodes, of Muster's operator, or
-// of the terminal.
+// Package lifecycle calls it. It must not depend on nodes, on Muster's operator, or on the terminal.
 package controlplane

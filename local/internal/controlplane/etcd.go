@@ -19,8 +19,7 @@ import (
 // quotaBytes bounds the database: enough for some hundred thousand objects.
 const quotaBytes = 8 << 30
 
-// etcdServer is a single-member etcd that serves this process alone, over a
-// socket in its own directory; it has no port.
+// etcdServer is a single-member etcd that serves only this process, over a socket in its own directory; it has no port.
 type etcdServer struct {
 	server   *embed.Etcd
 	endpoint string
@@ -30,8 +29,8 @@ type etcdServer struct {
 
 // startEtcd returns when the database can be read and written.
 func startEtcd(ctx context.Context, dir string, durable bool, logs *logs) (*etcdServer, error) {
-	// A socket's path may have 107 bytes at most, a state directory's more.
-	// Through the descriptor of its folder it is always short.
+	// The path of a socket is limited to 107 bytes, which a state directory may exceed. Through the file descriptor of
+	// its folder the path is always short.
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of etcd: %w", err)
@@ -73,7 +72,7 @@ func startEtcd(ctx context.Context, dir string, durable bool, logs *logs) (*etcd
 	}
 }
 
-// awaitDeath blocks until etcd has ended, and gives nil if it was stopped.
+// awaitDeath blocks until etcd has ended, and returns nil if it was stopped.
 func (e *etcdServer) awaitDeath() error {
 	select {
 	case err := <-e.server.Err():

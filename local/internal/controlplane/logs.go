@@ -16,9 +16,8 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// logs are the components' log files. The libraries log through klog: what
-// they log with a context goes to the component's own file, what they log
-// globally goes to kube-apiserver's, which logs that way almost only.
+// logs are the components' log files. The libraries use klog: what they log with a context goes to the component's own
+// file, what they log globally goes to that of kube-apiserver, which does most of that.
 type logs struct {
 	etcd, apiserver, scheduler, controllerManager *logFile
 
@@ -35,8 +34,7 @@ type logFile struct {
 	logger klog.Logger
 }
 
-// openLogs empties and opens the files and sends this process's global
-// logging to them.
+// openLogs truncates and opens the files and sends this process's global logging to them.
 func openLogs(folder string, verbosity int) (*logs, error) {
 	l := &logs{}
 	for name, target := range map[string]**logFile{
@@ -62,8 +60,8 @@ func openLogs(folder string, verbosity int) (*logs, error) {
 	return l, nil
 }
 
-// adoptStandardError sends what libraries print on standard error to a file:
-// the terminal is the user's. A crash is shown on both.
+// adoptStandardError redirects to a file what libraries print on standard error, since the terminal is for the user. A
+// crash is shown on both.
 func (l *logs) adoptStandardError() error {
 	saved, err := unix.FcntlInt(uintptr(standardError), unix.F_DUPFD_CLOEXEC, standardError+1)
 	if err != nil {
@@ -89,16 +87,14 @@ func (l *logs) adoptGlobals(verbosity int) {
 	}
 	klog.SetLoggerWithOptions(l.apiserver.logger, options...)
 	log.SetOutput(l.apiserver.file)
-	// A library that gives up ends the process; the terminal shall say where
-	// the reason stands.
+	// A library that calls klog.Fatal exits the process; tell the user where the reason is.
 	klog.OsExit = func(code int) {
 		fmt.Fprintf(l.terminal, "muster-local: a component gave up; the last lines of %s say why\n", l.apiserver.path)
 		os.Exit(code)
 	}
 }
 
-// close gives standard error back, and sends the global logging nowhere: a
-// component that outlived its stop may still log.
+// close restores standard error and discards global logging: a component that has not stopped in time may still log.
 func (l *logs) close() {
 	klog.Flush()
 	klog.SetLogger(klog.New(nil))

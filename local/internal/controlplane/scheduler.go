@@ -12,9 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 )
 
-// Requests a second, and in a burst, of the scheduler and of each controller.
-// Flow control is the API server's task; a client's own limit would only make
-// thousands of pods wait.
+// Requests per second, and burst, of the scheduler and of each controller. The API server does flow control; a
+// client-side limit would only delay thousands of pods.
 const (
 	clientQPS   = "5000"
 	clientBurst = "10000"
@@ -58,7 +57,7 @@ func (s *kubeScheduler) run(ctx context.Context) error {
 	return app.Run(ctx, s.config, s.scheduler)
 }
 
-// awaitReady blocks until the scheduler has seen every node and pod.
+// awaitReady blocks until the scheduler's caches have synced.
 func (s *kubeScheduler) awaitReady(ctx context.Context) error {
 	s.config.InformerFactory.WaitForCacheSync(ctx.Done())
 	if err := s.scheduler.WaitForHandlersSync(ctx); err != nil {

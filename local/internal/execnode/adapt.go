@@ -6,9 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// adapt gives the pod as the runtime manager is to see it. It differs from what the user wrote only in what means
-// nothing to a process: images are never pulled, and without mounts there is no place for a termination message or a
-// token.
+// adapt returns the pod as the runtime manager is to see it. It differs from the user's only in what has no meaning for
+// a process: images are never pulled, and without mounts there is no place for a termination message or a token.
 func adapt(pod *corev1.Pod, mounts bool) *corev1.Pod {
 	adapted := pod.DeepCopy()
 	for _, list := range [][]corev1.Container{adapted.Spec.InitContainers, adapted.Spec.Containers} {

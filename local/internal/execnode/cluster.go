@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// cluster is what the node watches of the cluster: its own pods, and what names stand for.
+// cluster is what the node watches of the cluster: its own pods, and the objects that DNS names resolve to.
 type cluster struct {
 	pods     cache.SharedIndexInformer
 	services corelisters.ServiceLister
 	slices   cache.Indexer
-	// names says when what names stand for may have changed.
+	// names signals that names may resolve differently.
 	names changes
 }
 
@@ -31,7 +31,7 @@ const (
 	byHostname = "hostname"
 )
 
-// watchCluster starts to watch, and returns when the first lists are there. It watches until the context ends.
+// watchCluster starts to watch, and returns when the caches have synced. It watches until the context ends.
 func watchCluster(ctx context.Context, client kubernetes.Interface, node string) (*cluster, error) {
 	all := informers.NewSharedInformerFactory(client, 0)
 	own := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
@@ -103,8 +103,8 @@ func (c *changes) channel() <-chan struct{} {
 // Changed implements clusterdns.Source.
 func (c *cluster) Changed() <-chan struct{} { return c.names.channel() }
 
-// Expects implements clusterdns.Source: a pod of that name is bound to this node and has not ended, so it will have an
-// address in a moment.
+// Expects implements clusterdns.Source: a pod of that name is bound to this node and has not ended, so it will soon
+// have an address.
 func (c *cluster) Expects(namespace, service, hostname string) bool {
 	if c.Service(namespace, service) == nil {
 		return false
@@ -120,7 +120,7 @@ func (c *cluster) Expects(namespace, service, hostname string) bool {
 func (c *cluster) Service(namespace, name string) *corev1.Service {
 	service, err := c.services.Services(namespace).Get(name)
 	if err != nil {
-		return nil // the lister knows no other error than that there is none
+		return nil // the only possible error is NotFound
 	}
 	return service
 }

@@ -25,7 +25,7 @@ import (
 // patience is for what takes well under a second on an idle machine.
 const patience = 3 * time.Minute
 
-// plane is the control plane that the tests of this package share: a process can run one.
+// plane is the control plane that the tests of this package share, since a process can run only one.
 var plane struct {
 	sync.Once
 	*controlplane.ControlPlane
@@ -76,14 +76,14 @@ func startPlane() {
 	}
 }
 
-// bench is a node of its own, and a namespace whose pods go to it.
+// bench is a node with a namespace whose pods run on it.
 type bench struct {
 	*testing.T
 	node      *Node
 	config    Config
 	client    kubernetes.Interface
 	namespace string
-	lines     *[]string // what the node said at the start
+	lines     *[]string // lines that the node logged at its start
 }
 
 // kinds of nodes that tests run on.
@@ -137,7 +137,7 @@ func newBench(t *testing.T, kind func(*Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The default service account comes with a controller's next breath; without it no pod is admitted.
+	// A controller creates the default service account; without it no pod is admitted.
 	b.await("the service account of the namespace", func(ctx context.Context) (bool, error) {
 		_, err := b.client.CoreV1().ServiceAccounts(b.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, ignoreNotFound(err)
@@ -163,7 +163,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// await polls for what only the API server can tell.
+// await polls the API server for a condition.
 func (b *bench) await(what string, done func(context.Context) (bool, error)) {
 	b.Helper()
 	if err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, done); err != nil {
@@ -192,7 +192,7 @@ func (b *bench) pod(name, script string, change ...func(*corev1.Pod)) *corev1.Po
 	return pod
 }
 
-// awaitPod waits until a pod is as it should be, and shows how it was if it never is.
+// awaitPod waits until a pod fulfils a condition, and prints its state if it never does.
 func (b *bench) awaitPod(name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	b.Helper()
 	var pod *corev1.Pod
@@ -228,7 +228,7 @@ func (b *bench) ends(name string, phase corev1.PodPhase) *corev1.Pod {
 	return pod
 }
 
-// log gives a container's log through the API server, as kubectl logs does.
+// log returns a container's log through the API server, as kubectl logs does.
 func (b *bench) log(pod string, change ...func(*corev1.PodLogOptions)) string {
 	b.Helper()
 	options := &corev1.PodLogOptions{}
@@ -242,7 +242,7 @@ func (b *bench) log(pod string, change ...func(*corev1.PodLogOptions)) string {
 	return string(text)
 }
 
-// said waits until a container has said a line.
+// said waits until a container has logged a line.
 func (b *bench) said(pod, line string) {
 	b.Helper()
 	var text string
@@ -255,7 +255,7 @@ func (b *bench) said(pod, line string) {
 	}
 }
 
-// events gives the reasons and messages of a pod's events.
+// events returns the reasons and messages of a pod's events.
 func (b *bench) events(pod string) string {
 	list, err := b.client.CoreV1().Events(b.namespace).List(context.WithoutCancel(b.Context()), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	if err != nil {
@@ -301,7 +301,7 @@ func (b *bench) gone(pod string) {
 	})
 }
 
-// onEachKind runs a test on a node as root, and on one that has only what any user has.
+// onEachKind runs a test on a node with root's rights, and on one with those of an ordinary user.
 func onEachKind(t *testing.T, test func(*testing.T, *bench)) {
 	t.Run("as root", func(t *testing.T) {
 		if os.Geteuid() != 0 {

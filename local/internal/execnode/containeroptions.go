@@ -22,10 +22,10 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/podvolume"
 )
 
-// containerOptions tells the runtime manager what containers are started with. It implements its RuntimeHelper.
+// containerOptions provides the runtime manager with the options of containers. It implements its RuntimeHelper.
 type containerOptions struct{ *kubelet }
 
-// GenerateRunContainerOptions gives the environment and the mounts of a container.
+// GenerateRunContainerOptions returns the environment and the mounts of a container.
 func (o *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *corev1.Pod, container *corev1.Container, _ string, podIPs []string, _ kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
 	n := o.node
 	volumes := n.pods.volumesOf(pod.UID)
@@ -64,8 +64,8 @@ func (o *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *c
 	return options, nil, nil
 }
 
-// reachableServices are the cluster's services. Where nothing forwards from the API server's cluster IP, the API
-// server's own address is in its place.
+// reachableServices returns the cluster's services. If nothing forwards from the API server's cluster IP, it is
+// replaced by the API server's own address.
 func (o *containerOptions) reachableServices(pod *corev1.Pod) []*corev1.Service {
 	n := o.node
 	services := n.cluster.allServices()
@@ -110,7 +110,7 @@ func mounts(container *corev1.Container, volumes map[string]podvolume.Volume, en
 	return list, nil
 }
 
-// subPath is the part of a volume that is mounted. One that does not exist is made, as a directory.
+// subPath returns the part of a volume that is mounted. If it does not exist, it is created as a directory.
 func subPath(volume string, mount corev1.VolumeMount, env []kubecontainer.EnvVar) (string, error) {
 	part := mount.SubPath
 	if mount.SubPathExpr != "" {
@@ -137,7 +137,7 @@ func subPath(volume string, mount corev1.VolumeMount, env []kubecontainer.EnvVar
 	return path, nil
 }
 
-// GetPodDNS gives a pod's resolver settings, or nil where it keeps the machine's.
+// GetPodDNS returns a pod's resolver settings, or nil where it keeps the machine's.
 func (o *containerOptions) GetPodDNS(ctx context.Context, pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 	if o.node.network == nil {
 		return nil, nil
@@ -145,7 +145,7 @@ func (o *containerOptions) GetPodDNS(ctx context.Context, pod *corev1.Pod) (*run
 	return o.dns.GetPodDNS(ctx, pod)
 }
 
-// GeneratePodHostNameAndDomain gives a pod's host name and, if it has a subdomain, its domain.
+// GeneratePodHostNameAndDomain returns a pod's host name and, if it has a subdomain, its domain.
 func (o *containerOptions) GeneratePodHostNameAndDomain(_ klog.Logger, pod *corev1.Pod) (string, string, error) {
 	return hostname(pod, o.node.config.ClusterDomain)
 }
@@ -181,7 +181,7 @@ func truncate(hostname string) string {
 
 func (o *containerOptions) GetPodDir(uid types.UID) string { return o.node.podDir(uid) }
 
-// The rest of the RuntimeHelper is about what this node does not have.
+// The rest of RuntimeHelper concerns features that this node does not have.
 
 func (o *containerOptions) GetPodCgroupParent(*corev1.Pod) string                        { return "" }
 func (o *containerOptions) GetExtraSupplementalGroupsForPod(*corev1.Pod) []int64         { return nil }

@@ -11,15 +11,15 @@ import (
 type action int
 
 const (
-	// toRun lets the runtime manager start, restart and kill what it sees fit.
+	// toRun lets the runtime manager start, restart and kill containers as it decides.
 	toRun action = iota
 	// toRefuse reports why the pod cannot run, and leaves it waiting.
 	toRefuse
-	// toKill stops all that runs, with the grace period of the decision.
+	// toKill stops all containers, with the grace period of the decision.
 	toKill
 	// toFinish reports the last status of a pod of which nothing runs any more.
 	toFinish
-	// toForget removes all that is kept of a pod that is gone from the API server.
+	// toForget deletes everything kept for a pod that is gone from the API server.
 	toForget
 	// toRest waits for something to change.
 	toRest
@@ -29,20 +29,20 @@ func (a action) String() string {
 	return [...]string{"run", "refuse", "kill", "finish", "forget", "rest"}[a]
 }
 
-// view is a pod as its worker sees it.
+// view is the state of a pod that decide uses.
 type view struct {
 	pod *corev1.Pod
 	// gone: the pod is no longer on the API server.
 	gone bool
-	// phase is the one that follows from the containers as they are.
+	// phase follows from the present state of the containers.
 	phase corev1.PodPhase
 	// alive: a container or the pod's network still exists.
 	alive bool
 	// finished: the last status was reported.
 	finished bool
-	// refusal is why the pod cannot run, if so.
+	// refusal is why the pod cannot run, nil if it can.
 	refusal *refusal
-	// deadline is when the pod's time is over, zero if it has no limit or has not started.
+	// deadline is when activeDeadlineSeconds are over, zero if there is no limit or the pod has not started.
 	deadline time.Time
 	now      time.Time
 }
@@ -52,15 +52,15 @@ type decision struct {
 	action action
 	// grace is for toKill, in seconds; nil is what the pod's spec says.
 	grace *int64
-	// refused says that the pod ends or waits because it cannot run here.
+	// refused is set if the pod fails or waits because it cannot run here.
 	refused bool
-	// pastDeadline says that the pod fails because its time is over.
+	// pastDeadline is set if the pod fails because its deadline has passed.
 	pastDeadline bool
-	// wake is when the worker has to look again even if nothing happens; zero is never.
+	// wake is when the worker must run again even without an event; zero means never.
 	wake time.Time
 }
 
-// decide is the whole life of a pod on this node, from most to least urgent.
+// decide returns the next action in a pod's lifecycle, checking from the most to the least urgent.
 func decide(v view) decision {
 	pastDeadline := !v.deadline.IsZero() && !v.now.Before(v.deadline)
 	over := v.phase == corev1.PodSucceeded || v.phase == corev1.PodFailed

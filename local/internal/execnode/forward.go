@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// dialTimeout is for connections on this machine.
+// dialTimeout bounds connecting on this machine.
 const dialTimeout = 10 * time.Second
 
 // forward connects each client of the listener to what dial reaches, until the listener is closed.
@@ -32,7 +32,7 @@ func forward(listener net.Listener, dial func(context.Context) (net.Conn, error)
 	}
 }
 
-// join copies both ways between two connections, and passes on that one side has said all it has to say.
+// join copies in both directions between two connections, and propagates that one side has closed its writing end.
 func join(a, b io.ReadWriteCloser) {
 	var both sync.WaitGroup
 	pass := func(to, from io.ReadWriteCloser) {

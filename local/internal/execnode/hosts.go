@@ -13,7 +13,7 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// hostsMount gives the /etc/hosts of a container, or nil if it mounts its own.
+// hostsMount returns the /etc/hosts of a container, or nil if it mounts its own.
 func (n *Node) hostsMount(pod *corev1.Pod, container *corev1.Container, podIPs []string) (*kubecontainer.Mount, error) {
 	for _, mount := range container.VolumeMounts {
 		if mount.MountPath == etcHosts {
@@ -35,9 +35,9 @@ func (n *Node) hostsPath(pod *corev1.Pod) string {
 	return filepath.Join(n.podDir(pod.UID), "etc-hosts")
 }
 
-// hostsContent is a pod's hosts file. On a network of its own a pod has itself in it and asks the DNS server for the
-// rest. On the machine's network it has what the machine has, and, since there it can be sent to no DNS server, all
-// names of the cluster.
+// hostsContent returns a pod's hosts file. In a network of its own the pod is in the file itself, and other names
+// resolve by DNS. In the machine's network the file has the machine's entries and, as the pod can use no other DNS
+// server, all names of the cluster.
 func (n *Node) hostsContent(pod *corev1.Pod, podIPs []string) ([]byte, error) {
 	var text bytes.Buffer
 	own := n.network != nil && !pod.Spec.HostNetwork
@@ -75,7 +75,7 @@ func (n *Node) hostsContent(pod *corev1.Pod, podIPs []string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// writeInPlace keeps the file that it writes to: it is bound into containers.
+// writeInPlace overwrites the file rather than replacing it, because it is bind-mounted into containers.
 func writeInPlace(path string, content []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return nil
@@ -91,8 +91,8 @@ func writeInPlace(path string, content []byte) error {
 	return file.Truncate(int64(len(content)))
 }
 
-// followNames keeps the names in the hosts files of running pods up to date until the context ends, where that is how
-// they are resolved.
+// followNames keeps the names in the hosts files of running pods up to date until the context ends, if they are
+// resolved so.
 func (n *Node) followNames(ctx context.Context) {
 	if n.network != nil || !n.isolation.Mounts {
 		return
@@ -108,7 +108,7 @@ func (n *Node) followNames(ctx context.Context) {
 	}
 }
 
-// rewriteHosts brings the hosts file of each pod that has one up to date.
+// rewriteHosts updates the hosts file of each pod that has one.
 func (n *Node) rewriteHosts() {
 	for _, object := range n.cluster.pods.GetStore().List() {
 		pod := object.(*corev1.Pod)
@@ -117,7 +117,7 @@ func (n *Node) rewriteHosts() {
 			continue
 		}
 		if content, err := n.hostsContent(pod, []string{n.hostAddress.String()}); err == nil {
-			writeInPlace(path, content) // a full disk leaves the names of before
+			writeInPlace(path, content) // on an error, such as a full disk, the old names stay
 		}
 	}
 }

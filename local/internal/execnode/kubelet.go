@@ -41,8 +41,8 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
-// The kubelet's defaults, but for the size of logs: kubectl shows the newest file only, and on a machine for development
-// people look at logs with kubectl.
+// The kubelet's defaults, except for the size of logs: kubectl shows only the newest file, and on a development machine
+// logs are read with kubectl.
 const (
 	firstCrashBackOff = 10 * time.Second
 	longestBackOff    = 5 * time.Minute
@@ -51,14 +51,14 @@ const (
 	logCheckInterval  = 10 * time.Second
 )
 
-// stopGrace is how long containers may take to end when the node stops.
+// stopGrace is the grace period of containers when the node stops.
 const stopGrace = 2 * time.Second
 
-// kubelet is the kubelet's own parts, as this node puts them together.
+// kubelet holds the kubelet's own parts as this node combines them.
 type kubelet struct {
 	node     *Node
 	recorder record.EventRecorderLogger
-	sink     record.EventBroadcaster // of events
+	sink     record.EventBroadcaster // sends events
 
 	processes *process.Runtime               // the container runtime
 	runtime   kuberuntime.KubeGenericRuntime // decides what it does
@@ -113,7 +113,7 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	return k, nil
 }
 
-// startEvents sends events to the API server. It leaves out what tells nobody anything.
+// startEvents sends events to the API server, apart from those that carry no information here.
 func (k *kubelet) startEvents(ctx context.Context) {
 	k.sink = record.NewBroadcaster(record.WithContext(ctx))
 	k.sink.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})
@@ -135,8 +135,8 @@ func (k *kubelet) openVolumes() error {
 	return err
 }
 
-// newRuntime makes the kubelet's runtime manager over the processes. Most of its arguments are about images, cgroups
-// and measures that are not here.
+// newRuntime creates the kubelet's runtime manager over the process runtime. Most of its arguments are about images,
+// cgroups and resource management, which do not exist here.
 func (k *kubelet) newRuntime(ctx context.Context) error {
 	n := k.node
 	rotation, err := logs.NewContainerLogManager(k.processes, noLinks{}, logFileSize, logFiles, 1, metav1.Duration{Duration: logCheckInterval})
@@ -171,7 +171,7 @@ func (k *kubelet) runtimeVersion() string {
 	return process.Name + "://" + version.String()
 }
 
-// followProbes passes on what probes find: readiness to the status, and failures to who restarts containers.
+// followProbes passes on the results of probes: readiness to the status manager, and failures to the pod's worker.
 func (k *kubelet) followProbes(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for {
@@ -192,7 +192,7 @@ func (k *kubelet) followProbes(ctx context.Context) {
 	}
 }
 
-// close ends all containers and what serves them.
+// close stops all containers and everything that serves them.
 func (k *kubelet) close() {
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
@@ -204,8 +204,8 @@ func (k *kubelet) close() {
 	k.sink.Shutdown()
 }
 
-// removeLeftovers removes the containers and logs of pods that are not known any more. It asks which are known only
-// when it has seen what there is: pods keep coming meanwhile.
+// removeLeftovers removes the containers and logs of pods that are not known any more. It calls knownPods only after it
+// has listed what exists, since new pods arrive meanwhile.
 func (k *kubelet) removeLeftovers(ctx context.Context, knownPods func() map[types.UID]bool) error {
 	containers, err := k.processes.ListContainers(ctx, nil)
 	if err != nil {
@@ -232,8 +232,8 @@ func (k *kubelet) removeLeftovers(ctx context.Context, knownPods func() map[type
 	return errors.Join(failures...)
 }
 
-// removeOldRuns removes all runs of containers that have ended but the last of each, whose log kubectl logs --previous
-// shows once there is a new one.
+// removeOldRuns removes all terminated runs of each container but the last, whose log kubectl logs --previous shows
+// once there is a new run.
 func (k *kubelet) removeOldRuns(ctx context.Context, state *kubecontainer.PodStatus) error {
 	kept := map[string]bool{}
 	var failures []error
@@ -249,7 +249,7 @@ func (k *kubelet) removeOldRuns(ctx context.Context, state *kubecontainer.PodSta
 	return errors.Join(failures...)
 }
 
-// removePod removes all that the runtime has of a pod, and its logs.
+// removePod removes everything that the runtime has of a pod, and its logs.
 func (k *kubelet) removePod(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus) error {
 	var failures []error
 	for _, run := range state.ContainerStatuses {
@@ -262,7 +262,7 @@ func (k *kubelet) removePod(ctx context.Context, pod *corev1.Pod, state *kubecon
 	return errors.Join(append(failures, os.RemoveAll(logs))...)
 }
 
-// noLatency implements what the kubelet's parts measure the start of pods with.
+// noLatency implements, without effect, the interface by which the kubelet's parts measure startup latency.
 type noLatency struct{}
 
 func (noLatency) RecordStatusUpdated(klog.Logger, *corev1.Pod) {}
@@ -270,8 +270,8 @@ func (noLatency) DeletePodStartupState(types.UID)              {}
 func (noLatency) RecordImageStartedPulling(types.UID)          {}
 func (noLatency) RecordImageFinishedPulling(types.UID)         {}
 
-// noLinks is the operating system without the links that a kubelet makes in /var/log/containers, and cleans up there:
-// that directory is not this node's.
+// noLinks is the OS interface without the links that a kubelet makes and cleans up in /var/log/containers, a directory
+// that does not belong to this node.
 type noLinks struct{ kubecontainer.RealOS }
 
 func (noLinks) Symlink(string, string) error { return nil }
@@ -283,8 +283,8 @@ func (noLinks) Glob(pattern string) ([]string, error) {
 	return filepath.Glob(pattern)
 }
 
-// fewer leaves out events that say nothing where there are no images: that one is here, and that a container was made of
-// it, which starts the next moment.
+// fewer drops events that are redundant without images: that an image is present, and that a container was created,
+// which is followed by its start.
 type fewer struct{ record.EventRecorderLogger }
 
 func saysNothing(reason string) bool {

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestFourPodsStartAMomentAfterTheyAreBound logs how long it takes from the binding of a pod, as a client sees it, until
-// its command runs. The bound is far above it. What else the machine does makes some tries longer, never shorter, so that one of
-// several is enough.
+// TestFourPodsStartAMomentAfterTheyAreBound logs how long it takes from a pod's binding, as a client sees it, until its
+// command runs. The bound is far above that. Other load on the machine only makes attempts slower, so one fast attempt
+// of several suffices.
 func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		const bound, tries = 10 * time.Second, 5
@@ -29,7 +29,7 @@ func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
 	})
 }
 
-// slowestStart makes so many pods, and gives how long after it was bound the command of the last of them ran.
+// slowestStart creates that many pods, and returns how long after its binding the last one's command ran.
 func (b *bench) slowestStart(name string, pods int) (slowest time.Duration) {
 	b.Helper()
 	watch, err := b.client.CoreV1().Pods(b.namespace).Watch(b.Context(), metav1.ListOptions{})

@@ -55,13 +55,13 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	case corev1.LogStreamStderr:
 		out = nil
 	}
-	all.Write(nil) // the client shall see at once that there is a log, though nothing may be in it yet
+	all.Write(nil) // send the headers even if the log is still empty
 	if err := s.node.kubelet.runtime.GetContainerLogs(r.Context(), pod, id, options, out, errs); err != nil && r.Context().Err() == nil {
 		fmt.Fprintf(w, "reading the log of container %s: %v\n", name, err)
 	}
 }
 
-// runWithLog gives the run of a container whose log is asked for.
+// runWithLog returns the run of a container whose log is requested.
 func runWithLog(status corev1.PodStatus, pod, container string, previous bool) (kubecontainer.ContainerID, error) {
 	found, ok := findContainer(status, container)
 	if !ok {
@@ -99,7 +99,7 @@ func findContainer(status corev1.PodStatus, name string) (corev1.ContainerStatus
 	return all[i], true
 }
 
-// idOf gives the ID in <runtime>://<ID>.
+// idOf returns the ID in <runtime>://<ID>.
 func idOf(containerID string) string {
 	_, id, _ := strings.Cut(containerID, "://")
 	return id

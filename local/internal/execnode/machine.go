@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// mostPods is how many pods a node takes. A kubelet's default is 110; processes are lighter than containers.
+// mostPods is the maximum number of pods on a node. A kubelet's default is 110; processes are lighter than containers.
 const mostPods = 250
 
 // capacity is what this machine has for pods: all of its CPU and memory.
@@ -28,7 +28,7 @@ func capacity() (corev1.ResourceList, error) {
 	}, nil
 }
 
-// kernelVersion is for people; a machine that does not tell has none.
+// kernelVersion returns the kernel's version for display; empty if it cannot be read.
 func kernelVersion() string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -37,11 +37,12 @@ func kernelVersion() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// hostAddress is an address of this machine that the API takes for a pod's: not a loopback or link-local one, which
-// are invalid in an EndpointSlice. It is the address that the machine would speak from to the world, else any other,
-// and the loopback where a machine has nothing else.
+// hostAddress returns an address of this machine that is valid in an EndpointSlice, so neither loopback nor link-local:
+// preferably the source address of its default route, or else any other. If there is none, it returns the loopback
+// address.
 func hostAddress() netip.Addr {
-	// Connecting a datagram socket sends nothing; it only looks up the route. The address is one for documentation.
+	// Connecting a datagram socket sends nothing and only looks up the route. The address is reserved for
+	// documentation.
 	if conn, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
 		defer conn.Close()
 		if address := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr(); address.IsGlobalUnicast() {

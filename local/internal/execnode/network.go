@@ -18,14 +18,14 @@ import (
 
 const loopback = "127.0.0.1"
 
-// network is the pods' own network with its DNS server. A node without one has its pods on the machine's.
+// network is the pod network with its DNS server. Without one, pods use the machine's network.
 type network struct {
 	fabric *podnet.Fabric
 	// door is the node's own address in the pods' network, where its DNS server is.
 	door netip.Addr
 }
 
-// openNetwork gives pods a network of their own where this machine and user can have one.
+// openNetwork creates a pod network if the machine and the user's rights allow it.
 func (n *Node) openNetwork() error {
 	why := "only root can make networks"
 	switch {
@@ -63,7 +63,7 @@ func (n *Node) zone() clusterdns.Zone {
 	return clusterdns.Zone{Domain: n.config.ClusterDomain, Source: n.cluster}
 }
 
-// newPodNetwork makes the network of a pod, with a way to the machine and to the API server, and from the machine's
+// newPodNetwork creates the network of a pod, with access to the machine and the API server, and from the machine's
 // loopback to the pod's host ports.
 func (n *Node) newPodNetwork(config *runtimeapi.PodSandboxConfig) (process.Network, error) {
 	pod, err := n.network.fabric.Join(n.hostAddress)
@@ -100,7 +100,7 @@ type podNetwork struct {
 	hostPorts []net.Listener
 }
 
-// forwardHostPort listens where the node's address says that it is: on the machine's loopback.
+// forwardHostPort listens on the machine's loopback, which is the node's address.
 func (p *podNetwork) forwardHostPort(port *runtimeapi.PortMapping) error {
 	if port.GetHostPort() == 0 {
 		return nil
@@ -132,8 +132,8 @@ func (p *podNetwork) Close() error {
 	return p.Pod.Close()
 }
 
-// forwardAPIServer lets clients in the pod reach the API server where its service says that it is: nothing else here
-// forwards from cluster IPs, and the API server listens on the machine's loopback only.
+// forwardAPIServer lets clients in the pod reach the API server at its cluster IP: nothing else here forwards from
+// cluster IPs, and the API server listens only on the machine's loopback.
 func (n *Node) forwardAPIServer(pod *podnet.Pod) error {
 	service := n.cluster.Service("default", "kubernetes")
 	server, err := n.apiServer()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// headless makes a service that gives pods of the set names, before they are ready.
+// headless creates a service that publishes the names of the set's pods, even before they are ready.
 func (b *bench) headless(name string) {
 	b.Helper()
 	service := &corev1.Service{
@@ -27,7 +27,7 @@ func (b *bench) headless(name string) {
 	}
 }
 
-// member makes a pod one of a set with names, as a JobSet's pods are.
+// member makes a pod a named member of a set, like the pods of a JobSet.
 func member(set string, index int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Labels["set"] = set
@@ -80,8 +80,7 @@ func TestPortClashOnTheMachinesNetworkIsTold(t *testing.T) {
 func TestPodReachesTheAPIServerAsInACluster(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		b.pod("asks", "", as("ask", variable("TARGET", "$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)")), func(pod *corev1.Pod) {
-			// The API server answers a client that says nothing by closing the connection in its time; that it takes the
-			// connection is all that is asked.
+			// The API server closes silent connections after a while; that it accepts the connection is enough.
 			pod.Spec.Containers[0].Command = []string{"bash", "-c", "exec 3<>/dev/tcp/$KUBERNETES_SERVICE_HOST/$KUBERNETES_SERVICE_PORT && echo connected"}
 		})
 		b.succeeds("asks")

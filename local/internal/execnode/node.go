@@ -21,29 +21,28 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
-// Config is what a node is started with. Nothing but what is said to be optional may be left out.
+// Config configures a node. All fields are required unless they are said to be optional.
 type Config struct {
-	// RestConfig reaches the API server with the rights of a node and more: it reads Services, EndpointSlices,
-	// ConfigMaps, Secrets and claims of all namespaces, and creates tokens for service accounts.
+	// RestConfig has a node's rights and more: it reads Services, EndpointSlices, ConfigMaps, Secrets and claims of all
+	// namespaces, and creates tokens for service accounts.
 	RestConfig *rest.Config
 	// Name of the Node.
 	Name string
 	// Dir is the node's own directory: pods, volumes and logs. A node that starts on the directory of an earlier one of
-	// the same name goes on with its pods.
+	// the same name continues with its pods.
 	Dir string
 	// ServingCert is for the address 127.0.0.1, on which the API server reaches the node.
 	ServingCert tls.Certificate
-	// ClientCAs sign the certificates of those who may read logs and run commands in containers.
+	// ClientCAs sign the certificates of clients that may read logs and run commands in containers.
 	ClientCAs *x509.CertPool
 	// ClusterDomain is the domain of service names, such as cluster.local.
 	ClusterDomain string
-	// Doors are addresses on the machine's loopback at which pods reach what listens there,
-	// though they have a loopback of their own. May be empty.
+	// Doors are addresses on the machine's loopback that pods with a network of their own can reach too. May be empty.
 	Doors []netip.AddrPort
-	// Logf takes lines for the person at the terminal: what this machine does not allow, said once at the start.
+	// Logf receives lines for the user: what this machine does not allow, once at the start.
 	Logf func(format string, args ...any)
 
-	// limit is the most isolation that containers get; tests lower it. Nil is all that the machine allows.
+	// limit is the maximum isolation of containers, lowered by tests. Nil is all that the machine allows.
 	limit *process.Isolation
 	// hostNetwork puts pods on the machine's network even as root; for tests.
 	hostNetwork bool
@@ -57,7 +56,7 @@ type Node struct {
 	capacity    corev1.ResourceList
 	hostAddress netip.Addr
 
-	cluster *cluster // what the node watches
+	cluster *cluster // the objects that the node watches
 	network *network // nil on the machine's network
 	kubelet *kubelet // the kubelet's parts
 	pods    *pods    // a worker for each pod
@@ -67,7 +66,7 @@ type Node struct {
 	cleanup []func()
 }
 
-// registrationTimeout is for the API server to take the Node and for its controllers to let pods onto it.
+// registrationTimeout bounds the registration of the Node until pods may be scheduled to it.
 const registrationTimeout = 30 * time.Second
 
 // Start registers a node and returns when it is Ready. It runs until Stop, or until the context ends; Stop must be
@@ -131,7 +130,7 @@ func newClient(config *rest.Config, node string) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "muster-local/node/" + node
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
-	// The API server is on this machine and shares out its own capacity; a second limit would only delay pods.
+	// No client-side limit: the API server is on this machine and does its own flow control.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -140,7 +139,7 @@ func newClient(config *rest.Config, node string) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// detect finds out what containers may have of their own here.
+// detect determines which isolation containers can have here.
 func (n *Node) detect(spawner *process.Spawner) error {
 	limit := process.Isolation{Mounts: true, Processes: true}
 	if n.config.limit != nil {
@@ -167,8 +166,8 @@ func firstLine(err error) error {
 	return err
 }
 
-// chooseAddress gives the address that pods know the machine by. One that has no other is known by its door to the
-// pods' network.
+// chooseAddress returns the address by which pods know the machine. If it has no other, that is its address in the pod
+// network.
 func (n *Node) chooseAddress() netip.Addr {
 	address := hostAddress()
 	if address.IsLoopback() && n.network != nil {
@@ -183,7 +182,8 @@ func (n *Node) podDir(uid types.UID) string { return filepath.Join(n.podsDir(), 
 
 func (n *Node) logsDir() string { return filepath.Join(n.config.Dir, "logs") }
 
-// memoryDir is for volumes in memory. It is this node's alone, and the same for the next node on the same directory.
+// memoryDir returns the directory of volumes in memory. It belongs to this node alone, and is the same for the next
+// node on the same directory.
 func (n *Node) memoryDir() string {
 	const memory = "/dev/shm"
 	if info, err := os.Stat(memory); err != nil || !info.IsDir() {
@@ -196,9 +196,8 @@ func (n *Node) memoryDir() string {
 
 func (n *Node) onStop(f func()) { n.cleanup = append(n.cleanup, f) }
 
-// Stop kills every process that the node started, after a moment in which they may end by themselves, and takes its
-// networks down. It returns when nothing is left of them. The Node object stays: a node on the same directory takes
-// it over.
+// Stop kills every process that the node started, after a short grace period, and removes its networks. It returns when
+// nothing of them is left. The Node object stays: a node on the same directory takes it over.
 func (n *Node) Stop() {
 	n.stop()
 	for len(n.cleanup) > 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/podvolume"
 )
 
-// runtimeObject keeps the name runtime for what runs containers.
+// runtimeObject leaves the name runtime to the container runtime.
 type runtimeObject = runtime.Object
 
-// pods has a worker for each pod of the node. It tells the kubelet's parts how far each pod is.
+// pods has a worker for each pod of the node, and tells the kubelet's parts the lifecycle state of each pod.
 type pods struct {
 	node *Node
 
@@ -31,7 +31,7 @@ type pods struct {
 
 func newPods(n *Node) *pods { return &pods{node: n, workers: map[types.UID]*worker{}} }
 
-// start gives every pod of the node a worker, from now on until the context ends, and removes what an earlier run left
+// start starts a worker for every pod of the node, now and until the context ends, and removes what an earlier run left
 // of pods that are gone.
 func (p *pods) start(ctx context.Context) error {
 	registration, err := p.node.cluster.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -89,7 +89,7 @@ func (p *pods) forget(uid types.UID) {
 	delete(p.workers, uid)
 }
 
-// wake makes the worker of a pod look again.
+// wake makes the worker of a pod reconcile it again.
 func (p *pods) wake(uid types.UID) {
 	if w := p.worker(uid); w != nil {
 		w.wake()
@@ -102,7 +102,7 @@ func (p *pods) worker(uid types.UID) *worker {
 	return p.workers[uid]
 }
 
-// volumesOf gives the volumes of a pod that were made.
+// volumesOf returns the volumes of a pod that were made.
 func (p *pods) volumesOf(uid types.UID) map[string]podvolume.Volume {
 	if w := p.worker(uid); w != nil {
 		return w.madeVolumes()
@@ -127,7 +127,7 @@ func (p *pods) removeLeftovers(ctx context.Context) error {
 	return p.node.kubelet.removeLeftovers(ctx, p.known)
 }
 
-// The kubelet's status manager and runtime manager ask the following.
+// The kubelet's status manager and runtime manager call the following methods.
 
 // PodCouldHaveRunningContainers keeps a pod from being reported as ended, or deleted, while something of it runs.
 func (p *pods) PodCouldHaveRunningContainers(pod *corev1.Pod) bool {
@@ -135,27 +135,27 @@ func (p *pods) PodCouldHaveRunningContainers(pod *corev1.Pod) bool {
 	return w != nil && !w.isStopped()
 }
 
-// IsPodTerminationRequested says that the pod is to end.
+// IsPodTerminationRequested reports whether the pod must terminate.
 func (p *pods) IsPodTerminationRequested(uid types.UID) bool {
 	w := p.worker(uid)
 	return w == nil || w.isLeaving()
 }
 
-// ShouldPodContentBeRemoved says that the pod is gone.
+// ShouldPodContentBeRemoved reports whether the pod is gone.
 func (p *pods) ShouldPodContentBeRemoved(uid types.UID) bool { return p.worker(uid) == nil }
 
-// ShouldPodRuntimeBeRemoved says that nothing of the pod runs any more.
+// ShouldPodRuntimeBeRemoved reports whether nothing of the pod runs any more.
 func (p *pods) ShouldPodRuntimeBeRemoved(uid types.UID) bool {
 	w := p.worker(uid)
 	return w == nil || w.isStopped()
 }
 
-// podLogger is for the kubelet's parts, which log for themselves.
+// podLogger returns a logger for the kubelet's parts.
 func podLogger(ctx context.Context, pod *corev1.Pod) klog.Logger {
 	return klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod))
 }
 
-// known are the pods that there are workers for.
+// known returns the UIDs of the pods that have workers.
 func (p *pods) known() map[types.UID]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// reasonPortClash: a container ended because another process of the machine has its port.
+// reasonPortClash: a container ended because another process of the machine uses its port.
 const reasonPortClash = "PortInUse"
 
-// addressInUse is how programs say that a port is taken: the C library's words, and the name of the error.
+// addressInUse matches how programs report that a port is in use: the C library's message, and the name of the error.
 var addressInUse = regexp.MustCompile(`(?i)address already in use|EADDRINUSE|port is already (in use|allocated)`)
 
-// linesForClash is how much of a container's last words is read.
+// linesForClash is how many of the last lines of a container's log are searched.
 const linesForClash = 50
 
-// portClashes are the ends of containers that were looked at.
+// portClashes records which ends of containers were examined.
 type portClashes map[kubecontainer.ContainerID]bool
 
-// tell makes an event for each container that failed because its port is taken, on nodes whose pods share the
-// machine's network. On others a pod has all ports to itself.
+// tell records an event for each container that failed because its port is in use. This happens only on nodes whose
+// pods share the machine's network.
 func (p portClashes) tell(w *worker, pod *corev1.Pod, state *kubecontainer.PodStatus) {
 	if w.node.network != nil && !pod.Spec.HostNetwork {
 		return
@@ -45,7 +45,7 @@ func (p portClashes) tell(w *worker, pod *corev1.Pod, state *kubecontainer.PodSt
 	}
 }
 
-// clashIn gives the line of a log that says that a port is taken, or nothing.
+// clashIn returns the line of a log that says that a port is taken, or nothing.
 func clashIn(log []byte) string {
 	for line := range bytes.Lines(log) {
 		if addressInUse.Match(line) {
@@ -55,7 +55,7 @@ func clashIn(log []byte) string {
 	return ""
 }
 
-// lastWords gives the last lines of a container's log.
+// lastWords returns the last lines of a container's log.
 func (n *Node) lastWords(pod *corev1.Pod, id kubecontainer.ContainerID) []byte {
 	lines := int64(linesForClash)
 	var text bytes.Buffer

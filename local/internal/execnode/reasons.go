@@ -4,12 +4,12 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// startReasons remember why containers of a pod could not be started, until they are.
+// startReasons has, by container, why a container could not be started; an entry is removed once it has started.
 type startReasons map[string]startReason
 
 type startReason struct{ reason, message string }
 
-// update takes over what a sync of the pod did, and says whether the pod's status has to be looked at again for it.
+// update records the result of a sync of the pod, and reports whether the pod's status must be computed again.
 func (s startReasons) update(result kubecontainer.PodSyncResult) (changed bool) {
 	for _, step := range result.SyncResults {
 		if step.Action != kubecontainer.StartContainer {

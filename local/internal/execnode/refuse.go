@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/podstatus"
 )
 
-// Reasons of pods that cannot run on this node, in their conditions, status and events. They are for people and for
-// alerts, and are listed in docs/local-nodes.md.
+// Reasons of pods that cannot run on this node, in their conditions, status and events. They are listed in
+// docs/local-nodes.md.
 const (
-	// reasonNoCommand: a container relies on its image to say what runs.
+	// reasonNoCommand: a container relies on its image's command.
 	reasonNoCommand = "CommandMissing"
 	// reasonNoMounts: a container mounts a volume, and this machine lets only root make mounts.
 	reasonNoMounts = "VolumeMountsNeedRoot"
@@ -24,12 +24,12 @@ const (
 // refusal is why a pod cannot run here, and never will.
 type refusal struct {
 	podstatus.Failure
-	// final: the pod fails. Pods that are to be restarted for ever wait instead: whoever keeps their number would put
-	// another in the place of each failed one, without end.
+	// final: the pod fails. Pods that restart always wait instead: their controller would replace each failed one,
+	// endlessly.
 	final bool
 }
 
-// refuseIfNeeded says why a pod cannot run on a node whose containers may or may not have mounts, or nil.
+// refuseIfNeeded returns why a pod cannot run on a node whose containers may or may not have mounts, or nil.
 func refuseIfNeeded(pod *corev1.Pod, mounts bool) *refusal {
 	failure := whyNot(pod, mounts)
 	if failure == nil {
@@ -84,12 +84,12 @@ func unsupported(what, why string) *podstatus.Failure {
 // serviceAccountPath is where the API server's admission adds a token to every pod.
 const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// isServiceAccountMount tells the mount that nobody wrote: a pod must not fail for it.
+// isServiceAccountMount reports whether the API server added the mount: a pod must not fail because of it.
 func isServiceAccountMount(mount corev1.VolumeMount) bool {
 	return mount.MountPath == serviceAccountPath && strings.HasPrefix(mount.Name, "kube-api-access-")
 }
 
-// apply puts a refusal into a status: in the conditions that people look at, and in each container that does not run.
+// apply writes a refusal into a status: in its conditions, and in each container that does not run.
 func (r *refusal) apply(status *corev1.PodStatus) {
 	status.Reason, status.Message = r.Reason, r.Message
 	for i := range status.Conditions {

@@ -22,12 +22,12 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 )
 
-// register makes the API server know the node, and waits until pods may be bound to it. From then on nothing is
-// written about the node: there are no heartbeats.
+// register creates the Node, and waits until pods can be scheduled to it. Nothing is written about the node afterwards:
+// there are no heartbeats.
 func (n *Node) register(ctx context.Context) error {
 	wanted := n.object()
 	nodes := n.client.CoreV1().Nodes()
-	// With its status: a node that exists and is not Ready yet would be tainted, and untainted, for nothing.
+	// Created with its status: a node that is not Ready at first would be tainted and untainted.
 	_, err := nodes.Create(ctx, wanted, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -41,11 +41,11 @@ func (n *Node) register(ctx context.Context) error {
 	return n.awaitSchedulable(ctx)
 }
 
-// declaredFeatures are those of which kube-scheduler wants to be told before it binds pods here that need one: the kubelet's
-// runtime manager, which decides what starts again, knows how to have all containers of a pod do so.
+// declaredFeatures are features that kube-scheduler requires of a node for pods that need them: the kubelet's runtime
+// manager, which decides about restarts, can restart all containers of a pod.
 var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits}
 
-// object is the node as it registers.
+// object returns the Node to register.
 func (n *Node) object() *corev1.Node {
 	now := metav1.Now()
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
@@ -78,7 +78,7 @@ func (n *Node) object() *corev1.Node {
 	}
 }
 
-// takeOver brings the Node of an earlier run up to date, if it is not.
+// takeOver updates the Node of an earlier run, if it differs.
 func (n *Node) takeOver(ctx context.Context, wanted *corev1.Node) error {
 	nodes := n.client.CoreV1().Nodes()
 	old, err := nodes.Get(ctx, n.config.Name, metav1.GetOptions{})
@@ -99,7 +99,7 @@ func (n *Node) takeOver(ctx context.Context, wanted *corev1.Node) error {
 	return n.patch(ctx, old, current, "status")
 }
 
-// keepTimes gives the new conditions with the times of those that were so before.
+// keepTimes returns the new conditions with the times of those that were so before.
 func keepTimes(conditions, before []corev1.NodeCondition) []corev1.NodeCondition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {
@@ -135,7 +135,7 @@ func (n *Node) patch(ctx context.Context, from, to *corev1.Node, subresources ..
 	return nil
 }
 
-// awaitSchedulable waits until the cluster's controllers have taken away what keeps pods off a new node.
+// awaitSchedulable waits until the cluster's controllers have removed the taints of a new node.
 func (n *Node) awaitSchedulable(ctx context.Context) error {
 	source := cache.NewListWatchFromClient(n.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, n.config.Name))

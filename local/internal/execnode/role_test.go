@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// roleVariable makes the test binary a program in a pod instead: one that serves its host name, or one that asks for it.
+// roleVariable is the environment variable that makes the test binary a program in a pod: a server that returns its
+// host name, or its client.
 const roleVariable = "EXECNODE_TEST_ROLE"
 
 // playRole is what the test binary does in a pod.
@@ -34,7 +35,7 @@ func playRole(role string) error {
 			conn.Close()
 		}
 	case "ask":
-		// As programs in a real cluster do: names and servers come when they come.
+		// As in a real cluster, names and servers may not be available at once.
 		var line string
 		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 			conn, err := net.Dial("tcp4", os.Getenv("TARGET"))

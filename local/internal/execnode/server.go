@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// streamIdle is how long an exec or a forwarded port may be silent; the same as a kubelet's.
+	// streamIdle is the idle timeout of an exec or a forwarded port, as a kubelet's.
 	streamIdle = 4 * time.Hour
-	// streamCreation is for a client to open its streams.
+	// streamCreation is the timeout for a client to open its streams.
 	streamCreation = 30 * time.Second
-	// headerTimeout keeps clients that say nothing from holding connections.
+	// headerTimeout keeps silent clients from holding connections.
 	headerTimeout = 30 * time.Second
 )
 
-// server is what the API server talks to for kubectl logs, exec and port-forward: the part of a kubelet's API that is
-// about containers. It listens on the machine's loopback, for clients with a certificate of the cluster.
+// server is the part of a kubelet's API for kubectl logs, exec and port-forward. It listens on the machine's loopback,
+// for clients with a certificate of the cluster.
 type server struct {
 	node *Node
 	http *http.Server
@@ -68,7 +68,7 @@ func serve(n *Node) (*server, error) {
 // close ends the server and all that it serves.
 func (s *server) close() { s.http.Close() }
 
-// pod finds the pod of a request, or answers it.
+// pod returns the pod of a request; if there is none it responds with an error and returns nil.
 func (s *server) pod(w http.ResponseWriter, r *http.Request) *corev1.Pod {
 	namespace, name := r.PathValue("namespace"), r.PathValue("pod")
 	pod, ok := s.node.kubelet.podStore.GetPodByName(namespace, name)
@@ -99,7 +99,7 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		r.URL.Query()["command"], options, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 
-// runningContainer gives the ID of a container that runs.
+// runningContainer returns the ID of a container that runs.
 func (s *server) runningContainer(pod *corev1.Pod, name string) (string, error) {
 	status, ok := s.node.kubelet.status.GetPodStatus(pod.UID)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
-// runContainers lets the runtime manager do what is due, and gives the time when more will be.
+// runContainers lets the runtime manager do what is due, and returns when it must be called again.
 func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, status corev1.PodStatus) time.Time {
 	k := w.node.kubelet
 	w.clashes.tell(w, pod, state)
@@ -38,7 +38,7 @@ func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kube
 	k.prober.AddPod(ctx, pod)
 	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, state, nil, k.backOff, restartsAll(status))
 	if w.reasons.update(result) {
-		w.wake() // what was done, or why it was not, is in the status only next time
+		w.wake() // the result gets into the status only at the next step
 	}
 	if err := k.removeOldRuns(ctx, state); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove old containers")
@@ -59,13 +59,13 @@ func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kube
 	}
 }
 
-// failed says once why a pod cannot start yet, and gives the time of the next attempt.
+// failed reports, once for each reason, why a pod cannot start yet, and returns the time of the next attempt.
 func (w *worker) failed(pod *corev1.Pod, reason string, err error) time.Time {
 	w.warn(pod, reason, err.Error())
 	return w.retryTime()
 }
 
-// warn makes an event, unless the last one said the same.
+// warn records an event, unless the last one was equal.
 func (w *worker) warn(pod *corev1.Pod, reason, message string) {
 	if w.told != reason+message {
 		w.node.kubelet.recorder.Event(pod, corev1.EventTypeWarning, reason, message)
@@ -79,7 +79,7 @@ func (w *worker) retryTime() time.Time {
 	return time.Now().Add(delay)
 }
 
-// kill stops all that runs of a pod. A grace period that becomes shorter meanwhile counts at once.
+// kill stops all containers of a pod. If the grace period is shortened meanwhile, that takes effect at once.
 func (w *worker) kill(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, grace *int64) error {
 	k := w.node.kubelet
 	k.prober.StopLivenessAndStartup(pod)
@@ -96,12 +96,12 @@ func (w *worker) kill(ctx context.Context, pod *corev1.Pod, state *kubecontainer
 		}
 		if shorter := w.graceNow(pod, grace); shorter != nil {
 			grace = shorter
-			go k.runtime.KillPod(ctx, pod, running, grace) // the first returns as soon as this has its way
+			go k.runtime.KillPod(ctx, pod, running, grace) // the first call returns once this one has killed the containers
 		}
 	}
 }
 
-// graceNow gives the pod's grace period if it has become shorter.
+// graceNow returns the pod's grace period if it has become shorter.
 func (w *worker) graceNow(pod *corev1.Pod, before *int64) *int64 {
 	latest, gone := w.current()
 	now := latest.DeletionGracePeriodSeconds
@@ -117,8 +117,8 @@ func (w *worker) graceNow(pod *corev1.Pod, before *int64) *int64 {
 	return now
 }
 
-// finish reports the last status of a pod, after which the status manager deletes it if it is to be deleted. A refusal
-// is why the pod fails without having run.
+// finish reports the last status of a pod, after which the status manager deletes a pod with a deletion timestamp.
+// refusal is why the pod fails without having run, nil if it did run.
 func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, refusal *refusal) {
 	k := w.node.kubelet
 	logger := klog.FromContext(ctx)
@@ -140,15 +140,15 @@ func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontain
 	w.reported, w.deleting = true, pod.DeletionTimestamp != nil
 }
 
-// release gives up what only running containers need.
+// release releases what only running containers need.
 func (w *worker) release(pod *corev1.Pod) {
 	k := w.node.kubelet
 	w.stopWatching(pod)
 	k.tokens.DeleteServiceAccountToken(pod.UID)
-	k.volumes.Remove(pod.UID) // what is left goes when the node starts or stops
+	k.volumes.Remove(pod.UID) // the rest is removed when the node starts or stops
 }
 
-// stopWatching gives up the pod's ConfigMaps and Secrets.
+// stopWatching stops watching the pod's ConfigMaps and Secrets.
 func (w *worker) stopWatching(pod *corev1.Pod) {
 	if w.registered {
 		w.node.kubelet.configMaps.UnregisterPod(pod)
@@ -175,7 +175,7 @@ func (w *worker) forget(ctx context.Context, pod *corev1.Pod, state *kubecontain
 	k.backOff.GC()
 }
 
-// restartsAll says that the containers of the pod are to start over together.
+// restartsAll reports whether the containers of the pod must be restarted together.
 func restartsAll(status corev1.PodStatus) bool {
 	for _, condition := range status.Conditions {
 		if condition.Type == corev1.AllContainersRestarting {
@@ -185,10 +185,10 @@ func restartsAll(status corev1.PodStatus) bool {
 	return false
 }
 
-// reasonUserIgnored: a container asks for another user than the one that runs the node, who may not change to it.
+// reasonUserIgnored: a container asks for another user than the one that runs the node, which requires root.
 const reasonUserIgnored = "RunAsUserIgnored"
 
-// tellIgnored says what a pod asks for that it runs without.
+// tellIgnored records events for the features that a pod asks for and runs without.
 func (w *worker) tellIgnored(pod *corev1.Pod) {
 	own := int64(os.Geteuid())
 	if own == 0 && !w.node.isolation.UserNamespace {

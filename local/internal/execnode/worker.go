@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// volumeRefresh is how often a running pod's volumes are brought up to date with ConfigMaps, Secrets and tokens.
-	// Nothing is read from the API server for it unless a token is about to expire.
+	// volumeRefresh is the interval at which a running pod's volumes are updated from ConfigMaps, Secrets and tokens.
+	// It reads nothing from the API server unless a token is about to expire.
 	volumeRefresh = time.Minute
-	// firstRetry and longestRetry are after a failure that may pass, such as a ConfigMap that does not exist yet.
+	// firstRetry and longestRetry bound the backoff after a temporary failure, such as a ConfigMap that does not exist
+	// yet.
 	firstRetry   = 500 * time.Millisecond
 	longestRetry = 15 * time.Second
 )
 
-// worker leads one pod through its life on the node. All of its work is done on one goroutine; others only tell it
-// what has changed.
+// worker handles the lifecycle of one pod on the node. All its work is done on one goroutine; others only signal
+// changes to it.
 type worker struct {
 	node  *Node
 	uid   types.UID
@@ -35,11 +36,11 @@ type worker struct {
 
 	mu      sync.Mutex
 	pod     *corev1.Pod // as the API server has it
-	gone    bool        // from the API server
-	stopped bool        // nothing of it runs or will
+	gone    bool        // deleted from the API server
+	stopped bool        // no container of it runs or will run
 	volumes map[string]podvolume.Volume
 
-	// From here on it is the goroutine's own.
+	// The following fields are used only by that goroutine.
 	tried      bool               // to start it
 	failure    *podstatus.Failure // ends the pod
 	reported   bool               // the last status was
@@ -58,7 +59,7 @@ func newWorker(n *Node, pod *corev1.Pod) *worker {
 func (w *worker) wake() {
 	select {
 	case w.waked <- struct{}{}:
-	default: // it will look anyway
+	default: // a step is pending already
 	}
 }
 
@@ -106,7 +107,7 @@ func (w *worker) madeVolumes() map[string]podvolume.Volume {
 	return w.volumes
 }
 
-// run works until the pod is forgotten or the context ends.
+// run runs steps until the pod is forgotten or the context ends.
 func (w *worker) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -135,7 +136,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// step looks at the pod, decides and acts. It gives the time to look again, zero for when something happens.
+// step observes the pod, decides and acts. It returns the time of the next step, zero if only an event triggers it.
 func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	pod, gone := w.current()
 	logger := podLogger(ctx, pod)
@@ -170,7 +171,7 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 			k.status.SetPodStatus(logger, pod, status)
 		} else {
 			w.tried = true
-			w.wake() // in a moment there is more to report than that it is about to start
+			w.wake() // soon there is more to report than that it is starting
 		}
 		return earliest(w.runContainers(ctx, adapted, state, status), decision.wake), false
 	case toRefuse:
@@ -195,7 +196,7 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	return time.Time{}, false
 }
 
-// look gives what the container runtime has of the pod.
+// look returns the state of the pod in the container runtime.
 func (w *worker) look(ctx context.Context, pod *corev1.Pod) (*kubecontainer.PodStatus, error) {
 	runtime := w.node.kubelet.runtime
 	found, err := runtime.GetPod(ctx, pod.UID)
@@ -208,14 +209,14 @@ func (w *worker) look(ctx context.Context, pod *corev1.Pod) (*kubecontainer.PodS
 	return runtime.GetPodStatus(ctx, found)
 }
 
-// isAlive says that something of the pod has to be stopped before it can be reported as ended.
+// isAlive reports whether something of the pod must be stopped before it can be reported as terminated.
 func isAlive(state *kubecontainer.PodStatus) bool {
 	return hasRunning(state) || slices.ContainsFunc(state.SandboxStatuses, func(sandbox *runtimeapi.PodSandboxStatus) bool {
 		return sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
 	})
 }
 
-// hasRunning says that a container of the pod runs.
+// hasRunning reports whether a container of the pod runs.
 func hasRunning(state *kubecontainer.PodStatus) bool {
 	return slices.ContainsFunc(state.ContainerStatuses, func(run *kubecontainer.Status) bool {
 		return run.State == kubecontainer.ContainerStateRunning
@@ -230,7 +231,7 @@ func (w *worker) lastStatus(pod *corev1.Pod) corev1.PodStatus {
 	return pod.Status
 }
 
-// statusFrom gives the status that follows from what is seen.
+// statusFrom returns the status that follows from what is seen.
 func (w *worker) statusFrom(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, over bool) corev1.PodStatus {
 	k, previous := w.node.kubelet, w.lastStatus(pod)
 	if pod.Spec.HostNetwork && len(state.SandboxStatuses) > 0 {
@@ -243,7 +244,7 @@ func (w *worker) statusFrom(ctx context.Context, pod *corev1.Pod, state *kubecon
 	})
 }
 
-// earliest gives the earlier of two times, of which zero is never.
+// earliest returns the earlier of two times; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

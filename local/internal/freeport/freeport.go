@@ -10,17 +10,18 @@ import (
 	"net/netip"
 )
 
-// The kernel gives ports from 32768 on, unless it is told otherwise, to whoever connects or asks for any: one of those that is
-// free now may be somebody's before it is listened on. Kubernetes gives those from 30000 on to Services.
+// Ports from 32768 are the kernel's default ephemeral range: a free one may be taken by an outgoing connection before
+// it is listened on. Ports from 30000 to 32767 are Kubernetes' NodePorts.
 const (
 	first = 20000
 	end   = 30000
 )
 
-// triesMost is how often one may be met that is taken.
+// triesMost bounds how many taken ports are tried.
 const triesMost = 20
 
-// OnLoopback is an address on loopback that nobody listens on now, and that none gets by chance later, but from here.
+// OnLoopback returns a loopback address that nobody listens on, outside the ranges from which ports are assigned at
+// random.
 func OnLoopback() (netip.AddrPort, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	var err error

@@ -1,7 +1,6 @@
-// Package lifecycle brings up a local cluster and takes it down: the state
-// directory, the control plane, the nodes and the operator, in this order,
-// and back in the reverse one.
+// Package lifecycle starts and stops a local cluster: the state directory, the control plane, the nodes and the
+// operator, in this order, and stops them in reverse.
 //
-// Called by the command line. It knows in which order things depend on each
-// other, and the words the user is told; never how any of them works.
+// The command line calls it. It knows the dependencies between the parts and what the user is told; it must not know
+// how any part works.
 package lifecycle

@@ -17,20 +17,19 @@ import (
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
-// Nodes says which nodes a cluster has.
+// Nodes selects the nodes of a cluster.
 type Nodes struct {
 	// Exec is the number of nodes that run pods as processes of this machine.
 	Exec int
-	// Simulated is the number of nodes whose pods only pretend to run, each
-	// with SimulatedGPUs of the product SimulatedGPUProduct.
+	// Simulated is the number of simulated nodes, whose pods run nothing, each with SimulatedGPUs of the product
+	// SimulatedGPUProduct.
 	Simulated           int
 	SimulatedGPUs       int
 	SimulatedGPUProduct string
 }
 
-// startNodes returns when the cluster has exactly these nodes, beside those
-// that others registered, and they are ready. stop ends them all; it is to be
-// called after an error as well.
+// startNodes returns when the cluster has exactly these nodes, apart from nodes that others registered, and they are
+// Ready. stop stops them all; it must be called after an error as well.
 func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
@@ -52,7 +51,7 @@ func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *con
 		}
 		stops = append(stops, node.Stop)
 	}
-	// With none asked for, too: it removes those of an earlier start.
+	// Call it also for zero nodes: it removes those of an earlier start.
 	simulated, err := startWithin(ctx, func(ctx context.Context) (*simnode.Cluster, error) {
 		return simnode.Start(ctx, simnode.Config{
 			RestConfig: plane.Admin(),
@@ -72,7 +71,7 @@ func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *con
 	return stop, nil
 }
 
-// execNodePrefix and a number from 0 on are the name of an exec node.
+// execNodePrefix, followed by a number from 0, is the name of an exec node.
 const execNodePrefix = "local-"
 
 func startExecNode(ctx context.Context, name string, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
@@ -99,8 +98,8 @@ func startExecNode(ctx context.Context, name string, doors []netip.AddrPort, pla
 	return node, nil
 }
 
-// removeExecNodes deletes the Nodes of an earlier start beyond the number
-// that there are to be now: nobody would run what is scheduled to them.
+// removeExecNodes deletes the Nodes of an earlier start beyond the present number: nothing would run pods scheduled to
+// them.
 func removeExecNodes(ctx context.Context, client kubernetes.Interface, keep int) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -118,9 +117,8 @@ func removeExecNodes(ctx context.Context, client kubernetes.Interface, keep int)
 	return nil
 }
 
-// startWithin starts something that lives until its context ends, such that
-// the end of ctx gives up the start, but does not end what was started: that
-// is stopped in its turn.
+// startWithin starts something that runs until the context passed to start ends. The end of ctx aborts the start but
+// does not stop what was started, which is stopped in its own order.
 func startWithin[T any](ctx context.Context, start func(context.Context) (T, error)) (T, error) {
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, cancel)

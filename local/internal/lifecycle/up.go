@@ -29,7 +29,7 @@ const (
 	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":muster-operator"
 )
 
-// Options say what to bring up.
+// Options configure Up.
 type Options struct {
 	// Dir is the state directory; empty for a temporary one whose database
 	// does not sync to disk.
@@ -43,16 +43,16 @@ type Options struct {
 	// OperatorConfiguration is the path of its configuration file; empty for
 	// none.
 	OperatorConfiguration string
-	// OperatorPause is the longest before one that keeps dying is started again; 0 for the default.
+	// OperatorPause is the maximum backoff between restarts of an operator that keeps dying; 0 for the default.
 	OperatorPause time.Duration
 	// Verbosity of the components' logs, as klog's -v.
 	Verbosity int
-	// Out gets one line for each step reached.
+	// Out receives one line for each step.
 	Out io.Writer
 }
 
-// Up brings the cluster up, says so, and keeps it up until ctx ends or a part
-// of it dies by itself, which is the error. Nothing is left behind either way.
+// Up starts a cluster, reports it, and keeps it running until ctx ends or a part of it dies, which is an error. In
+// either case it stops everything before it returns.
 func Up(ctx context.Context, o Options) (err error) {
 	out := newReport(o.Out)
 	defer context.AfterFunc(ctx, func() { out.line("stopping") })()
@@ -65,8 +65,7 @@ func Up(ctx context.Context, o Options) (err error) {
 		listener.Close()
 		return err
 	}
-	// Deferred first and so run last: who waits for the directory finds
-	// nothing of this cluster any more.
+	// Deferred first and so run last: a process that waits for the directory finds nothing of this cluster running.
 	defer func() { err = errors.Join(err, dir.Release()) }()
 	out.step("state is in %s", dir.Path())
 
@@ -102,11 +101,10 @@ func Up(ctx context.Context, o Options) (err error) {
 	}
 }
 
-// startRest starts what needs no more than the API: the controllers, the nodes
-// and the operator, side by side, since each mostly waits. stop ends what was
-// started, be there an error or not; the controllers end with the plane.
+// startRest starts what needs only the API: the controllers, the nodes and the operator, concurrently, since each
+// mostly waits. stop stops what was started, also after an error; the controllers stop with the plane.
 func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
-	// How pods reach the operator.
+	// Addresses at which pods reach the operator.
 	var doors []netip.AddrPort
 	if o.Operator != "" {
 		rendezvous, err := rendezvousAddress(dir)
@@ -131,7 +129,7 @@ func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane,
 	}
 	err = all.Wait()
 	return func() {
-		// First who gives orders, then who carries them out.
+		// The operator before the nodes: first what makes pods, then what runs them.
 		if operator != nil {
 			operator.Stop()
 		}
@@ -141,8 +139,7 @@ func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane,
 	}, err
 }
 
-// listen comes first: a taken port is the mistake made most often, and is
-// then reported before anything is touched.
+// listen runs first: a port in use is the most common error, and is reported before anything is touched.
 func listen(port int) (net.Listener, error) {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	switch {
@@ -164,8 +161,8 @@ func claim(path string) (*statedir.Dir, error) {
 }
 
 func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
-	// It has the rights that the chart gives to its service account, and no more: they are granted by an administrator, who
-	// also installs the APIs.
+	// The operator has the rights of the chart's service account and no more: an administrator grants them and installs
+	// the APIs.
 	kubeconfig := dir.Path("operator.kubeconfig")
 	if err := plane.WriteKubeconfig(kubeconfig, operatorUser, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace); err != nil {
 		return nil, err
@@ -200,8 +197,8 @@ func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, pl
 	return operator, nil
 }
 
-// rendezvousAddress is where the operator is to serve the agents in pods: they are told it
-// once, so it stays the same as long as the state does.
+// rendezvousAddress returns where the operator serves the agents in pods. They are told it once, so it is kept in the
+// state directory.
 func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
 	file := dir.Path("rendezvous")
 	if text, err := os.ReadFile(file); err == nil {
@@ -216,7 +213,7 @@ func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
 	return address, atomicfile.Write(file, []byte(address.String()+"\n"))
 }
 
-// unlessAsked turns the error of a start that was asked to stop into none.
+// unlessAsked returns nil instead of the error of a start that was asked to stop.
 func unlessAsked(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

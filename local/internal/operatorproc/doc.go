@@ -1,7 +1,5 @@
-// Package operatorproc runs Muster's operator as a child process: starts it,
-// waits until it says that it is ready, starts it again when it dies, stops
-// it. The child never outlives this process.
+// Package operatorproc runs Muster's operator as a child process: it starts it, waits until it is ready, restarts it
+// when it dies, and stops it. The child never outlives this process.
 //
-// Called by lifecycle. It knows the operator's command line and its /readyz,
-// and nothing of what the operator does.
+// Package lifecycle calls it. It knows the operator's flags and its /readyz, and nothing of what the operator does.
 package operatorproc

@@ -15,44 +15,40 @@ import (
 )
 
 const (
-	// stopPatience is how long the operator may take to stop when asked;
-	// then it is killed.
+	// stopPatience is how long the operator may take to stop before it is killed.
 	stopPatience = 10 * time.Second
-	// steady is how long it must have lived for its next death to count as
-	// the first of a new series.
+	// steady is how long it must have run for its next death to restart the backoff.
 	steady = time.Minute
 )
 
-// restarts spaces the starts of an operator that keeps dying. The first comes
-// at once, as it would where a kubelet restarts it.
+// restarts returns the backoff of an operator that keeps dying. The first restart is immediate, as a kubelet's is.
 func (c Config) restarts() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10, Cap: cmp.Or(c.LongestPause, 30*time.Second)}
 }
 
-// Config says which operator to run and where.
+// Config configures an operator process.
 type Config struct {
 	// Path of the operator's binary.
 	Path string
-	// Kubeconfig is the path of the file by which it reaches the API server.
+	// Kubeconfig is the path of its kubeconfig.
 	Kubeconfig string
 	// Configuration is the path of its configuration file; empty for none.
 	Configuration string
-	// Namespace is where it keeps what it needs for itself.
+	// Namespace is where it keeps its own objects.
 	Namespace string
 	// Rendezvous is the address at which it serves the agents in pods; empty for none.
 	Rendezvous string
-	// LogFile takes what it prints; emptied by Start.
+	// LogFile receives its output; Start truncates it.
 	LogFile string
-	// PIDFile holds the pid of the process that runs at present.
+	// PIDFile holds the PID of the current process.
 	PIDFile string
-	// LongestPause bounds how long one that keeps dying is not started again; 30 s where it is 0.
+	// LongestPause is the maximum backoff between restarts; 0 means 30 s.
 	LongestPause time.Duration
-	// Notify tells the user, in one line, that it died and what follows.
+	// Notify reports to the user, in one line, that it died and what happens next.
 	Notify func(format string, args ...any)
 }
 
-// CheckBinary gives an error that says what to do if the path is not that of
-// a program.
+// CheckBinary returns an error that says what to do if path is not an executable program.
 func CheckBinary(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
@@ -69,8 +65,8 @@ func CheckBinary(path string) error {
 	return nil
 }
 
-// CheckConfiguration has the operator's binary read a configuration file. If it
-// refuses the file, the error is what it says.
+// CheckConfiguration validates a configuration file with the operator's binary, and returns the operator's error
+// message.
 func CheckConfiguration(ctx context.Context, binary, file string) error {
 	_, err := exec.CommandContext(ctx, binary, "--config", file, "--print-config").Output()
 	var exit *exec.ExitError
@@ -83,36 +79,36 @@ func CheckConfiguration(ctx context.Context, binary, file string) error {
 	return nil
 }
 
-// Installation says for whom the APIs are installed, and by whom.
+// Installation configures Install.
 type Installation struct {
 	// Path of the operator's binary.
 	Path string
-	// Kubeconfig is the path of the file of an administrator.
+	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
 	// Configuration is the path of the operator's configuration file; empty for none.
 	Configuration string
-	// Namespace is where the operator is to keep what it needs for itself.
+	// Namespace is where the operator keeps its own objects.
 	Namespace string
-	// User is who runs the operator.
+	// User is the user that the operator runs as.
 	User string
 }
 
-// Install has the operator's binary install the APIs, and grant to the user the rights that the operator needs. If it fails, the
-// error is what it says.
+// Install makes the operator's binary install the APIs and grant User the rights that the operator needs. An error
+// contains the operator's message.
 func Install(ctx context.Context, in Installation) error {
 	arguments := []string{"--kubeconfig", in.Kubeconfig, "--leader-election-namespace", in.Namespace, "--install-for", in.User}
 	if in.Configuration != "" {
 		arguments = append(arguments, "--config", in.Configuration)
 	}
 	command := exec.CommandContext(ctx, in.Path, arguments...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process
 	if said, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("installing the APIs: %w; the operator said:\n%s", err, said)
 	}
 	return nil
 }
 
-// Operator is a child process that is kept running.
+// Operator is a child process that is restarted when it dies.
 type Operator struct {
 	config Config
 	log    *os.File
@@ -120,14 +116,12 @@ type Operator struct {
 	ended  chan struct{}
 }
 
-// startsMost bounds the first starts: another program may take the address
-// that was free for the operator before it does.
+// startsMost bounds the attempts of the first start: another program may take the operator's free port before it
+// listens.
 const startsMost = 3
 
-// Start runs the operator and returns when it is ready. If it dies before it
-// was ready once, that is an error and nothing runs, unless others have taken
-// its address: then it is tried with another. ctx bounds the start alone; Stop
-// ends the operator.
+// Start runs the operator and returns when it is ready. It returns an error if the operator dies before it was ready,
+// unless its port was taken: then it retries with another one. ctx bounds only the start; Stop stops the operator.
 func Start(ctx context.Context, c Config) (*Operator, error) {
 	log, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
@@ -147,7 +141,7 @@ func Start(ctx context.Context, c Config) (*Operator, error) {
 	return o, nil
 }
 
-// startReady starts a process and returns when it is ready, or is gone again.
+// startReady starts a process and returns when it is ready; on an error no process is left.
 func startReady(ctx context.Context, c Config, log *os.File) (*process, error) {
 	p, err := start(c, log)
 	if err != nil {
@@ -161,7 +155,7 @@ func startReady(ctx context.Context, c Config, log *os.File) (*process, error) {
 	return p, nil
 }
 
-// addressWasTaken reports whether the operator says in its log that it could not listen.
+// addressWasTaken reports whether the operator logged that its address was in use.
 func addressWasTaken(log string) bool {
 	said, err := os.ReadFile(log)
 	return err == nil && strings.Contains(string(said), syscall.EADDRINUSE.Error())
@@ -198,8 +192,7 @@ func (o *Operator) keepRunning(ctx context.Context, current *process) {
 	}
 }
 
-// announce tells the user when a process that was started again is ready. That
-// it never is needs no words here: its end has its own.
+// announce reports that a restarted process is ready. It reports nothing if it never is, since its end is reported.
 func (o *Operator) announce(ctx context.Context, p *process) {
 	if p.awaitReady(ctx) == nil {
 		o.config.Notify("the operator is ready again, as process %d", p.command.Process.Pid)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "serve", "stubborn":
 		actAsOperator()
-	case "late": // others have its address when it comes first
+	case "late": // its address is taken at the first start
 		tried := os.Args[slices.Index(os.Args, "--kubeconfig")+1] + ".tried"
 		if _, err := os.Stat(tried); err == nil {
 			actAsOperator()

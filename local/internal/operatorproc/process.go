@@ -17,22 +17,21 @@ import (
 	"github.com/musterhq/muster/local/internal/freeport"
 )
 
-// readyPoll is how often /readyz is asked until it says yes.
+// readyPoll is the interval at which /readyz is polled.
 const readyPoll = 20 * time.Millisecond
 
-// process is one life of the operator.
+// process is one run of the operator.
 type process struct {
 	command *exec.Cmd
 	probes  string // host:port of /readyz
 	began   time.Time
-	// exited is closed when the process is gone; then fate says how.
+	// exited is closed when the process has exited; then fate says how.
 	exited chan struct{}
 	fate   string
 }
 
-// start runs the operator on ports that are free now. Another program may take
-// one before the operator does; then the operator ends, and the next start looks
-// again. Its output goes to log.
+// start runs the operator on ports that are free now. If another program takes one first, the operator exits, and the
+// next start uses other ports. Its output goes to log.
 func start(c Config, log *os.File) (*process, error) {
 	probes, err := freeport.OnLoopback()
 	if err != nil {
@@ -46,7 +45,7 @@ func start(c Config, log *os.File) (*process, error) {
 	arguments := []string{
 		"--kubeconfig", c.Kubeconfig,
 		"--leader-election-namespace", c.Namespace,
-		// It is the only one: another has nothing to wait for after a kill.
+		// It is the only one: after a kill the next one must not wait for a lease.
 		"--leader-elect=false",
 		"--health-probe-bind-address", probes.String(),
 		"--metrics-bind-address", metrics.String(),
@@ -62,7 +61,7 @@ func start(c Config, log *os.File) (*process, error) {
 	p.command.SysProcAttr = &syscall.SysProcAttr{
 		// The child dies with this process even if that is killed.
 		Pdeathsig: syscall.SIGKILL,
-		// Ctrl-C is for this process, which then stops things in order.
+		// Ctrl-C must reach only this process, which then stops everything in order.
 		Setpgid: true,
 	}
 	started := make(chan error)
@@ -77,9 +76,8 @@ func start(c Config, log *os.File) (*process, error) {
 	return p, nil
 }
 
-// live starts the process and waits for its end on one thread: the kernel
-// takes the end of the thread that started a child for the parent's death,
-// and the Go runtime ends idle threads as it sees fit.
+// live starts the process and waits for it on one OS thread: the kernel sends the parent death signal when the thread
+// that started the child exits, and the Go runtime ends idle threads.
 func (p *process) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -88,13 +86,12 @@ func (p *process) live(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = p.command.Wait() // the state says all that the error does
+	_ = p.command.Wait() // ProcessState has all that the error says
 	p.fate = p.command.ProcessState.String()
 	close(p.exited)
 }
 
-// awaitReady blocks until /readyz says yes; that the process ends before is
-// an error.
+// awaitReady blocks until /readyz succeeds; it returns an error if the process exits before.
 func (p *process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +127,7 @@ func (p *process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// lived is how long the process has run, or ran.
+// lived returns how long the process has run.
 func (p *process) lived() time.Duration { return time.Since(p.began) }
 
 // stop ends the process, by force if it takes longer than patience.

@@ -33,8 +33,8 @@ type Authority struct {
 	certFile    string
 }
 
-// LoadOrMakeAuthority reads the authority called name from the folder, or
-// makes it there if it is absent or about to run out.
+// LoadOrMakeAuthority reads the authority called name from the folder, or creates it if it is missing or about to
+// expire.
 func LoadOrMakeAuthority(folder, name string) (*Authority, error) {
 	pair := filePair(folder, name)
 	loaded, err := loadAuthority(pair)
@@ -81,12 +81,12 @@ func (a *Authority) KeyFile() string {
 	return a.certFile[:len(a.certFile)-len(".crt")] + ".key"
 }
 
-// PEM gives the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// Pool gives a pool that trusts this authority alone.
+// Pool returns a pool that trusts only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)

@@ -1,10 +1,7 @@
-// Package pki makes the keys and certificates of a local cluster.
+// Package pki creates the keys and certificates of a local cluster.
 //
-// The authorities and the key that signs service account tokens are made once
-// and kept, so that what trusted a cluster goes on trusting it when it starts
-// again; everything that they sign is made anew at each start and so never
-// runs out while a cluster is used.
+// The authorities and the key that signs service account tokens are kept across starts, so that clients go on trusting
+// the cluster; what they sign is created at each start and so does not expire while a cluster is used.
 //
-// Called by controlplane. It knows certificates and files, nothing of what
-// they are for.
+// Package controlplane calls it. It knows certificates and files, and nothing of what they are for.
 package pki

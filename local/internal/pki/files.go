@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/local/internal/atomicfile"
 )
 
-// LoadOrMakeSigningKey gives the path of the private key called name in the
+// LoadOrMakeSigningKey returns the path of the private key called name in the
 // folder, made if absent: PEM, ECDSA over P-256.
 func LoadOrMakeSigningKey(folder, name string) (string, error) {
 	path := filepath.Join(folder, name+".key")
@@ -31,8 +31,7 @@ func LoadOrMakeSigningKey(folder, name string) (string, error) {
 	return path, nil
 }
 
-// writeKey uses the older of the two encodings: of it alone kube-apiserver
-// can take the public half.
+// writeKey uses the older encoding (SEC 1), since kube-apiserver derives the public key only from that one.
 func writeKey(path string, key *ecdsa.PrivateKey) error {
 	raw, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

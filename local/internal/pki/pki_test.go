@@ -89,7 +89,7 @@ func TestHalfAnAuthorityIsMadeAnew(t *testing.T) {
 	mustAuthority(t, dir, "ca")
 }
 
-// handshake gives the client's certificate as the server saw it.
+// handshake returns the client's certificate as the server saw it.
 func handshake(server, client tls.Certificate, clientTrusts, serverTrusts *x509.CertPool) (*x509.Certificate, error) {
 	serverEnd, clientEnd := net.Pipe()
 	defer serverEnd.Close()

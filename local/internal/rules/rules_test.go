@@ -1,4 +1,4 @@
-// Package rules_test tells whether the oldest Kubernetes that the chart installs on takes the definitions and policies.
+// Package rules_test checks that the oldest Kubernetes version that the chart supports accepts the CRDs and policies.
 package rules_test
 
 import (
@@ -24,11 +24,12 @@ import (
 	policyvalidation "k8s.io/kubernetes/pkg/apis/admissionregistration/validation"
 )
 
-// It is in another module: Go takes what passed for passed though the chart has changed, but with -count=1, as make test has it.
+// The chart is in another module, so Go's test cache does not notice changes of it: run with -count=1, as make test
+// does.
 const chart = "../../../charts/muster"
 
-// An API server takes new expressions only if the one before it would, to which the cluster may go back: 1.30 knows what
-// 1.29 knew, and no more.
+// An API server accepts only expressions that the previous version knows, to which the cluster may be rolled back: 1.30
+// accepts what 1.29 knew.
 var understood = version.MajorMinor(1, 29)
 
 // codecs reads manifests as the API server does, defaults included.
@@ -45,14 +46,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The validation of the API server compiles every rule and weighs it, alone and with all others of its definition.
+// The API server's validation compiles every rule and estimates its cost, alone and together with the others of its
+// CRD.
 func TestTheOldestKubernetesTakesEveryDefinition(t *testing.T) {
 	each(t, "apis", func(t *testing.T, object runtime.Object) field.ErrorList {
 		definition, is := object.(*apiextensions.CustomResourceDefinition)
 		if !is {
 			t.Fatalf("%T is no definition", object)
 		}
-		// What the API server fills in when it takes a definition.
+		// The API server fills this in when it accepts a CRD.
 		definition.Status.StoredVersions = nil
 		for _, v := range definition.Spec.Versions {
 			if v.Storage {
@@ -70,7 +72,8 @@ func TestTheOldestKubernetesTakesEveryPolicy(t *testing.T) {
 			return policyvalidation.ValidateValidatingAdmissionPolicy(object)
 		case *admissionregistration.ValidatingAdmissionPolicyBinding:
 			return policyvalidation.ValidateValidatingAdmissionPolicyBinding(object)
-		// The oldest Kubernetes has none, and the chart leaves them out there. Those that have them know more.
+		// The oldest Kubernetes has no such kind, and the chart leaves these out there. Versions that have it know
+		// more.
 		case *admissionregistration.MutatingAdmissionPolicy:
 			return policyvalidation.ValidateMutatingAdmissionPolicy(object)
 		case *admissionregistration.MutatingAdmissionPolicyBinding:
@@ -82,7 +85,7 @@ func TestTheOldestKubernetesTakesEveryPolicy(t *testing.T) {
 	})
 }
 
-// A definition or a policy with what came later is refused here, or the tests above say nothing.
+// A CRD or policy that uses later features is rejected here; otherwise the tests above would prove nothing.
 func TestWhatCameLaterIsRefused(t *testing.T) {
 	if got := environment.DefaultCompatibilityVersion(); !got.EqualTo(understood) {
 		t.Fatalf("expressions are held against Kubernetes %s, not %s", got, understood)
@@ -128,5 +131,5 @@ func each(t *testing.T, directory string, validate func(*testing.T, runtime.Obje
 	}
 }
 
-// internal is the form of policies that is validated.
+// internal is the version of policies that is validated.
 var internal = admissionregistration.SchemeGroupVersion

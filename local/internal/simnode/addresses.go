@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podRange is where the addresses of simulated pods are from: an upper half of the private 10/8, which no default of
-// Kubernetes (services, pods of common networks) takes.
+// podRange is the range of the addresses of simulated pods: the upper half of 10.0.0.0/8, which no default of
+// Kubernetes or of common pod networks uses.
 var podRange = netip.MustParsePrefix("10.128.0.0/9")
 
-// addresses hands out pod addresses, each to one live pod at a time. It goes round the range, so that an address that
-// was given back is not another pod's the next moment. Safe for concurrent use.
+// addresses assigns an address to each live pod. It cycles through the range, so that a released address is not reused
+// soon. Safe for concurrent use.
 type addresses struct {
 	mu    sync.Mutex
 	next  uint32
@@ -28,7 +28,7 @@ func newAddresses() *addresses {
 
 var errNoAddress = errors.New("no free pod address is left in " + podRange.String())
 
-// assign gives the pod its address: always the same one, until it is released.
+// assign returns the address of the pod, which stays the same until it is released.
 func (a *addresses) assign(pod types.UID) (netip.Addr, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,8 +51,8 @@ func (a *addresses) assign(pod types.UID) (netip.Addr, error) {
 	return netip.Addr{}, errNoAddress
 }
 
-// keep records an address that a pod has from an earlier run. Addresses outside of the range are no concern of ours,
-// and one that another pod holds stays with that pod.
+// keep records an address that a pod has from an earlier run. It ignores addresses outside the range and those that
+// another pod holds.
 func (a *addresses) keep(pod types.UID, ip string) {
 	address, err := netip.ParseAddr(ip)
 	if err != nil || !podRange.Contains(address) {
@@ -67,7 +67,7 @@ func (a *addresses) keep(pod types.UID, ip string) {
 	}
 }
 
-// release gives back the pod's address, if it has one.
+// release releases the pod's address, if it has one.
 func (a *addresses) release(pod types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +82,7 @@ func (a *addresses) take(pod types.UID, address netip.Addr) {
 	a.owned[pod] = address
 }
 
-// addressPlus counts on from an IPv4 address.
+// addressPlus returns the IPv4 address at an offset from first.
 func addressPlus(first [4]byte, offset uint32) netip.Addr {
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], binary.BigEndian.Uint32(first[:])+offset)

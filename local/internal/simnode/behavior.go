@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Annotations of a pod that say how it behaves on a simulated node.
+// Annotations by which a pod sets its behaviour on a simulated node.
 const (
 	// AnnotationDuration is how long each container runs, as a Go duration: 90s, 1h30m, 0s.
 	AnnotationDuration = "muster.dev/sim-duration"
@@ -14,10 +14,10 @@ const (
 	AnnotationExitCode = "muster.dev/sim-exit-code"
 )
 
-// defaultDuration is for pods that do not say how long they run.
+// defaultDuration is used for pods without AnnotationDuration.
 const defaultDuration = 5 * time.Second
 
-// reasonInvalidSimulation is the status reason of a pod whose annotations say nothing that can be simulated.
+// reasonInvalidSimulation is the status reason of a pod with invalid annotations.
 const reasonInvalidSimulation = "InvalidSimulation"
 
 // behavior is what the simulated process of each container does: it runs, and exits.

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config says how large the simulated data centre is and how to reach its API server.
+// Config configures a simulation.
 type Config struct {
-	// RestConfig reaches the API server as a user who may write nodes, and the status of pods. It is copied: the
-	// simulation sets its own request limits.
+	// RestConfig is that of a user who may write nodes and the status of pods. It is copied, since the simulation sets
+	// its own request limits.
 	RestConfig *rest.Config
 	// Nodes is how many machines there are. Zero is allowed, and removes those of an earlier run.
 	Nodes int
@@ -22,7 +22,7 @@ type Config struct {
 	// GPUProduct is the value of the label nvidia.com/gpu.product, as NVIDIA's feature discovery would set it, for
 	// example NVIDIA-H100-80GB-HBM3.
 	GPUProduct string
-	// Logf is told, in one line each time, what a person should know. Nil is silent.
+	// Logf receives, one line at a time, what a user should know. May be nil.
 	Logf func(format string, args ...any)
 }
 
@@ -32,7 +32,7 @@ type Cluster struct {
 	running sync.WaitGroup
 }
 
-// Check says what is wrong with the configuration, in words for who gave it.
+// Check validates the configuration; the error is for the user who gave it.
 func (c Config) Check() error {
 	c.Logf = func(string, ...any) {}
 	_, err := newModel(c)
@@ -40,8 +40,8 @@ func (c Config) Check() error {
 }
 
 // Start makes the Nodes match the configuration, and then drives the pods on them until ctx ends or Stop is called. It
-// returns when all Nodes exist, are Ready and accept pods. Nodes that an earlier run made over the same data are kept,
-// brought in line if they differ, and deleted if there are more than asked for.
+// returns when all Nodes exist, are Ready and accept pods. Nodes of an earlier run are updated if they differ, and
+// deleted if there are too many.
 func Start(ctx context.Context, c Config) (*Cluster, error) {
 	if c.RestConfig == nil {
 		return nil, errors.New("simulated nodes need a REST configuration of the API server")
@@ -75,15 +75,15 @@ func start(ctx context.Context, client kubernetes.Interface, c Config) (*Cluster
 	return cluster, nil
 }
 
-// Stop ends the simulation and returns when nothing of it runs any more. Nodes and pods stay as they are, for the next
-// Start. It may be called more than once.
+// Stop ends the simulation and returns when all its goroutines have ended. Nodes and pods stay as they are, for the
+// next Start. It may be called more than once.
 func (c *Cluster) Stop() {
 	c.cancel()
 	c.running.Wait()
 }
 
-// newClient gives the simulation a connection without client-side limits: it stands for thousands of kubelets, each of
-// which would bring its own, and bounds its load by its number of workers instead.
+// newClient returns a client without client-side limits: it stands for thousands of kubelets, each of which would have
+// its own, and bounds its load by its number of workers instead.
 func newClient(shared *rest.Config) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(shared)
 	config.QPS = -1

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// exitedOnSIGTERM is what a process leaves that does not handle the signal.
+	// exitedOnSIGTERM is the exit code of a process that does not handle SIGTERM.
 	exitedOnSIGTERM = 128 + 15
 
 	reasonCompleted = "Completed"
@@ -19,15 +19,16 @@ const (
 	reasonBackOff   = "CrashLoopBackOff"
 )
 
-// Back-off of restarts, as the kubelet has it: the first is at once, the second waits firstBackOff after the exit, each
-// later one twice as long, up to maxBackOff; a container that ran for backOffForgotten is a good one again.
+// Backoff of restarts, as the kubelet has it: the first is immediate, the second waits firstBackOff after the exit,
+// each later one twice as long, up to maxBackOff; a run of backOffForgotten resets it.
 const (
 	firstBackOff     = 10 * time.Second
 	maxBackOff       = 5 * time.Minute
 	backOffForgotten = 2 * maxBackOff
 )
 
-// startInitContainers shows the init containers as they are once a pod is up: done, or, for sidecars, running.
+// startInitContainers sets the status of init containers as it is once a pod is up: completed or, for sidecars,
+// running.
 func (k *kubelet) startInitContainers() {
 	if len(k.status.InitContainerStatuses) == len(k.pod.Spec.InitContainers) {
 		return
@@ -45,7 +46,7 @@ func (k *kubelet) startInitContainers() {
 	}
 }
 
-// runContainers moves each container on to where it should be now, and gives the time of the next move among them.
+// runContainers advances each container to its present state, and returns the time of the next change among them.
 func (k *kubelet) runContainers(b behavior) (due time.Time) {
 	old := k.status.ContainerStatuses
 	k.status.ContainerStatuses = make([]corev1.ContainerStatus, len(k.pod.Spec.Containers))
@@ -62,8 +63,8 @@ func (k *kubelet) runContainers(b behavior) (due time.Time) {
 	return due
 }
 
-// runContainer takes the container through all steps that are due; every step that leads back to an earlier state
-// takes some time, so there are few.
+// runContainer takes the container through all steps that are due. Every step back to an earlier state takes some time,
+// so there are few.
 func (k *kubelet) runContainer(container *corev1.Container, status *corev1.ContainerStatus, b behavior) (due time.Time) {
 	for {
 		last := lastRun(status)
@@ -117,7 +118,7 @@ func (k *kubelet) begin(status *corev1.ContainerStatus) {
 	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.now)}}
 	status.ContainerID = fmt.Sprintf("simulated://%s/%s/%d", k.pod.UID, status.Name, status.RestartCount)
 	status.Ready, status.Started = true, ptr.To(true)
-	// What has begun in this decision began at this instant, not at the second it falls in.
+	// What started in this decision started at this instant, not at the whole second of its API time.
 	k.at.stepped = k.now
 }
 
@@ -146,7 +147,7 @@ func (k *kubelet) wait(status *corev1.ContainerStatus, last *corev1.ContainerSta
 	}}
 }
 
-// stop ends a container, whatever it does: a running one exits now, one that waits stays as its last run left it.
+// stop stops a container in any state: a running one exits now, a waiting one keeps the status of its last run.
 func (k *kubelet) stop(status *corev1.ContainerStatus, code int32) {
 	switch last := lastRun(status); {
 	case status.State.Running != nil:
@@ -156,7 +157,7 @@ func (k *kubelet) stop(status *corev1.ContainerStatus, code int32) {
 	}
 }
 
-// stopContainers ends all that runs before its time, with SIGTERM.
+// stopContainers terminates, with SIGTERM, everything that still runs.
 func (k *kubelet) stopContainers() {
 	for i := range k.status.ContainerStatuses {
 		k.stop(&k.status.ContainerStatuses[i], exitedOnSIGTERM)
@@ -166,7 +167,7 @@ func (k *kubelet) stopContainers() {
 	}
 }
 
-// stopSidecars ends them when the containers they served have ended: they were asked to, and exit cleanly.
+// stopSidecars stops sidecars once the main containers have ended; they exit cleanly.
 func (k *kubelet) stopSidecars() {
 	for i := range k.status.InitContainerStatuses {
 		k.stop(&k.status.InitContainerStatuses[i], 0)

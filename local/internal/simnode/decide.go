@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// place is what a pod's machine adds to what the pod says of itself.
+// place is what a decision needs to know about the pod's machine.
 type place struct {
 	// hostIP is the address of the machine, empty if its Node has none.
 	hostIP string
@@ -22,14 +22,14 @@ type place struct {
 	stepped time.Time
 }
 
-// decision is what to do about a pod now, and when to ask again.
+// decision is what to do about a pod now, and when to decide again.
 type decision struct {
 	action action
 	// status is what to write, if action is writeStatus.
 	status *corev1.PodStatus
 	// stepped is place.stepped of the next decision, once status is written.
 	stepped time.Time
-	// due is when the pod moves on by itself. Zero: not before it, or its node, changes.
+	// due is when the pod changes by itself. Zero: only when it or its node changes.
 	due time.Time
 }
 
@@ -38,18 +38,18 @@ type action int
 const (
 	nothing action = iota
 	writeStatus
-	// remove deletes the object of a pod that has ended and that somebody wants gone, as a kubelet does last.
+	// remove asks to delete the object of a terminated pod, the last step of a kubelet's graceful deletion.
 	remove
 )
 
-// decide says what the kubelet of a pod's machine would do at now. It is a pure function, and stable: what it decides,
-// once written, leaves nothing to do until due.
+// decide returns what the kubelet of a pod's machine would do at now. It is a pure function, and idempotent: once its
+// result is written, there is nothing to do until due.
 func decide(pod *corev1.Pod, at place, now time.Time) decision {
 	if ended(pod) {
 		if pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > 0 {
 			return decision{action: remove}
 		}
-		return decision{} // with no grace left, it is finalizers that hold it
+		return decision{} // the grace period is over: finalizers hold it
 	}
 
 	k := kubelet{pod: pod, at: at, now: now, status: pod.Status.DeepCopy()}
@@ -63,12 +63,12 @@ func decide(pod *corev1.Pod, at place, now time.Time) decision {
 	return d
 }
 
-// ended says whether the pod has a phase that no pod leaves.
+// ended reports whether the pod has a phase that no pod leaves.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// kubelet is the state of one decision: the status as it is becoming.
+// kubelet is the state of one decision: the status being computed.
 type kubelet struct {
 	pod    *corev1.Pod
 	at     place
@@ -76,7 +76,7 @@ type kubelet struct {
 	status *corev1.PodStatus
 }
 
-// run moves the pod on to where it should be now, and gives the time of its next move.
+// run moves the pod on to where it should be now, and returns the time of its next move.
 func (k *kubelet) run() (due time.Time) {
 	if k.pod.DeletionTimestamp != nil {
 		k.terminate()
@@ -132,14 +132,13 @@ func (k *kubelet) deadline() time.Time {
 	return k.exact(*k.status.StartTime).Add(time.Duration(*seconds) * time.Second)
 }
 
-// fail ends the pod before its time, for a reason that its status tells.
+// fail terminates the pod early, with a reason in its status.
 func (k *kubelet) fail(reason, message string) {
 	k.stopContainers()
 	k.status.Phase, k.status.Reason, k.status.Message = corev1.PodFailed, reason, message
 }
 
-// terminate ends the pod because somebody deletes it. It has failed, unless all that was left of it was to start again
-// containers that had succeeded.
+// terminate ends a deleted pod. It has failed, unless only containers that had succeeded were waiting to be restarted.
 func (k *kubelet) terminate() {
 	k.stopContainers()
 	if k.phase() != corev1.PodSucceeded || len(k.status.ContainerStatuses) == 0 {
@@ -149,7 +148,8 @@ func (k *kubelet) terminate() {
 	}
 }
 
-// phase follows from the containers: each that has Terminated will not be started again, or runContainers had done so.
+// phase derives the phase from the containers. A Terminated container is final here: runContainers has restarted the
+// others.
 func (k *kubelet) phase() corev1.PodPhase {
 	phase := corev1.PodSucceeded
 	for i := range k.status.ContainerStatuses {
@@ -164,13 +164,13 @@ func (k *kubelet) phase() corev1.PodPhase {
 	return phase
 }
 
-// describe sets the conditions that follow from phase and containers. Conditions of others stay.
+// describe sets the conditions that follow from phase and containers, and keeps the conditions of others.
 func (k *kubelet) describe() {
 	pod, old, s := k.pod, &k.pod.Status, k.status
 	s.ObservedGeneration = pod.Generation
 	all := append(append([]corev1.ContainerStatus{}, s.InitContainerStatuses...), s.ContainerStatuses...)
 
-	// A machine that is alive has a network for its pods; an ended pod has none left.
+	// A live machine has a network for its pods; a terminated pod has none.
 	sandbox := corev1.ConditionTrue
 	if ended(&corev1.Pod{Status: *s}) {
 		sandbox = corev1.ConditionFalse
@@ -188,7 +188,7 @@ func (k *kubelet) describe() {
 	})
 }
 
-// set puts a condition in the place of the one of its type. The time of its last transition is that of its status.
+// set replaces the condition of this type, and keeps the transition time if the status is the same.
 func (k *kubelet) set(condition corev1.PodCondition) {
 	conditions := k.status.Conditions
 	for i := range conditions {
@@ -207,7 +207,7 @@ func (k *kubelet) set(condition corev1.PodCondition) {
 	k.status.Conditions = append(conditions, condition)
 }
 
-// exact gives the instant behind a time that the API has cut to whole seconds, as far as this process remembers it.
+// exact returns the instant behind a time that the API has cut to whole seconds, as far as this process remembers it.
 func (k *kubelet) exact(recorded metav1.Time) time.Time {
 	if k.at.stepped.Truncate(time.Second).Equal(recorded.Truncate(time.Second)) {
 		return k.at.stepped
@@ -215,7 +215,7 @@ func (k *kubelet) exact(recorded metav1.Time) time.Time {
 	return recorded.Time
 }
 
-// earlier gives the first of two times, of which zero means never.
+// earlier returns the earlier of two times; zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

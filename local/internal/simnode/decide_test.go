@@ -16,7 +16,7 @@ import (
 // bound is when the pods of these tests reach their machine. It is not a whole second, as the API's times are.
 var bound = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// podWith gives a pod as kube-scheduler leaves it: bound, and nothing more.
+// podWith returns a pod as kube-scheduler leaves it: bound, and nothing more.
 func podWith(options ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

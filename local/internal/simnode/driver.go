@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// workers bounds how many writes are under way at once. They mostly wait for the API server.
+	// workers bounds concurrent writes. They mostly wait for the API server.
 	workers = 32
 	// A write that failed is tried again after firstRetry, then twice as long each time, up to lastRetry.
 	firstRetry = 100 * time.Millisecond
@@ -27,7 +27,7 @@ const (
 	byNode = "node"
 )
 
-// driver is the kubelet of all simulated nodes: two watches, one queue with one timer for what is due, a few workers.
+// driver is the kubelet of all simulated nodes: two watches, a delaying queue, and a few workers.
 type driver struct {
 	client    kubernetes.Interface
 	pods      cache.SharedIndexInformer
@@ -54,7 +54,7 @@ func newDriver(client kubernetes.Interface, logf func(string, ...any)) *driver {
 	}
 }
 
-// start returns once the driver knows all nodes and pods there are, and drives them in goroutines that end with ctx.
+// start returns once all nodes and pods are known, and drives them in goroutines that end with ctx.
 func (d *driver) start(ctx context.Context, running *sync.WaitGroup) error {
 	if err := errors.Join(d.pods.SetTransform(stripPod), d.nodes.SetTransform(stripNode)); err != nil {
 		return fmt.Errorf("setting up the watches of simulated nodes: %w", err)
@@ -81,7 +81,7 @@ func (d *driver) start(ctx context.Context, running *sync.WaitGroup) error {
 		<-ctx.Done()
 		d.queue.ShutDown()
 	})
-	// Not before all pods there are have been seen may a worker give an address to a new one.
+	// Workers may assign addresses only after the addresses of all existing pods are known.
 	if !cache.WaitForCacheSync(ctx.Done(), nodeEvents.HasSynced, podEvents.HasSynced) {
 		return fmt.Errorf("listing the pods of simulated nodes: %w", context.Cause(ctx))
 	}
@@ -98,7 +98,7 @@ func nodeOf(object any) ([]string, error) {
 	return []string{object.(*corev1.Pod).Spec.NodeName}, nil
 }
 
-// nodeAppeared takes over the pods of a node: of one that is new here, and of one that was lost.
+// nodeAppeared enqueues the pods of a node that is new, or that is back after it was lost.
 func (d *driver) nodeAppeared(node *corev1.Node) {
 	pods, err := d.pods.GetIndexer().ByIndex(byNode, node.Name)
 	if err != nil {
@@ -115,8 +115,8 @@ func (d *driver) nodeChanged(old, node *corev1.Node) {
 	}
 }
 
-// podChanged notes what a pod holds and puts it in the queue, unless it is on a machine of somebody else. A pod may be
-// seen before its node: then nodeAppeared comes again.
+// podChanged records the address of a pod and enqueues the pod, unless its node is not simulated. A pod may be observed
+// before its node: then nodeAppeared enqueues it.
 func (d *driver) podChanged(pod *corev1.Pod) {
 	if d.machine(pod) == nil {
 		return
@@ -146,7 +146,7 @@ func (d *driver) forget(pod types.UID) {
 	d.steps.forget(pod)
 }
 
-// machine gives the simulated node of the pod, nil if it has none that anybody speaks for.
+// machine returns the simulated node of the pod; nil if its node is not simulated, or is lost.
 func (d *driver) machine(pod *corev1.Pod) *corev1.Node {
 	object, found, err := d.nodes.GetStore().GetByKey(pod.Spec.NodeName)
 	if err != nil || !found || lost(object.(*corev1.Node)) {
@@ -171,7 +171,7 @@ func (d *driver) work(ctx context.Context) bool {
 	return true
 }
 
-// sync does what is to do about the pod now.
+// sync executes what decide returns for the pod.
 func (d *driver) sync(ctx context.Context, key types.NamespacedName) error {
 	object, found, err := d.pods.GetStore().GetByKey(key.String())
 	if err != nil || !found {
@@ -203,7 +203,7 @@ func (d *driver) sync(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// placeOf gathers what decide must know of the pod's machine, and gives the pod an address if it will need one.
+// placeOf returns what decide needs of the pod's machine, and assigns the pod an address if it will need one.
 func (d *driver) placeOf(pod *corev1.Pod, node *corev1.Node) (place, error) {
 	at := place{stepped: d.steps.of(pod.UID)}
 	if len(node.Status.Addresses) > 0 {

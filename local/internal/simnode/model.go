@@ -32,22 +32,22 @@ const (
 	resourceGPU corev1.ResourceName = "nvidia.com/gpu"
 )
 
-// The layout of the data centre: machines stand in racks, racks in blocks, blocks in zones, in the order of their
-// numbers, and only the last of each may be less than full.
+// The layout of the data centre: nodes are put into racks, racks into blocks, and blocks into zones, in the order of
+// their numbers; only the last of each may be partly filled.
 const (
 	nodesPerRack  = 16
 	racksPerBlock = 16
 	blocksPerZone = 8
 )
 
-// namePrefix and five digits make the names of the Nodes made here, so that they sort in the order of the racks.
+// namePrefix, followed by five digits, is the name of a Node, so that names sort in the order of the racks.
 const namePrefix = "sim-"
 
-// maxNodes is what the names and addresses have room for.
+// maxNodes is the limit that names and addresses allow.
 const maxNodes = 100_000
 
 // firstNodeAddress starts the range of the machines' addresses: the one reserved for benchmarks (RFC 2544), so that
-// they can be nobody's real ones.
+// they collide with no real address.
 var firstNodeAddress = netip.MustParseAddr("198.18.0.1")
 
 // gpuMemoryMiB is the memory of one GPU, in MiB, as NVIDIA's feature discovery reports it.
@@ -77,7 +77,7 @@ type model struct {
 	capacity     corev1.ResourceList
 }
 
-// newModel checks the configuration and gives the machine it describes.
+// newModel validates the configuration and returns the machine that it describes.
 func newModel(c Config) (model, error) {
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return model{}, fmt.Errorf("%d simulated nodes asked for: give a number from 0 to %d", c.Nodes, maxNodes)
@@ -122,8 +122,8 @@ func newModel(c Config) (model, error) {
 	return m, nil
 }
 
-// node gives machine number index, as its kubelet would register it at now. All of its capacity is allocatable, so that
-// sums over nodes come out even.
+// node returns machine number index as its kubelet would register it at now. All of its capacity is allocatable, so
+// that sums over nodes are round numbers.
 func (m model) node(index int, now time.Time) *corev1.Node {
 	name := nodeName(index)
 	rack := index / nodesPerRack
@@ -137,7 +137,7 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 		LabelSimulated:                 "true",
 		LabelRack:                      fmt.Sprintf("rack-%04d", rack),
 		LabelBlock:                     fmt.Sprintf("block-%03d", block),
-		// Without these the node lifecycle controller would add them, with one more write for each node.
+		// Without these the node lifecycle controller would add them, with another write for each node.
 		"beta.kubernetes.io/os":   "linux",
 		"beta.kubernetes.io/arch": "amd64",
 	}
@@ -154,8 +154,8 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 			Capacity:    m.capacity,
 			Allocatable: m.capacity,
 			Conditions:  healthy(now),
-			// Not as InternalIP: there the API server would look for a kubelet, and `kubectl logs` would hang until it
-			// gave up. So it says at once that there is none.
+			// Not as InternalIP: with one, `kubectl logs` would hang while the API server tries to reach a kubelet.
+			// Without one it fails at once.
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeExternalIP, Address: nodeAddress(index)},
 				{Type: corev1.NodeHostName, Address: name},
@@ -169,7 +169,7 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 	}
 }
 
-// simulatedTaint keeps pods away that do not say they want a machine that runs nothing.
+// simulatedTaint keeps away pods that do not tolerate a machine that runs nothing.
 var simulatedTaint = corev1.Taint{Key: LabelSimulated, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
 func healthy(now time.Time) []corev1.NodeCondition {
@@ -189,7 +189,7 @@ func healthy(now time.Time) []corev1.NodeCondition {
 
 func nodeName(index int) string { return fmt.Sprintf("%s%05d", namePrefix, index) }
 
-// nodeIndex is the inverse of nodeName; ok is false for a name that nodeName does not give.
+// nodeIndex is the inverse of nodeName; ok is false for a name of another form.
 func nodeIndex(name string) (index int, ok bool) {
 	digits, ours := strings.CutPrefix(name, namePrefix)
 	index, err := strconv.Atoi(digits)

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// registrations is how many Nodes are written at once: enough to keep an API server busy, few enough that it does not
-// shed them.
+// registrations is the number of concurrent writes of Nodes: enough to keep an API server busy, and few enough that it
+// does not reject them.
 const registrations = 32
 
-// register makes the Nodes of the data centre exist as the model says, count of them, and removes the surplus of an
-// earlier run. What others put on a Node (labels, taints, conditions of their own) stays.
+// register creates or updates count Nodes according to the model, and deletes superfluous ones of an earlier run. What
+// others added to a Node (labels, taints, conditions) is kept.
 func register(ctx context.Context, client kubernetes.Interface, m model, count int) error {
 	existing, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: LabelSimulated + "=true"})
 	if err != nil {
@@ -57,11 +57,11 @@ func unregister(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// registerNode creates the Node, or brings the one that is there in line. A Node as it should be costs no write.
+// registerNode creates the Node, or updates an existing one if it differs.
 func registerNode(ctx context.Context, client kubernetes.Interface, want, have *corev1.Node) (err error) {
 	nodes := client.CoreV1().Nodes()
 	if have == nil {
-		// The API server takes the status of a new Node too.
+		// The API server accepts the status of a new Node at its creation.
 		have, err = nodes.Create(ctx, want, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			have, err = nodes.Get(ctx, want.Name, metav1.GetOptions{})
@@ -85,8 +85,8 @@ func registerNode(ctx context.Context, client kubernetes.Interface, want, have *
 	return nil
 }
 
-// bringInLine writes what differs. The status comes first: while a Node is not Ready, the node lifecycle controller
-// puts back the taints that the second write takes away.
+// bringInLine writes what differs, the status first: while a Node is not Ready, the node lifecycle controller restores
+// the taints that the second write removes.
 func bringInLine(ctx context.Context, client kubernetes.Interface, have, want *corev1.Node) (err error) {
 	if next, differs := withStatus(have, want); differs {
 		if have, err = client.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil {
@@ -99,7 +99,7 @@ func bringInLine(ctx context.Context, client kubernetes.Interface, have, want *c
 	return err
 }
 
-// withStatus gives the Node with the wanted size and address, and Ready; differs says whether it was not so before.
+// withStatus returns the Node with the wanted size and address, and Ready; differs says whether it was not so before.
 func withStatus(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	next = have.DeepCopy()
 	next.Status.Capacity = want.Status.Capacity
@@ -117,7 +117,7 @@ func withStatus(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	return next, !apiequality.Semantic.DeepEqual(have.Status, next.Status)
 }
 
-// withSpec gives the Node with the wanted labels and taint, and without the taints of a Node that is not Ready, one of
+// withSpec returns the Node with the wanted labels and taint, and without the taints of a Node that is not Ready, one of
 // which the API server puts on each new Node; differs says whether it was not so before.
 func withSpec(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	next = have.DeepCopy()
@@ -135,7 +135,7 @@ func withSpec(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	return next, !maps.Equal(have.Labels, next.Labels) || !sameTaints(have.Spec.Taints, next.Spec.Taints)
 }
 
-// sameTaints compares without regard to order, which says nothing.
+// sameTaints compares taints without regard to their order.
 func sameTaints(a, b []corev1.Taint) bool {
 	holds := func(list []corev1.Taint, t corev1.Taint) bool {
 		return slices.ContainsFunc(list, func(other corev1.Taint) bool {

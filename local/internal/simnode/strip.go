@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stripPod is an informer's transform: of a pod it keeps what decide looks at, and of one that has ended hardly
-// anything, so that tens of thousands of pods cost little memory.
+// stripPod is an informer transform that keeps only what decide needs of a pod, and almost nothing of a terminated one,
+// so that tens of thousands of pods need little memory.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
-		return object, nil // a tombstone: on its way out
+		return object, nil // a tombstone of a deleted object
 	}
 	small := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -54,8 +54,7 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 	return small
 }
 
-// stripNode is an informer's transform: of a Node it keeps the address, and whether somebody is there to speak for its
-// pods.
+// stripNode is an informer transform that keeps only a Node's address and whether it is lost.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -76,7 +75,7 @@ func stripNode(object any) (any, error) {
 	return small, nil
 }
 
-// lost says whether the cluster has heard nothing of the Node for too long.
+// lost reports whether the Node's Ready condition is Unknown: it has missed its heartbeats for too long.
 func lost(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -20,8 +20,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// TestThroughputOnARealControlPlane is run by hand. It says how fast pods go from creation to their end on a cluster
-// with simulated nodes, of which there must be enough for ten pods each:
+// TestThroughputOnARealControlPlane is run by hand. It measures how fast pods go from creation to completion on a
+// cluster with simulated nodes, of which there must be enough for ten pods each:
 //
 //	muster up --ephemeral --no-operator --nodes 0 --sim-nodes 200
 //	MUSTER_SIM_KUBECONFIG=… [MUSTER_SIM_PODS=2000] go test -v -run Throughput ./internal/simnode

@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// world is an API server in memory, at a time that passes only when nothing is left to do at the present one.
+// world is an in-memory API server with a fake clock, which advances only when nothing is left to do.
 type world struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -25,14 +25,14 @@ type world struct {
 	said []string
 }
 
-// inWorld runs a test in a world that has these pods and nodes. Goroutines that outlive the test fail it.
+// inWorld runs a test in a world with these pods and nodes. A goroutine that outlives the test fails it.
 func inWorld(t *testing.T, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		test(&world{t: t, client: fake.NewClientset()})
 	})
 }
 
-// start begins a simulation of so many nodes, which the end of the test stops if the test has not.
+// start starts a simulation of that many nodes, which is stopped at the end of the test at the latest.
 func (w *world) start(nodes int) *Cluster {
 	w.t.Helper()
 	sim, err := start(w.t.Context(), w.client, Config{
@@ -51,7 +51,7 @@ func (w *world) start(nodes int) *Cluster {
 	return sim
 }
 
-// pass lets time pass, and what is due happen.
+// pass advances the clock by d.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -145,7 +145,7 @@ func (w *world) deleteNode(name string) {
 	synctest.Wait()
 }
 
-// setReady gives the Node a Ready condition of this status, as a test of failures does.
+// setReady sets the status of the Node's Ready condition, to simulate a failure.
 func (w *world) setReady(name string, status corev1.ConditionStatus) {
 	w.t.Helper()
 	node := w.node(name)
@@ -157,7 +157,7 @@ func (w *world) setReady(name string, status corev1.ConditionStatus) {
 	w.updateNode(node)
 }
 
-// writes gives what was written since the last call, each as "verb resource/subresource".
+// writes returns what was written since the last call, each as "verb resource/subresource".
 func (w *world) writes() []string {
 	var writes []string
 	for _, action := range w.client.Actions() {
@@ -174,7 +174,7 @@ func (w *world) writes() []string {
 	return writes
 }
 
-// failing makes the next writes of this kind fail, so many times.
+// failing makes the next writes of this kind fail, as often as times says.
 func (w *world) failing(verb, resource string, times int, err error) {
 	w.client.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		if times == 0 {

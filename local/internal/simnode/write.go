@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// write patches the status of the pod. The patch holds for exactly the pod that was decided about: if it has changed
-// since, or is gone, the write does nothing, and the event of that change brings the pod back into the queue.
+// write patches the status of the pod. The patch applies only to the version of the pod that was decided about: if the
+// pod has changed since, or is gone, the patch does nothing, and the event of that change enqueues the pod again.
 func (d *driver) write(ctx context.Context, pod *corev1.Pod, to decision) error {
 	patch, err := statusPatch(pod, to.status)
 	if err != nil {
 		return fmt.Errorf("making the patch of the status: %w", err)
 	}
 	if !ended(&corev1.Pod{Status: *to.status}) {
-		// Before the write, as the event of it may be handled before the write returns.
+		// Before the write, since its event may be handled before the write returns.
 		d.steps.record(pod.UID, to.stepped)
 	}
 	_, err = d.client.CoreV1().Pods(pod.Namespace).
@@ -29,7 +29,7 @@ func (d *driver) write(ctx context.Context, pod *corev1.Pod, to decision) error 
 	return d.outcome(pod, "writing the status", err)
 }
 
-// remove deletes the pod for good.
+// remove deletes the pod without a grace period.
 func (d *driver) remove(ctx context.Context, pod *corev1.Pod) error {
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
@@ -37,13 +37,14 @@ func (d *driver) remove(ctx context.Context, pod *corev1.Pod) error {
 	return d.outcome(pod, "removing it", err)
 }
 
-// outcome gives the error of a write if it is one to try again. A write about a pod that is no longer so is not.
+// outcome returns the error of a write if the write must be retried. A write for an outdated version of the pod must
+// not.
 func (d *driver) outcome(pod *corev1.Pod, doing string, err error) error {
 	if err == nil {
 		d.writes.succeeded()
 		return nil
 	}
-	// If the pod went while it was written to, its event has passed, and nobody else would forget it.
+	// If the pod was deleted during the write, its event has been handled already, and nothing else would forget it.
 	current, found, _ := d.pods.GetStore().GetByKey(keyOf(pod).String())
 	if !found || current.(*corev1.Pod).UID != pod.UID {
 		d.forget(pod.UID)
@@ -54,8 +55,8 @@ func (d *driver) outcome(pod *corev1.Pod, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// statusPatch gives the difference between the pod's status and the wanted one, as the kubelet sends it, with the
-// pod's version as a precondition.
+// statusPatch returns the difference between the pod's status and the wanted one as a patch, as the kubelet sends it,
+// with the pod's resourceVersion as a precondition.
 func statusPatch(pod *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
 	if err != nil {
@@ -71,8 +72,8 @@ func statusPatch(pod *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 }
 
-// writeLog tells of failing writes: once when they begin to fail, not for each of thousands of pods, and once when
-// they succeed again.
+// writeLog reports failing writes once when they start to fail, rather than for each of thousands of pods, and once
+// when they succeed again.
 type writeLog struct {
 	logf func(format string, args ...any)
 

@@ -1,11 +1,9 @@
-// Package statedir is the directory a local cluster lives in: where its files
-// are, who holds it, and how the holder is asked to leave.
+// Package statedir manages the state directory of a local cluster: the paths of its files, which process holds it, and
+// how the holder is asked to stop.
 //
-// The directory is claimed by one process at a time. The claim is a record
-// lock that the kernel drops when that process ends, however it ends, and of
-// which the kernel tells the owner's pid; so no stale file can make a free
-// directory look taken, nor a stranger's pid look like the holder's.
+// One process at a time claims the directory, by a record lock. The kernel drops the lock when that process ends,
+// however it ends, and reports the owner's PID; so a stale file cannot make a free directory look taken, nor an
+// unrelated PID look like the holder's.
 //
-// Called by the command line and by lifecycle. It must never know what runs
-// in the directory.
+// The command line and package lifecycle call it. It knows nothing of what runs in the directory.
 package statedir

@@ -15,7 +15,7 @@ const lockName = "lock"
 // InUseError says that another process holds a directory.
 type InUseError struct {
 	Dir string
-	// PID of the holder; 0 if it is out of sight (another pid namespace).
+	// PID of the holder; 0 if it is in another PID namespace.
 	PID int
 }
 
@@ -28,10 +28,9 @@ func (e *InUseError) Error() string {
 		e.Dir, holder, e.Dir)
 }
 
-// acquire takes the lock file at path. A POSIX record lock, not flock: only
-// the former names its owner to others, and a forked child never inherits it.
-// It is lost when this process closes any descriptor of the file, which is
-// why nothing else in the program opens it.
+// acquire locks the file at path. It uses a POSIX record lock rather than flock: only the former reports its owner, and
+// a forked child never inherits it. It is lost when this process closes any descriptor of the file, so nothing else in
+// the program may open it.
 func acquire(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -52,8 +51,8 @@ func acquire(path string) (*os.File, error) {
 	return nil, fmt.Errorf("locking %s: %w", path, err)
 }
 
-// Holder gives the pid of the process that holds the directory at path, and
-// whether there is one. The pid is 0 if the holder is out of sight.
+// Holder returns the PID of the process that holds the directory at path, and whether there is one. The PID is 0 if the
+// holder is in another PID namespace.
 func Holder(path string) (pid int, held bool, err error) {
 	lock := filepath.Join(path, lockName)
 	if _, err := os.Stat(lock); err != nil {

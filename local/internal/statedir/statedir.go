@@ -17,7 +17,7 @@ type Dir struct {
 	lock      *os.File
 }
 
-// Default gives the directory used when none is named:
+// Default returns the directory used when none is named:
 // $XDG_STATE_HOME/muster, else ~/.local/state/muster.
 func Default() (string, error) {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
@@ -30,9 +30,8 @@ func Default() (string, error) {
 	return filepath.Join(home, ".local", "state", "muster"), nil
 }
 
-// Claim makes the directory at path if need be, readable by this user only,
-// and takes it for this process. The error is an *InUseError when another
-// process holds it. A process claims a directory at most once.
+// Claim creates the directory at path if necessary, accessible to this user only, and locks it for this process. It
+// returns an *InUseError if another process holds it. A process may claim a directory only once.
 func Claim(path string) (*Dir, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -58,7 +57,7 @@ func Claim(path string) (*Dir, error) {
 	return d, nil
 }
 
-// ClaimTemporary makes and claims a new directory that Release removes.
+// ClaimTemporary creates and claims a new directory, which Release removes.
 func ClaimTemporary() (*Dir, error) {
 	root, err := os.MkdirTemp("", "muster-")
 	if err != nil {
@@ -73,7 +72,7 @@ func ClaimTemporary() (*Dir, error) {
 	return d, nil
 }
 
-// prepare makes the folders that every part expects, and says who is here.
+// prepare creates the subfolders and records the PID of this process.
 func (d *Dir) prepare() error {
 	for _, folder := range []string{d.Etcd(), d.PKI(), d.Logs()} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -83,10 +82,10 @@ func (d *Dir) prepare() error {
 	return atomicfile.Write(d.Path("pid"), []byte(strconv.Itoa(os.Getpid())+"\n"))
 }
 
-// Temporary says whether Release removes the directory.
+// Temporary reports whether Release removes the directory.
 func (d *Dir) Temporary() bool { return d.temporary }
 
-// Path gives the absolute path of a file in the directory; of the directory
+// Path returns the absolute path of a file in the directory; of the directory
 // itself without elements.
 func (d *Dir) Path(elements ...string) string {
 	return filepath.Join(append([]string{d.root}, elements...)...)
@@ -101,9 +100,8 @@ func (d *Dir) PKI() string { return d.Path("pki") }
 // Logs is the folder of the components' logs.
 func (d *Dir) Logs() string { return d.Path("logs") }
 
-// Release gives the directory up, or removes it if it is temporary. Whoever
-// waits for the directory may proceed from here on, so everything that uses
-// it has ended before.
+// Release unlocks the directory, or removes it if it is temporary. Another process may claim it from then on, so
+// everything that uses it must have ended before.
 func (d *Dir) Release() error {
 	defer d.lock.Close()
 	if d.temporary {

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRunning says that no process holds the directory.
+// ErrNotRunning is returned by Stop if no process holds the directory.
 var ErrNotRunning = errors.New("nothing runs there")
 
-// Stop asks the holder of the directory at path to stop (SIGTERM) and waits
-// until its process is gone or ctx ends. It gives the pid that was stopped;
-// the error is ErrNotRunning if there was none.
+// Stop asks the holder of the directory at path to stop (SIGTERM) and waits until it has exited or ctx ends. It returns
+// the PID that was stopped, or ErrNotRunning if there was none.
 func Stop(ctx context.Context, path string) (int, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -38,8 +37,8 @@ func Stop(ctx context.Context, path string) (int, error) {
 		return pid, fmt.Errorf("opening process %d: %w", pid, err)
 	}
 	defer unix.Close(process)
-	// The descriptor now stands for one process for ever; ask again whether
-	// it is the holder, lest the pid was reused in between.
+	// The pidfd now refers to one process for good; check again that it is the holder, in case the PID was reused in
+	// between.
 	if now, held, err := Holder(root); err != nil || !held || now != pid {
 		return pid, err
 	}

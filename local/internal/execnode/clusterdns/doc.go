@@ -1,6 +1,6 @@
-// Package clusterdns answers the names of a cluster's services and pods, as the DNS of a cluster does, from what the
-// API server says of Services and EndpointSlices; other names go to the machine's own servers.
+// Package clusterdns resolves the names of a cluster's services and pods, as a cluster's DNS does, from Services and
+// EndpointSlices; other names are forwarded to the machine's DNS servers.
 //
-// Where there is no cluster DNS to ask, because pods share the machine's network, it gives the same names as lines for
-// a hosts file. It may be used by package execnode alone, reads and never writes, and knows nothing of processes.
+// If pods share the machine's network, and so cannot use another DNS server, it provides the same names as lines of a
+// hosts file. Only package execnode uses it. It only reads, and knows nothing of processes.
 package clusterdns

@@ -11,9 +11,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Hosts gives the names that a pod of the namespace may use, as lines of a hosts file, in a fixed order. It is for
-// pods that share the machine's network and so can be sent to no other DNS server. Short names are there as the search
-// path of a cluster's resolv.conf would find them.
+// Hosts returns the names that a pod of the namespace may use, as sorted lines of a hosts file. It is for pods that
+// share the machine's network and so cannot use another DNS server. It includes the short names that the search path of
+// a cluster's resolv.conf would find.
 func (z Zone) Hosts(namespace string, services []*corev1.Service) string {
 	names := map[string][]string{} // by address, in the order of services and pods
 	add := func(answer Answer, full string) {

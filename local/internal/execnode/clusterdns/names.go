@@ -10,23 +10,23 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Source is what names are answered from. Both give what they have at once, without asking the API server.
+// Source provides the objects that names resolve to, from memory, without requests to the API server.
 type Source interface {
 	// Service gives a service, or nil.
 	Service(namespace, name string) *corev1.Service
 	// Slices gives the endpoint slices of a service.
 	Slices(namespace, service string) []*discoveryv1.EndpointSlice
-	// Expects says that a pod of that hostname and subdomain is about to start here, and so to have an address.
+	// Expects reports whether a pod of that hostname and subdomain is about to start here, and so to get an address.
 	Expects(namespace, service, hostname string) bool
-	// Changed gives a channel that is closed at the next change of any of this.
+	// Changed returns a channel that is closed at the next change of any of these.
 	Changed() <-chan struct{}
 }
 
-// Answer is what a name stands for. A name that exists may have no address.
+// Answer is what a name resolves to. A name that exists may have no address.
 type Answer struct {
 	Exists    bool
 	Addresses []netip.Addr
-	// Alias is set for a service that is another name (ExternalName), without a dot at its end.
+	// Alias is the target of an ExternalName service, without a trailing dot.
 	Alias string
 }
 
@@ -37,20 +37,20 @@ type Zone struct {
 	Source Source
 }
 
-// Holds says that a name (without a dot at its end) is the cluster's to answer.
+// Holds reports whether a name (without a trailing dot) is in the cluster's domain.
 func (z Zone) Holds(name string) bool {
 	return name == z.Domain || strings.HasSuffix(name, "."+z.Domain)
 }
 
-// expected says that a name has no answer yet and is about to have one.
+// expected reports whether a name does not resolve yet but is about to.
 func (z Zone) expected(name string) bool {
 	labels := strings.Split(strings.TrimSuffix(name, ".svc."+z.Domain), ".")
 	return len(labels) == 3 && z.Source.Expects(labels[2], labels[1], labels[0])
 }
 
-// Await answers a name as Resolve does, but waits, as long as the context lasts, for the address of a pod that is just
-// starting. The pods of a gang start together and ask for each other in their first moments: in a cluster, where each
-// start takes its own time, they have to try again and again, and here they would have to nearly always.
+// Await resolves a name as Resolve does, but waits, until the context ends, for the address of a pod that is about to
+// start. The pods of a gang start at the same time and look each other up at once; in a cluster they would have to
+// retry now and then, and here almost always.
 func (z Zone) Await(ctx context.Context, name string) Answer {
 	for {
 		changed := z.Source.Changed()
@@ -66,13 +66,13 @@ func (z Zone) Await(ctx context.Context, name string) Answer {
 	}
 }
 
-// Resolve answers a name of the cluster, in lower case and without a dot at its end:
+// Resolve resolves a name of the cluster, in lower case and without a trailing dot:
 //
 //	<service>.<namespace>.svc.<domain>              the service's ready pods
-//	<hostname>.<service>.<namespace>.svc.<domain>   the pod of that hostname among them
+//	<hostname>.<service>.<namespace>.svc.<domain>   the ready pod of that hostname
 //	<a-b-c-d>.<namespace>.pod.<domain>              the address a.b.c.d
 //
-// A service with a cluster IP is answered with its pods too: nothing here forwards from cluster IPs.
+// A service with a cluster IP resolves to its pods too, since nothing here forwards from cluster IPs.
 func (z Zone) Resolve(name string) Answer {
 	if name == z.Domain {
 		return Answer{Exists: true}
@@ -106,7 +106,7 @@ func (z Zone) service(namespace, name string) Answer {
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		return Answer{Exists: true, Alias: strings.TrimSuffix(service.Spec.ExternalName, ".")}
 	case isAPIServer(service):
-		// It has no pods; the node forwards from its cluster IP inside each pod.
+		// The service kubernetes has no pods; the node forwards from its cluster IP inside each pod.
 		address, err := netip.ParseAddr(service.Spec.ClusterIP)
 		return Answer{Exists: err == nil, Addresses: []netip.Addr{address}}
 	}
@@ -132,8 +132,7 @@ func (z Zone) host(namespace, service, hostname string) Answer {
 	return answer
 }
 
-// eachReady visits the endpoints that may be talked to. Those of a service that publishes not-ready addresses are all
-// marked ready.
+// eachReady visits the ready endpoints. All endpoints of a service that publishes not-ready addresses are marked ready.
 func (z Zone) eachReady(namespace, service string, visit func(discoveryv1.Endpoint)) {
 	for _, slice := range z.Source.Slices(namespace, service) {
 		if slice.AddressType != discoveryv1.AddressTypeIPv4 {

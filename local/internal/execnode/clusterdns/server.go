@@ -13,13 +13,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// answerSeconds is how long an answer may be kept: pods come and go.
+// answerSeconds is the TTL of answers, which is short because pods come and go.
 const answerSeconds = 1
 
-// longestWait is for the address of a pod that is just starting. Resolvers ask again after five seconds.
+// longestWait bounds the wait for the address of a starting pod. Resolvers retry after five seconds.
 const longestWait = 3 * time.Second
 
-// upstreamTimeout is for one of the machine's own servers.
+// upstreamTimeout bounds a query to one of the machine's DNS servers.
 const upstreamTimeout = 2 * time.Second
 
 // Server answers over UDP and TCP on port 53 of one address.
@@ -102,11 +102,11 @@ func (s *Server) answer(question dns.Question, reply *dns.Msg) {
 	for _, address := range answer.Addresses {
 		reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: address.AsSlice()})
 	}
-	// Clients take the first: in turn, each of a service's pods is.
+	// Clients use the first address: shuffle to balance over a service's pods.
 	rand.Shuffle(len(reply.Answer), func(i, j int) { reply.Answer[i], reply.Answer[j] = reply.Answer[j], reply.Answer[i] })
 }
 
-// forward asks the machine's own servers, in their order, and gives nil if none answers.
+// forward queries the machine's DNS servers in their order, and returns nil if none answers.
 func forward(request *dns.Msg) *dns.Msg {
 	config, err := dns.ClientConfigFromFile("/etc/resolv.conf")
 	if err != nil {

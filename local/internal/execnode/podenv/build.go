@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Facts are what variables may refer to.
+// Facts are what variables may refer to besides the pod.
 type Facts struct {
 	HostIP string
 	PodIPs []string
@@ -27,14 +27,14 @@ type Facts struct {
 	Allocatable corev1.ResourceList
 	// Services of the cluster. Those that a pod sees become variables.
 	Services []*corev1.Service
-	// ConfigMap and Secret read objects. An object that does not exist is an API error of that kind.
+	// ConfigMap and Secret read objects. For one that does not exist they return the API's NotFound error.
 	ConfigMap func(namespace, name string) (*corev1.ConfigMap, error)
 	Secret    func(namespace, name string) (*corev1.Secret, error)
 	// VolumePath gives the directory of one of the pod's volumes.
 	VolumePath func(volume string) (string, bool)
 }
 
-// Build gives the variables of a container, sorted by name. An error names the object or key that is missing.
+// Build returns the variables of a container, sorted by name. An error names the object or key that is missing.
 func Build(pod *corev1.Pod, container *corev1.Container, facts Facts) ([]kubecontainer.EnvVar, error) {
 	b := &builder{pod: pod, container: container, facts: facts, set: map[string]string{}}
 	for _, variable := range envvars.FromServices(visible(facts.Services, pod)) {
@@ -76,7 +76,8 @@ func Build(pod *corev1.Pod, container *corev1.Container, facts Facts) ([]kubecon
 	return list, nil
 }
 
-// visible are the services that a pod has variables for: the API server always, those of its namespace if it asks.
+// visible returns the services that a pod has variables for: the API server's always, those of its namespace if it asks
+// for them.
 func visible(services []*corev1.Service, pod *corev1.Pod) []*corev1.Service {
 	byName := map[string]*corev1.Service{}
 	for _, service := range services {
@@ -103,7 +104,7 @@ type builder struct {
 	services  map[string]string
 }
 
-// addAll takes over all keys of a ConfigMap or Secret.
+// addAll adds all keys of a ConfigMap or Secret.
 func (b *builder) addAll(from corev1.EnvFromSource) error {
 	switch {
 	case from.ConfigMapRef != nil:
@@ -133,7 +134,7 @@ func unlessOptional(err error, optional *bool) error {
 	return err
 }
 
-// valueFrom gives a variable's value from where it is said to be, and false if it may be missing and is.
+// valueFrom returns a variable's value from its source, and false if the source is optional and missing.
 func (b *builder) valueFrom(from *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
@@ -172,7 +173,7 @@ func missingKey(found bool, optional *bool, kind, namespace, name, key string) e
 	return fmt.Errorf("couldn't find key %v in %s %v/%v", key, kind, namespace, name)
 }
 
-// field gives a field of the pod. Those that are known here before the API server knows them come from the facts.
+// field returns a field of the pod. Fields that are known here before they are in the API come from the facts.
 func (b *builder) field(ref *corev1.ObjectFieldSelector) (string, error) {
 	path, _, err := podshelper.ConvertDownwardAPIFieldLabel(ref.APIVersion, ref.FieldPath, "")
 	if err != nil {

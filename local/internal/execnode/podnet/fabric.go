@@ -35,7 +35,7 @@ var shared struct {
 	users  int
 }
 
-// Open gives the process's fabric, and makes it if need be. Close must be called once for each Open.
+// Open returns the process's fabric, and creates it if necessary. Close must be called once for each Open.
 func Open() (*Fabric, error) {
 	shared.Lock()
 	defer shared.Unlock()
@@ -50,7 +50,7 @@ func Open() (*Fabric, error) {
 	return shared.fabric, nil
 }
 
-// Close gives the fabric up. With the last user it goes away, and the machine's interface with it.
+// Close releases the fabric. The last user's Close removes it, with the machine's interface.
 func (f *Fabric) Close() error {
 	shared.Lock()
 	defer shared.Unlock()
@@ -108,13 +108,13 @@ func lockMachine() (unlock func(), err error) {
 		}
 		if owner, err := net.Dial("unix", lockName); err == nil {
 			owner.SetReadDeadline(deadline)
-			owner.Read(make([]byte, 1)) // nothing is ever said: it returns when the owner is done
+			owner.Read(make([]byte, 1)) // nothing is ever sent: it returns when the owner closes
 			owner.Close()
 		}
 	}
 }
 
-// knownNetworks are what the machine has an address in or a route to.
+// knownNetworks returns the networks that the machine has an address in or a route to.
 func knownNetworks() ([]netip.Prefix, error) {
 	var known []netip.Prefix
 	add := func(network *net.IPNet) {
@@ -183,7 +183,7 @@ func (f *Fabric) build() error {
 // mostFabrics bounds the names that are tried for the machine's interface.
 const mostFabrics = 256
 
-// openDoor makes the machine's interface, under the first free of the names muster0, muster1 and so on.
+// openDoor creates the machine's interface with the first free name of muster0, muster1 and so on.
 func (f *Fabric) openDoor() (netlink.Link, error) {
 	for i := range mostFabrics {
 		name := "muster" + strconv.Itoa(i)
@@ -223,8 +223,8 @@ func (f *Fabric) takeDown() error {
 // Interface is the name of the machine's interface.
 func (f *Fabric) Interface() string { return f.door.Attrs().Name }
 
-// HostAddress gives an address on which the machine, and in it this process, can be reached from pods. It is the
-// caller's own until the function that comes with it is called.
+// HostAddress returns an address at which pods reach the machine, and this process in it. It is reserved for the caller
+// until the returned function is called.
 func (f *Fabric) HostAddress() (netip.Addr, func(), error) {
 	f.mu.Lock()
 	own, err := f.addresses.take()

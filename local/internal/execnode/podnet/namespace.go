@@ -34,8 +34,8 @@ func inside(namespace *os.File, f func() error) error {
 	})
 }
 
-// away runs a function that may change the thread's network namespace, and brings the thread home again. A thread that
-// cannot come home is not used any more.
+// away runs a function that may change the thread's network namespace, and then restores the namespace. If that fails
+// the thread is not reused.
 func away(f func() error) error {
 	result := make(chan error)
 	go func() {

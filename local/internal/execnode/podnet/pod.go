@@ -27,7 +27,7 @@ type Pod struct {
 	listeners []net.Listener
 }
 
-// Join makes the network of a pod. Routes are addresses beside the subnet that the pod reaches through the machine.
+// Join creates the network of a pod. routes are addresses outside the subnet that the pod reaches through the machine.
 func (f *Fabric) Join(routes ...netip.Addr) (*Pod, error) {
 	namespace, err := newNamespace()
 	if err != nil {
@@ -98,8 +98,8 @@ func (p *Pod) Address() netip.Addr { return p.address }
 // Namespace is the pod's network namespace, valid until Close.
 func (p *Pod) Namespace() *os.File { return p.namespace }
 
-// Listen listens inside the pod's network on an address that is added to its loopback. What is accepted is the
-// caller's to serve; the listener is closed with the pod.
+// Listen listens inside the pod's network on an address that is added to its loopback. The caller serves the
+// connections; the listener is closed with the pod.
 func (p *Pod) Listen(at netip.AddrPort) (net.Listener, error) {
 	handle, err := netlink.NewHandleAt(netns.NsHandle(p.namespace.Fd()))
 	if err != nil {

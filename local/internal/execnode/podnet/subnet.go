@@ -9,8 +9,8 @@ import (
 // subnetBits is the size of a process's subnet: 1,022 addresses.
 const subnetBits = 22
 
-// ranges are where subnets come from, in order of preference. They leave out what clusters here use for services
-// (10.96.0.0/12) and for simulated pods (10.128.0.0/9), and the subnets that most homes and offices have.
+// ranges are the candidates for subnets, in order of preference. They leave out what clusters use for services
+// (10.96.0.0/12), simulated pods (10.128.0.0/9), and the subnets that are common in homes and offices.
 var ranges = []netip.Prefix{
 	netip.MustParsePrefix("10.64.0.0/11"),
 	netip.MustParsePrefix("172.24.0.0/13"),
@@ -20,7 +20,7 @@ var ranges = []netip.Prefix{
 
 var errNoSubnet = errors.New("no private subnet is free on this machine")
 
-// freeSubnet gives the first subnet that no network known to the machine overlaps.
+// freeSubnet returns the first subnet that no network known to the machine overlaps.
 func freeSubnet(known []netip.Prefix) (netip.Prefix, error) {
 	for _, from := range ranges {
 		for candidate := netip.PrefixFrom(from.Addr(), subnetBits); from.Contains(candidate.Addr()); candidate = next(candidate) {
@@ -54,8 +54,7 @@ func plus(address netip.Addr, n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)})
 }
 
-// addresses hands out the addresses of a subnet. It goes round, so that an address that was given back is not somebody
-// else's the next moment.
+// addresses assigns the addresses of a subnet. It cycles through them, so that a released address is not reused soon.
 type addresses struct {
 	subnet netip.Prefix
 	last   uint32

@@ -18,11 +18,11 @@ const (
 	podInitializing   = "PodInitializing"
 	// restartingAll is the reason of a container that is removed so that the whole pod starts over.
 	restartingAll = "RestartingAllContainers"
-	// unknownExitCode stands for a container whose end nobody saw.
+	// unknownExitCode is used for a container whose end was not observed.
 	unknownExitCode = 137
 )
 
-// containers gives the status of each declared container.
+// containers returns the status of each declared container.
 func containers(seen Seen, declared []corev1.Container, previous []corev1.ContainerStatus, init, restarting bool) []corev1.ContainerStatus {
 	c := &conversion{seen: seen, declared: declared, init: init, restarting: restarting,
 		previous: byName(previous), result: map[string]*corev1.ContainerStatus{}}
@@ -59,7 +59,7 @@ type conversion struct {
 	result     map[string]*corev1.ContainerStatus
 }
 
-// waitingReason is the reason of a container that nothing is known of.
+// waitingReason returns the reason of a container that nothing is known about.
 func (c *conversion) waitingReason() string {
 	if len(c.seen.Pod.Spec.InitContainers) > 0 {
 		return podInitializing
@@ -67,8 +67,8 @@ func (c *conversion) waitingReason() string {
 	return containerCreating
 }
 
-// startFromPrevious makes every container one that waits, with what was known of it before. What has terminated stays
-// so until the runtime says otherwise.
+// startFromPrevious initializes every container as waiting, with its previous state as last state. A terminated
+// container stays terminated until the runtime says otherwise.
 func (c *conversion) startFromPrevious() {
 	for i := range c.declared {
 		container := &c.declared[i]
@@ -100,8 +100,8 @@ func volumeMounts(container *corev1.Container) []corev1.VolumeMountStatus {
 	return list
 }
 
-// explainMissing deals with containers that were seen running and that the runtime knows no more: they have ended,
-// and must not look as if they had never run.
+// explainMissing handles containers that were running before and that the runtime does not know any more: they have
+// ended, and must not look as if they had never run.
 func (c *conversion) explainMissing() {
 	for _, container := range c.declared {
 		old, known := c.previous[container.Name]
@@ -129,7 +129,8 @@ func (c *conversion) explainMissing() {
 	}
 }
 
-// takeRuntime takes over the latest run of each container from the runtime, and the one before as its last state.
+// takeRuntime sets the state of each container from its latest run in the runtime, and its last state from the one
+// before.
 func (c *conversion) takeRuntime() {
 	runs := slices.Clone(c.seen.Runtime.ContainerStatuses)
 	sort.Sort(sort.Reverse(kubecontainer.SortContainerStatusesByCreationTime(runs)))
@@ -148,7 +149,7 @@ func (c *conversion) takeRuntime() {
 	}
 }
 
-// convert gives the status of one run of a container.
+// convert returns the status of one run of a container.
 func (c *conversion) convert(run *kubecontainer.Status) *corev1.ContainerStatus {
 	id := run.ID.String()
 	old, known := c.previous[run.Name]
@@ -187,7 +188,7 @@ func (c *conversion) convert(run *kubecontainer.Status) *corev1.ContainerStatus 
 	return status
 }
 
-// explainWaiting turns containers that are to start, and could not yet, into ones that wait and say why.
+// explainWaiting marks containers that could not be started as waiting, with the reason.
 func (c *conversion) explainWaiting() {
 	for i := range c.declared {
 		container := &c.declared[i]
@@ -199,7 +200,7 @@ func (c *conversion) explainWaiting() {
 		}
 		reason, message, tried := c.seen.Waiting(container.Name)
 		if !tried {
-			continue // it starts in a moment: what it was says more than that it waits
+			continue // it is about to start: its previous state says more
 		}
 		status := c.result[container.Name]
 		if status.State.Terminated != nil {
@@ -209,8 +210,8 @@ func (c *conversion) explainWaiting() {
 	}
 }
 
-// initIsDone says that an init container has succeeded. One that the runtime has forgotten must have, if a container
-// of the pod was created: nothing else lets those start.
+// initIsDone reports whether an init container has succeeded. One that the runtime has forgotten must have succeeded if
+// a container of the pod was created, since that requires it.
 func (c *conversion) initIsDone(container *corev1.Container) bool {
 	run := c.seen.Runtime.FindContainerStatusByName(container.Name)
 	if run != nil {

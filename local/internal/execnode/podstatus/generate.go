@@ -11,29 +11,29 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// Seen is what a pod's status follows from.
+// Seen has the inputs of a pod's status.
 type Seen struct {
 	// Pod is the pod as the API server has it.
 	Pod *corev1.Pod
-	// Previous is the last status that this node worked out, or the API server's if there is none.
+	// Previous is the last status that this node computed, or the API server's if there is none.
 	Previous corev1.PodStatus
 	// Runtime is what the container runtime has of the pod.
 	Runtime *kubecontainer.PodStatus
-	// Over says that no container of the pod runs or will run any more.
+	// Over is set if no container of the pod runs or will run any more.
 	Over bool
-	// Failure ends the pod, whatever its containers do. Nil leaves it to them.
+	// Failure, if not nil, makes the pod fail, whatever the state of its containers.
 	Failure *Failure
-	// Waiting tells why a container could not be started, if that was tried.
+	// Waiting returns why a container could not be started, if that was tried.
 	Waiting func(container string) (reason, message string, tried bool)
 	// Probed sets the readiness of containers from their probes. It may be nil.
 	Probed func(*corev1.PodStatus)
 	HostIP string
 }
 
-// Failure is why a pod ends.
+// Failure is the reason why a pod fails.
 type Failure struct{ Reason, Message string }
 
-// Generate gives the status. It changes nothing of what it is given.
+// Generate returns the status. It does not modify its argument.
 func Generate(seen Seen) corev1.PodStatus {
 	pod, previous := seen.Pod, &seen.Previous
 	s := corev1.PodStatus{QOSClass: qos.GetPodQOS(pod)}
@@ -64,11 +64,11 @@ func ephemeral(pod *corev1.Pod) []corev1.Container {
 	return list
 }
 
-// addresses keeps a pod's address after its network has gone.
+// addresses keeps a pod's address after its network has been removed.
 func addresses(s *corev1.PodStatus, seen Seen) {
 	s.HostIP = seen.HostIP
 	if ended(seen.Pod.Status.Phase) && seen.Previous.HostIP != "" {
-		s.HostIP = seen.Previous.HostIP // where it ran
+		s.HostIP = seen.Previous.HostIP // the host that it ran on
 	}
 	s.HostIPs = []corev1.HostIP{{IP: s.HostIP}}
 	switch {
@@ -86,7 +86,7 @@ func ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodFailed || phase == corev1.PodSucceeded
 }
 
-// keepEnd keeps a pod in the phase in which it has ended once, and the reason that belongs to a phase.
+// keepEnd keeps a terminated pod in its phase, with the reason of that phase.
 func keepEnd(s *corev1.PodStatus, seen Seen) {
 	switch {
 	case ended(seen.Pod.Status.Phase):

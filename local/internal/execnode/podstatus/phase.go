@@ -5,7 +5,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// tally counts a pod's containers by what they do.
+// tally counts a pod's containers by state.
 type tally struct {
 	initPending, initFailedForGood           int
 	sidecarPending                           int
@@ -13,8 +13,8 @@ type tally struct {
 	stopped, stoppedForGood, stoppedWithZero int
 }
 
-// phase gives the phase of a pod from the states of its containers. Over says that none will run any more;
-// initialized, that a container beside the init containers has been started.
+// phase returns the phase of a pod from the states of its containers. over is set if none will run any more;
+// initialized, if a container other than the init containers has been started.
 func phase(pod *corev1.Pod, statuses []corev1.ContainerStatus, over, initialized bool) corev1.PodPhase {
 	t := &tally{}
 	for i := range pod.Spec.InitContainers {
@@ -48,7 +48,7 @@ func phase(pod *corev1.Pod, statuses []corev1.ContainerStatus, over, initialized
 func (t *tally) afterAllStopped(over bool) corev1.PodPhase {
 	switch {
 	case !over && t.stopped != t.stoppedForGood:
-		return corev1.PodRunning // at least one is about to start again
+		return corev1.PodRunning // at least one is about to be restarted
 	case t.stopped == t.stoppedWithZero:
 		return corev1.PodSucceeded
 	default:
@@ -56,7 +56,7 @@ func (t *tally) afterAllStopped(over bool) corev1.PodPhase {
 	}
 }
 
-// restarts says that a container which ended with this code is started again.
+// restarts reports whether a container that ended so is restarted.
 func restarts(pod *corev1.Pod, container *corev1.Container, end *corev1.ContainerStateTerminated) bool {
 	return end.Reason == restartingAll || podutil.ContainerShouldRestart(*container, pod.Spec, end.ExitCode)
 }

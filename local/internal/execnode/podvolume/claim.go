@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claim makes an empty directory in memory this process's own: it is locked as long as the file is open, so that
-// others can tell it from one whose owner was killed. Those are removed here: they would hold memory for ever.
+// claim creates an empty directory in memory and locks it as long as the returned file is open, so that it can be told
+// from the directory of a process that was killed. claim removes the latter, which would otherwise occupy memory
+// forever.
 func claim(dir string) (*os.File, error) {
 	for _, other := range append(family(dir), dir) {
 		if err := removeIfAbandoned(other); err != nil {
@@ -28,11 +29,11 @@ func claim(dir string) (*os.File, error) {
 		if isStill(file, dir) {
 			return file, nil
 		}
-		file.Close() // somebody took it for abandoned before it was locked
+		file.Close() // another process removed it as abandoned before it was locked
 	}
 }
 
-// family lists the directories beside this one that are named like it up to the last dash.
+// family lists the directories beside this one whose names are equal up to the last dash.
 func family(dir string) []string {
 	parent, name := filepath.Split(dir)
 	dash := strings.LastIndex(name, "-")
@@ -73,7 +74,7 @@ func lock(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// isStill says that the open directory is the one at the path.
+// isStill reports whether the open directory is the one at the path.
 func isStill(file *os.File, path string) bool {
 	open, err := file.Stat()
 	if err != nil {

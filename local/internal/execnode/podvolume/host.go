@@ -52,7 +52,7 @@ func (h *host) GetPodVolumeDeviceDir(pod types.UID, plugin string) string {
 	return filepath.Join(h.options.PodDir(pod), "volumeDevices", plugin)
 }
 
-// NewWrapperMounter gives the directory that a plugin writes its files to.
+// NewWrapperMounter returns the directory that a plugin writes its files to.
 func (h *host) NewWrapperMounter(name string, spec volume.Spec, pod *corev1.Pod) (volume.Mounter, error) {
 	wrapped := "wrapped_" + name
 	if spec.Volume != nil {
@@ -105,7 +105,7 @@ func (h *host) GetServiceAccountTokenFunc() func(namespace, name string, request
 
 func (h *host) DeleteServiceAccountTokenFunc() func(types.UID) { return func(types.UID) {} }
 
-// errNotHere is for the sources of projected volumes that only a kubelet with more controllers has.
+// errNotHere is returned for sources of projected volumes that need controllers which this node does not have.
 var errNotHere = errors.New("this node does not serve it; leave it out of the pod")
 
 func (h *host) GetTrustAnchorsByName(_ context.Context, name string, allowMissing bool) ([]byte, error) {

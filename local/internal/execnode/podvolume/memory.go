@@ -8,9 +8,9 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// memory is what the volume plugins take for the machine's mounts. A file system in memory becomes a directory below
-// root, which is on one, with a link to it where it was to be mounted: a real mount would need root, and outlive a
-// process that is killed. Nothing else is ever mounted.
+// memory is the mounter of the volume plugins. A tmpfs becomes a directory below root, which is on a tmpfs, with a
+// symbolic link at the mount point: a real mount would need root and outlive a process that is killed. It never mounts
+// anything.
 type memory struct{ root string }
 
 var _ mount.Interface = memory{}
@@ -56,8 +56,8 @@ func (m memory) Unmount(target string) error {
 	return os.RemoveAll(real)
 }
 
-// isMounted says that Mount made the target. What an earlier run of the node made is gone from memory; its link is
-// removed, so that the volume can be made again.
+// isMounted reports whether Mount created the target. A link left by an earlier run, whose memory directory is gone, is
+// removed, so that the volume can be created again.
 func (m memory) isMounted(target string) (bool, error) {
 	info, err := os.Lstat(target)
 	if err != nil {

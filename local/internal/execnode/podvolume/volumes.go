@@ -23,14 +23,14 @@ import (
 	volumeutil "k8s.io/kubernetes/pkg/volume/util"
 )
 
-// Options are what volumes are made from.
+// Options configure Volumes.
 type Options struct {
 	// Dir is for what the plugins keep beside pods; PodDir gives the directory of a pod.
 	Dir    string
 	PodDir func(types.UID) string
-	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and removed
-	// by Close. Directories beside it whose name differs only after the last dash are taken for those of other nodes,
-	// and removed if their nodes have died.
+	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and
+	// removed by Close. Directories beside it whose names differ only after the last dash are taken for those of other
+	// nodes, and removed if their nodes have died.
 	MemoryDir   string
 	NodeName    string
 	Allocatable corev1.ResourceList
@@ -52,11 +52,11 @@ type Volumes struct {
 type Volume struct {
 	// Path of this machine; a directory, but for host paths of other types.
 	Path string
-	// ReadOnly says that no container may write to it.
+	// ReadOnly is set if no container may write to it.
 	ReadOnly bool
 }
 
-// New gives the volumes of a node. What an earlier run left in memory is removed. Close must be called.
+// New returns the volumes of a node. What an earlier run left in memory is removed. Close must be called.
 func New(options Options) (*Volumes, error) {
 	claimed, err := claim(options.MemoryDir)
 	if err != nil {
@@ -85,8 +85,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("volume %q is %s, which this node cannot make; use emptyDir, configMap, secret, downwardAPI, projected, hostPath or a claim on a hostPath or local volume", e.Volume, e.Why)
 }
 
-// SetUp makes all volumes of a pod, or brings those up to date whose content changes with the cluster's objects. An
-// error other than UnsupportedError may pass with time: a ConfigMap or a bound claim may yet come.
+// SetUp creates all volumes of a pod, or updates those whose content follows objects of the cluster. An error other
+// than UnsupportedError may be temporary: a ConfigMap may not exist yet, or a claim not be bound.
 func (v *Volumes) SetUp(ctx context.Context, pod *corev1.Pod) (map[string]Volume, error) {
 	made := make(map[string]Volume, len(pod.Spec.Volumes))
 	var failures []error
@@ -125,7 +125,8 @@ func (v *Volumes) setUp(ctx context.Context, pod *corev1.Pod, declared *corev1.V
 		return Volume{}, err
 	}
 	if source.EmptyDir != nil {
-		// Room for what containers mount inside it. The plugins of the read-only kinds do so themselves.
+		// Create the mount points of what containers mount inside it. The plugins of the read-only kinds do so
+		// themselves.
 		if err := volumeutil.MakeNestedMountpoints(declared.Name, mounter.GetPath(), *pod); err != nil {
 			return Volume{}, err
 		}
@@ -133,7 +134,7 @@ func (v *Volumes) setUp(ctx context.Context, pod *corev1.Pod, declared *corev1.V
 	return Volume{Path: mounter.GetPath(), ReadOnly: readOnly || mounter.GetAttributes().ReadOnly}, nil
 }
 
-// behindClaim gives the path that a claim is bound to as a host path, and every other volume as it is.
+// behindClaim returns the volume bound to a claim as a hostPath volume, and every other volume as it is.
 func (v *Volumes) behindClaim(ctx context.Context, pod *corev1.Pod, declared *corev1.Volume) (*corev1.Volume, bool, error) {
 	name, readOnly := "", false
 	switch {
@@ -167,7 +168,7 @@ func (v *Volumes) behindClaim(ctx context.Context, pod *corev1.Pod, declared *co
 	return &corev1.Volume{Name: declared.Name, VolumeSource: corev1.VolumeSource{HostPath: path}}, readOnly, nil
 }
 
-// Changing says that the pod has volumes whose content may change while it runs.
+// Changing reports whether the pod has volumes whose content may change while it runs.
 func Changing(pod *corev1.Pod) bool {
 	for _, declared := range pod.Spec.Volumes {
 		if declared.ConfigMap != nil || declared.Secret != nil || declared.DownwardAPI != nil || declared.Projected != nil {
@@ -177,7 +178,7 @@ func Changing(pod *corev1.Pod) bool {
 	return false
 }
 
-// Remove removes what a pod's volumes have in memory. The rest goes with the pod's directory.
+// Remove removes the in-memory parts of a pod's volumes. The rest is removed with the pod's directory.
 func (v *Volumes) Remove(pod types.UID) error {
 	return os.RemoveAll(filepath.Join(v.options.MemoryDir, string(pod)))
 }

@@ -25,7 +25,7 @@ type container struct {
 	command shim.Start
 	log     *logFile
 
-	ended chan struct{} // closed when the status tells how it ended
+	ended chan struct{} // closed when the status has its end
 }
 
 // running must be called with Runtime.mu held.
@@ -33,7 +33,7 @@ func (c *container) running() bool {
 	return c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 }
 
-// CreateContainer implements RuntimeService. It only notes what is to run.
+// CreateContainer implements RuntimeService. It only records the configuration.
 func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,6 +3,6 @@
 // sandboxes are network namespaces where the machine allows them, containers are commands under a first process each
 // (package shim), images are never pulled.
 //
-// It may be used by package execnode alone. It knows sandboxes, containers and mounts, and must never know pods beyond
-// the labels and names that its callers give it, nor talk to an API server.
+// Only package execnode uses it. It knows sandboxes, containers and mounts, but pods only by the labels and names that
+// its callers provide, and it never talks to an API server.
 package process

@@ -56,7 +56,7 @@ type ExecOptions struct {
 // Size of a terminal, in characters.
 type Size struct{ Width, Height uint16 }
 
-// Run executes a command in a running container with the container's environment and working directory, and gives its
+// Run executes a command in a running container with the container's environment and working directory, and returns its
 // exit code. A command whose context ends is killed, and the context's error given.
 func (r *Runtime) Run(ctx context.Context, id string, options ExecOptions) (int, error) {
 	r.mu.Lock()

@@ -7,8 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Images answers for the images of containers, of which there are none: every image is said to be here, so that none
-// is ever asked for. It implements the ImageManagerService of the container runtime interface.
+// Images is an ImageManagerService without images: it reports every image as present, so that none is ever pulled.
 type Images struct{}
 
 // ImageStatus implements ImageManagerService. An image's user is whoever runs the node.

@@ -12,17 +12,18 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/shim"
 )
 
-// Isolation says what a container has of its own here. The zero value is a plain process of this machine.
+// Isolation says which parts of the machine a container has for itself. The zero value is a plain process of this
+// machine.
 type Isolation struct {
 	// Mounts: volumes and files such as /etc/hosts appear where the container expects them, in it alone.
 	Mounts bool
 	// Processes: the container's processes are a PID namespace, which ends as one.
 	Processes bool
-	// UserNamespace: the other kinds are had without root, in a user namespace that maps this user to itself.
+	// UserNamespace: the others are achieved without root, in a user namespace that maps this user to itself.
 	UserNamespace bool
 }
 
-// Unprivileged is the most isolation that can be had without root.
+// Unprivileged is the most isolation possible without root.
 var Unprivileged = Isolation{Mounts: true, Processes: true, UserNamespace: true}
 
 // Detect finds by trial the most isolation that this machine allows, within the limit. The scratch directory is used
@@ -73,7 +74,7 @@ func (i Isolation) attributes() *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{
 		// Ctrl-C at the terminal of the agent is for the agent: it ends its containers in order.
 		Setsid: true,
-		// A second line: the first process also ends when its socket to the agent closes.
+		// A fallback: the first process also ends when its socket to the agent closes.
 		Pdeathsig: syscall.SIGKILL,
 	}
 	if i.Mounts {

@@ -16,7 +16,7 @@ import (
 // logTimeFormat has a fixed width, as readers of the format expect.
 const logTimeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// longestLogLine is where lines are cut into parts, as container runtimes do.
+// longestLogLine is the length at which lines are split, as container runtimes do.
 const longestLogLine = 16 << 10
 
 // logFile is the log of one container in the format of the container runtime interface: a time, a stream and a tag
@@ -37,7 +37,7 @@ func openLog(path string) (*logFile, error) {
 	return l, nil
 }
 
-// reopen opens the file at the path anew, after a rotation moved the old one away.
+// reopen opens the file at the path again, after a rotation has moved the old one away.
 func (l *logFile) reopen() error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
 		return fmt.Errorf("making the directory of a container log: %w", err)
@@ -61,7 +61,7 @@ func (l *logFile) close() {
 	l.file.Close()
 }
 
-// copy writes what a container says on one stream until it closes the stream.
+// copy writes the output of a container on one stream until the stream is closed.
 func (l *logFile) copy(stream runtimeapi.LogStreamType, from io.Reader) {
 	reader := bufio.NewReaderSize(from, longestLogLine)
 	for {
@@ -91,6 +91,6 @@ func (l *logFile) write(stream runtimeapi.LogStreamType, tag runtimeapi.LogTag, 
 	line = append(line, ' ')
 	line = append(line, text...)
 	l.line = append(line, '\n')
-	// A full disk costs log lines and not the container, as with other runtimes.
+	// As with other runtimes, a full disk loses log lines but does not fail the container.
 	l.file.Write(l.line)
 }

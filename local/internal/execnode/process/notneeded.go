@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errNotNeeded is the answer to what the kubelet's runtime manager does not ask of a runtime on the paths that the
-// node uses: streams are served by the node itself, and nothing measures containers.
+// errNotNeeded is returned by the methods that the kubelet's runtime manager does not call on the node's paths: the
+// node itself serves streams, and nothing measures containers.
 var errNotNeeded = errors.New("the local node's container runtime does not do this")
 
 // notNeeded implements the rest of the RuntimeService.

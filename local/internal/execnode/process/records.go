@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandboxKey is where a record keeps the sandbox's ID, which a status does not have.
+// sandboxKey is the key of the sandbox's ID in a record, since a status has no field for it.
 const sandboxKey = "sandbox"
 
 // saveRecord keeps a container's status for the next run of the node: how it ended, where its log is, and with that
@@ -40,7 +40,7 @@ func (r *Runtime) removeRecord(id string) error {
 
 func (r *Runtime) recordPath(id string) string { return filepath.Join(r.recordsDir(), id+".status") }
 
-// loadRecords reads what an earlier run left. Its processes have died with it, however it ended.
+// loadRecords reads the records of an earlier run, whose processes died with it.
 func (r *Runtime) loadRecords() error {
 	paths, err := filepath.Glob(filepath.Join(r.recordsDir(), "*.status"))
 	if err != nil {

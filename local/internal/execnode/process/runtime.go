@@ -34,13 +34,13 @@ type Network interface {
 	Close() error
 }
 
-// Options are what a runtime needs to know of its node.
+// Options configure a Runtime.
 type Options struct {
 	// Dir is the runtime's own directory: its records outlive the process.
 	Dir string
 	// PodDir gives the directory of a pod by UID. Each pod's working directory is `work` in it.
 	PodDir func(uid string) string
-	// Isolation is what containers have of their own, as Detect found it.
+	// Isolation is the isolation of containers, as Detect found it.
 	Isolation Isolation
 	Spawner   *Spawner
 	// HostAddress is the address of sandboxes on the machine's network.
@@ -63,8 +63,8 @@ type Runtime struct {
 	containers map[string]*container
 }
 
-// New gives a runtime that knows the containers of an earlier one on the same directory. Those that still ran when it
-// ended are reported as killed.
+// New returns a runtime that knows the containers of an earlier one on the same directory. It reports those that were
+// still running then as killed.
 func New(options Options) (*Runtime, error) {
 	r := &Runtime{options: options, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}}
 	for _, dir := range []string{r.recordsDir(), r.stagingDir()} {
@@ -81,8 +81,8 @@ func New(options Options) (*Runtime, error) {
 func (r *Runtime) recordsDir() string { return filepath.Join(r.options.Dir, "containers") }
 func (r *Runtime) stagingDir() string { return filepath.Join(r.options.Dir, "roots") }
 
-// Close ends every container with what grace the context leaves and gives all sandboxes' networks back. After it, no
-// container starts.
+// Close stops every container with the grace that the context leaves and removes the networks of all sandboxes. No
+// container can be started afterwards.
 func (r *Runtime) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
@@ -141,7 +141,7 @@ func newID() string {
 	return hex.EncodeToString(random[:])
 }
 
-// hasLabels says that the labels include all the wanted ones.
+// hasLabels reports whether the labels include all the wanted ones.
 func hasLabels(labels, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if labels[key] != value {

@@ -24,7 +24,7 @@ type machine struct {
 	box    string
 }
 
-// newMachine gives a runtime with one sandbox and the most isolation within the limit.
+// newMachine returns a runtime with one sandbox and the most isolation within the limit.
 func newMachine(t testing.TB, limit Isolation) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
@@ -104,7 +104,7 @@ func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
 	return response.GetStatus()
 }
 
-// log gives what a container said, without times.
+// log returns what a container said, without times.
 func (m *machine) log(id string) string {
 	m.t.Helper()
 	response, err := m.ContainerStatus(m.t.Context(), id, false)

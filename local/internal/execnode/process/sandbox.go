@@ -173,7 +173,7 @@ func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 	return list, nil
 }
 
-// NetworkOf gives the network of a pod's sandbox: nil for one on the machine's, and false if there is no sandbox.
+// NetworkOf returns the network of a pod's sandbox: nil for one on the machine's, and false if there is no sandbox.
 func (r *Runtime) NetworkOf(podUID string) (Network, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ type Spawner struct {
 	stop chan struct{}
 }
 
-// NewSpawner gives a spawner. Stop must be called after the last of its processes has ended, which it otherwise ends.
+// NewSpawner returns a spawner. Stop must be called after the last of its processes has ended, which it otherwise ends.
 func NewSpawner() *Spawner {
 	s := &Spawner{work: make(chan func()), stop: make(chan struct{})}
 	go func() {
@@ -74,7 +74,7 @@ type first struct {
 	running  map[int]chan shim.Status
 }
 
-// spawn starts a first process. It must be set up next, and ended at last.
+// spawn starts a first process. Call setup on it next, and end at last.
 func (s *Spawner) spawn(options spawnOptions) (*first, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -117,7 +117,7 @@ func startIn(netns *os.File, process *exec.Cmd) (err error) {
 	}
 	defer func() {
 		if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-			// Every later container would be born into this pod's network.
+			// Every later container would be started in this pod's network.
 			panic(fmt.Sprintf("execnode: cannot return to the machine's network: %v", back))
 		}
 	}()
@@ -141,7 +141,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 
 var errContainerEnded = errors.New("the container has ended")
 
-// listen hands each reply to who waits for it, and after the last one settles all that is still open.
+// listen passes each reply to its waiter, and after the last one completes all that are still waiting.
 func (f *first) listen() {
 	for {
 		var reply shim.Reply
@@ -159,7 +159,7 @@ func (f *first) listen() {
 		delete(f.starting, id)
 	}
 	for id, waiting := range f.running {
-		// It was killed together with the first process, before that could tell.
+		// It was killed together with the first process, before that could report it.
 		waiting <- shim.Status{Signal: int(syscall.SIGKILL)}
 		delete(f.running, id)
 	}
@@ -194,7 +194,7 @@ func (f *first) handle(reply shim.Reply) {
 	}
 }
 
-// setup makes the container's view and waits until it is there.
+// setup creates the container's view of the machine and waits until it is ready.
 func (f *first) setup(setup shim.Setup) error {
 	if err := f.send(shim.Request{Setup: &setup}, nil); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (f *first) start(command shim.Start, files [3]*os.File) (<-chan shim.Status
 	return ended, nil
 }
 
-// nextID gives an ID for a command beside the main one.
+// nextID returns an ID for a command beside the main one.
 func (f *first) nextID() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

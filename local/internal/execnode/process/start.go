@@ -49,7 +49,7 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	closed := r.closed || s.stopped
 	r.mu.Unlock()
 	go c.await(ended)
-	if closed { // stopped meanwhile, by someone who did not see it run
+	if closed { // stopped meanwhile, by a caller that did not observe it running
 		c.kill()
 	}
 	r.options.Changed(s.uid())
@@ -111,7 +111,7 @@ func (c *container) start(s *sandbox) (*run, error) {
 	return started, nil
 }
 
-// isolationFor leaves a container with hostPID the machine's processes.
+// isolationFor returns the isolation of a sandbox: with hostPID its containers have no PID namespace.
 func (r *Runtime) isolationFor(s *sandbox) Isolation {
 	isolation := r.options.Isolation
 	if s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid() == runtimeapi.NamespaceMode_NODE {
@@ -123,7 +123,7 @@ func (r *Runtime) isolationFor(s *sandbox) Isolation {
 // homeOfOthers is where containers that run as another user have the pod's working directory.
 const homeOfOthers = "/home/container"
 
-// plan says what the container sees and what runs in it.
+// plan returns the container's view of the machine and its command.
 func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 	r := c.runtime
 	isolation := r.isolationFor(s)
@@ -139,7 +139,7 @@ func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 		setup.Mounts = append(setup.Mounts, shim.Mount{Source: mount.GetHostPath(), Target: mount.GetContainerPath(), ReadOnly: mount.GetReadonly()})
 	}
 	if command.User != nil && isolation.Mounts {
-		// Another user may not be let through the directories above the pod's.
+		// Another user may not have access to the directories above the pod's.
 		home = homeOfOthers
 		setup.Mounts = append(setup.Mounts, shim.Mount{Source: work, Target: home})
 		if err := os.Chown(work, int(command.User.UID), int(command.User.GID)); err != nil {
@@ -152,7 +152,7 @@ func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 	case inVolume(dir, setup.Mounts):
 		setup.MakeDir = dir
 	case !isDirectory(dir) && isolation.Mounts:
-		// What an image would bring. The pod's working directory stands in for it.
+		// The working directory that an image would contain. The pod's working directory replaces it.
 		setup.Mounts = append(setup.Mounts, shim.Mount{Source: work, Target: dir})
 	}
 	command.Env = environment(c.config.GetEnvs(), home, s.config.GetHostname(), c.config.GetTty())
@@ -191,7 +191,7 @@ func environment(configured []*runtimeapi.KeyValue, home, hostname string, termi
 	return env
 }
 
-// userOf is who a container asks to run as, where that is another user than this and the node may choose: as root.
+// userOf returns the user that a container asks to run as, if the node is root and so can switch to it.
 func userOf(config *runtimeapi.ContainerConfig, isolation Isolation) *shim.User {
 	security := config.GetLinux().GetSecurityContext()
 	if os.Geteuid() != 0 || isolation.UserNamespace || security.GetRunAsUser() == nil {
@@ -218,7 +218,7 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// connect gives the input, output and errors of the container's command; what it says goes to its log until the
+// connect returns the input, output and errors of the container's command; what it says goes to its log until the
 // wait group is done.
 func (c *container) connect(output *sync.WaitGroup) (files [3]*os.File, err error) {
 	if c.config.GetTty() {
@@ -271,7 +271,7 @@ func (c *container) await(started *run) {
 	c.finish(status.ExitCode(), reason, "")
 }
 
-// finish notes the end of a container and tells of it.
+// finish records the end of a container and calls Changed.
 func (c *container) finish(code int, reason, message string) {
 	r := c.runtime
 	os.Remove(filepath.Join(r.stagingDir(), c.id))

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTerminal gives the two ends of a new pseudo-terminal.
+// openTerminal returns the two ends of a new pseudo-terminal.
 func openTerminal() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -39,7 +39,7 @@ func openTerminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// resize tells the terminal the size of its user's window. It is a courtesy: failing does no harm.
+// resize sets the terminal's size to that of the user's window. Errors are harmless and ignored.
 func resize(terminal *os.File, size Size) {
 	connection, err := terminal.SyscallConn()
 	if err != nil {

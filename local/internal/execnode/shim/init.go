@@ -18,7 +18,7 @@ func init() {
 	if len(os.Args) == 0 || os.Args[0] != Argv0 {
 		return
 	}
-	// All namespaces and death signals below belong to a thread, and children are born of it.
+	// Namespaces and parent death signals belong to a thread, and children inherit from the thread that starts them.
 	runtime.LockOSThread()
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, Argv0+":", err)
@@ -40,7 +40,8 @@ type container struct {
 // serve answers the agent's requests until the agent goes away or the main command has ended.
 func serve() error {
 	unix.CloseOnExec(ControlFD)
-	// Orphans of commands come to this process and not to the machine's first, even without a PID namespace.
+	// Orphans of commands are reparented to this process rather than to the machine's init, even without a PID
+	// namespace.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming the reaper of the container: %w", err)
 	}
@@ -78,7 +79,7 @@ func (c *container) setup(s *Setup) {
 	c.control.send(Reply{Ready: true})
 }
 
-// enter makes the container's view and gives up what made it possible.
+// enter creates the container's view and drops the privileges that this required.
 func enter(s *Setup) error {
 	if s.Hostname != "" {
 		if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
@@ -103,7 +104,8 @@ func enter(s *Setup) error {
 	return giveUpCapabilities()
 }
 
-// giveUpCapabilities keeps commands from inheriting what the agent lent, over the user namespace, to make the view.
+// giveUpCapabilities keeps commands from inheriting the capabilities, over the user namespace, that creating the view
+// needed.
 func giveUpCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("giving up capabilities: %w", err)
@@ -178,11 +180,11 @@ func (c *container) signal(s *Signal) {
 	}
 }
 
-// reap waits for every child, own or orphaned, and tells the agent of those that are commands. It ends the process
-// after the main command, which was started first and so is there until then.
+// reap waits for every child, own or orphaned, and reports to the agent the ends of commands. It exits the process
+// after the end of the main command, which was started first.
 func (c *container) reap() {
 	for {
-		// Look before reaping: while the lock is not held, a fork may be about to note this very child.
+		// Wait without reaping first (WNOWAIT): a fork under the lock may be about to record this very child.
 		var info unix.Siginfo
 		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 			continue // interrupted
@@ -210,14 +212,13 @@ func (c *container) reap() {
 	}
 }
 
-// killAll ends everything in the container but this process. What started elsewhere and came here as an orphan is
-// found too, because it became a child.
+// killAll kills everything in the container except this process. It finds orphans too, since they have become children.
 func (c *container) killAll() {
 	if c.ownProcs {
 		syscall.Kill(-1, syscall.SIGKILL)
 		return
 	}
-	for range 100 { // a process that forks as fast as it is killed must not keep us here for good
+	for range 100 { // bounded, for a process that forks as fast as it is killed
 		children := childProcesses()
 		if len(children) == 0 {
 			return
@@ -225,7 +226,7 @@ func (c *container) killAll() {
 		for _, pid := range children {
 			syscall.Kill(-pid, syscall.SIGKILL)
 			syscall.Kill(pid, syscall.SIGKILL)
-			// Its own children become ours only once it is gone.
+			// Its own children become children of this process only once it is gone.
 			unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		}
 	}

@@ -16,14 +16,14 @@ const ControlFD = 3
 // MainCommand is the ID of the command whose end is the end of the container.
 const MainCommand = 0
 
-// Request is one message of the agent. Exactly one of the fields is set.
+// Request is a message of the agent. Exactly one field is set.
 type Request struct {
 	Setup  *Setup  `json:",omitempty"`
 	Start  *Start  `json:",omitempty"`
 	Signal *Signal `json:",omitempty"`
 }
 
-// Setup makes the container's view of the machine. It is the first request and comes once.
+// Setup creates the container's view of the machine. It is the first request and is sent once.
 type Setup struct {
 	// Hostname is set in the process's UTS namespace; empty leaves the machine's.
 	Hostname string `json:",omitempty"`
@@ -33,9 +33,9 @@ type Setup struct {
 	Staging string `json:",omitempty"`
 	// MakeDir is a directory inside a mount that is made if it is missing.
 	MakeDir string `json:",omitempty"`
-	// OwnProcesses says that the process is the first of a PID namespace: it gets a /proc of its own.
+	// OwnProcesses is set if the process is the first of a PID namespace: it gets a /proc of its own.
 	OwnProcesses bool `json:",omitempty"`
-	// OwnMounts says that the process has a mount namespace of its own.
+	// OwnMounts is set if the process has a mount namespace of its own.
 	OwnMounts bool `json:",omitempty"`
 }
 
@@ -72,8 +72,8 @@ type Signal struct {
 	All    bool `json:",omitempty"`
 }
 
-// Reply is one message of the container's first process. Every Setup is answered by Ready or Failed, every Start by
-// Started or Failed; each command that started ends in one Exited.
+// Reply is a message of the container's first process. Every Setup is answered by Ready or Failed, every Start by
+// Started or Failed; each command that was started ends in one Exited.
 type Reply struct {
 	ID      int
 	Ready   bool    `json:",omitempty"`
@@ -88,7 +88,7 @@ type Status struct {
 	Signal int
 }
 
-// ExitCode is the status as shells and container runtimes tell it: 128+n for signal n.
+// ExitCode returns the exit code as shells and container runtimes report it: 128+n for signal n.
 func (s Status) ExitCode() int {
 	if s.Signal != 0 {
 		return 128 + s.Signal
@@ -98,7 +98,7 @@ func (s Status) ExitCode() int {
 
 const headerBytes = 4
 
-// Encode gives a message as it goes over the socket: its length in four bytes, then JSON.
+// Encode returns a message as it goes over the socket: its length in four bytes, then JSON.
 func Encode(message any) ([]byte, error) {
 	body, err := json.Marshal(message)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeView makes every mount in this process's mount namespace, and never changes a directory of the machine: where a
-// target does not exist, its nearest existing parent is covered by a directory in memory that shows all that the
-// parent has (each entry bound to where it was) and has room for the target beside it.
+// makeView makes every mount in this process's mount namespace, and never changes a directory of the machine. If a
+// target does not exist, its nearest existing parent is covered by a directory in memory that shows everything in the
+// parent (each entry bind-mounted) and to which the target can be added.
 func makeView(mounts []Mount, staging string) error {
-	// What the machine mounts or unmounts later shows here too; what is mounted here never shows there.
+	// Mounts of the machine propagate into this namespace, but never the other way.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("leaving the machine's mount namespace: %w", err)
 	}
@@ -42,9 +42,9 @@ func makeView(mounts []Mount, staging string) error {
 type view struct {
 	staging string
 	mounts  []opened
-	// covered are directories in memory that show an existing one; what lies below them is the machine's.
+	// covered are directories in memory that mirror an existing one; what lies below them is the machine's.
 	covered []string
-	// made are directories in memory that nothing of the machine shows in.
+	// made are directories in memory that contain nothing of the machine.
 	made []string
 	// bound are the targets so far, and whether they may be written to: what is below them belongs to a volume.
 	bound   map[string]bool
@@ -98,7 +98,7 @@ func (v *view) bind(m opened) error {
 	return nil
 }
 
-// mountPoint gives an existing path of the mount's kind at its target, with all links followed.
+// mountPoint returns an existing path of the mount's kind at its target, with all links followed.
 func (v *view) mountPoint(m opened) (string, error) {
 	parent, missing, err := nearest(m.Target)
 	if err != nil {
@@ -151,8 +151,8 @@ func nearest(path string) (exists, missing string, err error) {
 	}
 }
 
-// hasRoom says that a new entry may be made in the directory: it would be in memory only, or in a volume that may be
-// written to, where a mount inside it makes its mount point in a cluster too.
+// hasRoom reports whether a new entry may be created in the directory: it is in memory, or in a volume that may be
+// written to, where a cluster's kubelet would create the mount point too.
 func (v *view) hasRoom(directory string) bool {
 	if slices.Contains(v.covered, directory) {
 		return true
@@ -250,14 +250,14 @@ func mirrorEntry(base, onto string, entry os.DirEntry) error {
 	return err
 }
 
-// canBeLeftOut tells an entry that cannot be shown for its own reasons: gone since it was listed, closed to this user,
-// or a network or user-space file system that does not answer.
+// canBeLeftOut reports whether an entry cannot be shown for reasons of its own: it is gone since it was listed, this
+// user has no access, or it is a network or FUSE file system that does not respond.
 func canBeLeftOut(err error) bool {
 	return slices.ContainsFunc([]error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOTCONN, unix.ESTALE, unix.EIO},
 		func(reason error) bool { return errors.Is(err, reason) })
 }
 
-// remountReadOnly keeps the flags that a mount from outside a user namespace has: they may not be cleared inside.
+// remountReadOnly keeps the flags of a mount from outside a user namespace, which may not be cleared inside it.
 func remountReadOnly(target string) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(target, &stat); err != nil {
@@ -275,7 +275,7 @@ func remountReadOnly(target string) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|flags, "")
 }
 
-// leaveOldRoot lets go of the machine's root after a new one was made.
+// leaveOldRoot unmounts the machine's root after a new one was made.
 func (v *view) leaveOldRoot() error {
 	if v.oldRoot == "" {
 		return nil
