@@ -9,7 +9,7 @@ BIN := $(CURDIR)/bin
 
 VERSION := $(shell awk '$$1 == "appVersion:" {print $$2}' charts/muster/Chart.yaml)
 
-# The embedded control plane says which Kubernetes it is by what is linked in.
+# The embedded control plane reports the Kubernetes version that is linked in here.
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' local/go.mod)
 KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
 KUBE_LDFLAGS := -s -w -X main.version=$(VERSION) -X github.com/musterhq/muster/cmd/muster/command.version=$(VERSION) \
@@ -53,21 +53,21 @@ node: go
 	@$(call build,local, ./cmd/muster-node,muster-node,the kubelet,$(KUBE_LDFLAGS))
 	@$(call build,test/node/coredns, .,coredns,CoreDNS,-s -w)
 
-# build MODULE PACKAGE BINARY WHAT LDFLAGS: says what is built and, every hundred
-# packages, that it moves. Lines that are no package are the compiler's own.
+# build MODULE PACKAGE BINARY WHAT LDFLAGS: prints what is built and, every hundred packages, its progress. Lines that
+# name no package are the compiler's messages.
 define build
 	echo "building $(4)"; \
 	cd $(1) && $(GO) build -v -ldflags '$(5)' -o $(BIN)/$(3) $(2) 2>&1 | \
 	awk '/^[^ :#]+(\/[^ :]+)*$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()}'
 endef
 
-# Helm, of the version that the tests of the chart use as a library: where Go keeps it, as a tool of theirs.
+# Helm in the version that the tests of the chart use as a library, as a Go tool in Go's cache.
 .PHONY: helm
 helm: go
 	@mkdir -p $(BIN)
 	@helm=$$(cd test/chart && $(GO) tool -n helm) && ln -sf "$$helm" $(BIN)/helm
 
-# What a node runs must not ask for libraries of this machine.
+# Programs of the image must not need shared libraries.
 .PHONY: image
 image: go ## Build the operator's image without a daemon, as bin/image.tar
 	@mkdir -p $(BIN)/image
@@ -83,15 +83,15 @@ bundle: go ## Write the chart as one file for kubectl, as bin/muster.yaml
 demo: build ## Start a cluster, run the examples on it and stop it: under two minutes after the build
 	@$(BIN)/muster demo
 
-# RACE=-race has the race detector in those of the tests that `make race` runs, in place of running these a second time.
+# RACE=-race builds the tests that `make race` runs with the race detector, instead of running them a second time.
 RACE :=
 
 .PHONY: test
 test: build units ## Run all tests, those on the embedded control plane included
-	@# These wait for others most of the time: for clusters that start, and for times that are over.
+	@# These mostly wait: for clusters to start and for timeouts.
 	@$(MAKE) --no-print-directory -j 3 scenarios modules $(if $(RACE),race-scenarios)
 
-# What needs a cluster in the main module, but for containers. With RACE, race-scenarios run some of it.
+# Tests of the main module that need a cluster but no containers. With RACE, race-scenarios runs some of them instead.
 .PHONY: scenarios
 scenarios:
 	$(GO) test -timeout 20m -p 3 -parallel 8 $$($(GO) list ./test/... | grep -v -e '/test/node$$' $(if $(RACE),-e '/test/scenario$$'))
@@ -116,8 +116,8 @@ units: build ## Run the tests of the main module outside of test/
 race: RACE := -race
 race: units race-operator ## Run the main module's tests, and the operator, with the race detector
 
-# What test/ tests are other processes, so that they run with an operator that has the
-# race detector instead: it reports to files.
+# Most of what test/ tests runs in other processes, so these tests use an operator built with the race detector, which
+# writes its reports to files.
 .PHONY: race-operator
 race-operator: build race-scenarios ## Run scenarios with an operator that has the race detector
 
@@ -148,7 +148,7 @@ lint: go ## Check formatting, go vet and staticcheck
 	cd test/chart && $(GO) vet ./... && $(TOOL) staticcheck ./...
 	cd local && $(GO) vet ./...
 	cd test/node/coredns && $(GO) vet ./...
-	@# What links Kubernetes is vetted only: staticcheck would analyse all of Kubernetes for it.
+	@# Packages that link Kubernetes are only vetted: staticcheck would analyse all of Kubernetes with them.
 	cd local && $(TOOL) staticcheck $$($(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '!/k8s.io\/kubernetes\// {print $$1}')
 
 .PHONY: generate

@@ -31,39 +31,40 @@ import (
 	"github.com/musterhq/muster/internal/install"
 )
 
-// Options of the cluster of a test process. The zero value is a control plane with Muster's APIs, no nodes and no operator.
+// Options configure the cluster of a test process. The zero value is a control plane with Muster's APIs, no nodes and
+// no operator.
 type Options struct {
 	// ExecNodes run pods as processes of this machine.
 	ExecNodes int
 
-	// SimNodes only pretend to run pods; each has SimGPUs GPUs, 8 where that is 0.
+	// SimNodes only simulate pods; each has SimGPUs GPUs, or 8 if that is 0.
 	SimNodes int
 	SimGPUs  int
 
 	// Operator runs Muster's operator, which then installs the APIs itself.
 	Operator bool
 
-	// Config is the text of the operator's configuration file; empty for none. It needs Operator.
+	// Config is the content of the operator's configuration file; empty for none. It requires Operator.
 	Config string
 
-	// NoAPIs leaves Muster's APIs out.
+	// NoAPIs omits Muster's APIs.
 	NoAPIs bool
 }
 
-// OperatorVariable is the environment variable with the absolute path of the operator that clusters run instead of
-// bin/muster-operator: one built with the race detector, say.
+// OperatorVariable is the environment variable with the absolute path of the operator to run instead of
+// bin/muster-operator, such as one built with the race detector.
 const OperatorVariable = "MUSTER_TEST_OPERATOR"
 
 // Cluster is a control plane that serves until the test process ends.
 type Cluster struct {
-	// Config reaches the API server as an administrator, without a limit on the rate of requests.
+	// Config is the client configuration of an administrator, without a client-side rate limit.
 	Config *rest.Config
 
-	// Client reads and writes through Config, without a cache, and knows Muster's types.
+	// Client uses Config, without a cache, and knows Muster's types.
 	Client client.Client
 
-	// Kubeconfig is the path of a file that says what Config says; Dir is the folder of the cluster's state, with its
-	// logs under logs/ and the operator's process id in operator.pid.
+	// Kubeconfig is the path of a kubeconfig equivalent to Config. Dir is the cluster's state directory, with its logs
+	// under logs/ and the operator's PID in operator.pid.
 	Kubeconfig, Dir string
 
 	process *process
@@ -80,10 +81,10 @@ var shared struct {
 // startTimeout bounds the start of a cluster, on a machine that is busy with other tests.
 const startTimeout = 4 * time.Minute
 
-// Main runs the tests of a package and exits with their result. It stops the cluster, if one was started. The tests fail if the
-// operator lacked a right that the chart does not give to it.
+// Main runs the tests of a package and exits with their result. It stops the cluster, if one was started. The tests
+// fail if the operator was denied a request for a right that the chart does not grant.
 func Main(m *testing.M, options Options) {
-	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
+	log.SetLogger(logr.Discard()) // else controller-runtime logs a stack that no logger was set
 	shared.options = options
 	code := m.Run()
 	if err := stopShared(); err != nil {
@@ -93,8 +94,8 @@ func Main(m *testing.M, options Options) {
 	os.Exit(code)
 }
 
-// Get gives the cluster of this test process, and starts it if no test has asked before. Without one that starts the test
-// fails, as do all that ask after it.
+// Get returns the cluster of this test process, and starts it at the first call. If the start fails, the calling test
+// and all later callers fail.
 func Get(t testing.TB) *Cluster {
 	t.Helper()
 	shared.Lock()
@@ -111,8 +112,8 @@ func Get(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// Another starts a cluster of a test's own by a program and what it is told, as people do, and gives the path of its kubeconfig. It is
-// stopped when the test is done.
+// Another starts a cluster for one test by running program with the arguments, as users do, and returns the path of its
+// kubeconfig. The cluster is stopped at the end of the test.
 func Another(t testing.TB, program string, arguments ...string) (kubeconfig string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -132,9 +133,9 @@ func Another(t testing.TB, program string, arguments ...string) (kubeconfig stri
 	return kubeconfig
 }
 
-// despiteTheKnownCrash starts something, and once more, saying so, where kube-apiserver has met a defect of kube-openapi (handler3,
-// UpdateGroupVersionLazy): a new group is put into the discovery of OpenAPI v3 a moment before its specification, and who reads
-// it in between crashes the process. A machine with much else to do makes that moment long enough.
+// despiteTheKnownCrash calls start, and once more, with a log line, if kube-apiserver crashed because of a known race
+// in kube-openapi (handler3, UpdateGroupVersionLazy): a new group appears in the discovery of OpenAPI v3 shortly before
+// its specification, and a request in between crashes the process. A busy machine makes that interval long enough.
 func despiteTheKnownCrash[T any](start func() (T, error)) (T, error) {
 	started, err := start()
 	if err != nil && strings.Contains(err.Error(), "k8s.io/kube-openapi/pkg/cached.(*Atomic[...]).Get(") {
@@ -144,13 +145,13 @@ func despiteTheKnownCrash[T any](start func() (T, error)) (T, error) {
 	return started, err
 }
 
-// Scheme gives a scheme of Kubernetes' types and Muster's.
+// Scheme returns a scheme of Kubernetes' and Muster's types.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
 		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // Two packages register one name: a mistake that no caller can mend.
+			panic(err) // two packages register the same name: a bug
 		}
 	}
 	return scheme
@@ -209,8 +210,8 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	return &Cluster{Config: config, Client: direct, Kubeconfig: kubeconfig, Dir: stateDir(kubeconfig), process: started}, nil
 }
 
-// writeConfiguration gives the path of a file with the operator's configuration, empty if there is none, and what removes
-// it: an operator that is started again reads it again.
+// writeConfiguration writes the operator's configuration, if there is any, to a file, and returns its path and a
+// function that removes it. A restarted operator reads the file again.
 func writeConfiguration(options Options) (path string, forget func() error, err error) {
 	switch {
 	case options.Config == "":
@@ -240,7 +241,7 @@ func arguments(options Options, configuration string) []string {
 	if !options.Operator {
 		arguments = append(arguments, "--no-operator")
 	} else {
-		arguments = append(arguments, "--operator-pause", "1s") // else who kills it often waits for half a minute each time
+		arguments = append(arguments, "--operator-pause", "1s") // else a test that kills it often would wait 30 s each time
 	}
 	if configuration != "" {
 		arguments = append(arguments, "--config", configuration)

@@ -34,7 +34,7 @@ func TestAllTestsShareOneClusterThatServesMustersAPIs(t *testing.T) {
 	}
 }
 
-// childEnv tells a copy of this test binary to start a cluster, say where, and wait to be killed.
+// childEnv makes a copy of this test binary start a cluster, report where, and wait to be killed.
 const childEnv = "MUSTER_TESTCLUSTER_CHILD"
 
 func TestClusterDiesWithAKilledTestProcess(t *testing.T) {
@@ -77,7 +77,7 @@ func TestClusterDiesWithAKilledTestProcess(t *testing.T) {
 	})
 }
 
-// await asks until it is so. What another process does to files and processes can only be looked at.
+// await polls until so returns true, for what another process does to files and processes.
 func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)

@@ -1,11 +1,11 @@
-// Package testcluster gives tests a real Kubernetes control plane: one bin/muster-local a test process, started when the
-// first test asks for it and stopped when the last one is done, or when the process dies. Only tests may import it. It
-// knows how to start a cluster and to put Muster's APIs into it, and nothing of what is tested.
+// Package testcluster provides tests with a real Kubernetes control plane: one bin/muster-local per test process,
+// started when the first test asks for it and stopped after the last one, or when the process dies. Only tests may
+// import it. It knows how to start a cluster and install Muster's APIs, and nothing of what is tested.
 //
 // A package that uses it has
 //
 //	func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 //
-// and calls Get in its tests. All of them share the cluster: each takes a namespace of its own from Namespace, and names
-// of its own for what has no namespace.
+// and calls Get in its tests. They share the cluster: each test creates a namespace with Namespace, and uses unique
+// names for cluster-scoped objects.
 package testcluster

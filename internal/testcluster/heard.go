@@ -23,14 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience bounds the wait for the API server to hear of something, on a machine that is busy with other tests.
+// patience bounds the wait for the API server to take an object into account, on a machine that is busy with other
+// tests.
 const patience = 4 * time.Minute
 
-// UntilHeard returns when the API server goes by the objects as they are now. It reads of priority classes, runtime classes, limits,
-// quotas, rights and definitions by watching itself, so that who comes right after one of them may be answered as if it were not there.
-// The answer to what is asked without being made shows when it is; of a limit or quota that nothing would show it fails the test. Other
-// kinds are in force once they are made, or no object shows by itself when they are: for these there are World.Enforce of the scenarios and
-// waits of the tests' own.
+// UntilHeard waits until the API server takes the present version of the objects into account. It reads priority
+// classes, runtime classes, limit ranges, quotas, RBAC rules and CRDs by watches of its own, so that a request right
+// after one of them was written may be handled without it. UntilHeard detects this by dry runs and reviews. It fails
+// the test for a limit or quota that these cannot show. Objects of other kinds either take effect at once, or need a
+// wait by the test itself, such as World.Enforce of the scenarios.
 func (c *Cluster) UntilHeard(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -49,7 +50,8 @@ func (c *Cluster) UntilHeard(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// shows gives what tells, by an error, that the API server does not go by the object yet; nil for what it need not hear of.
+// shows returns a function that fails as long as the API server does not take the object into account; nil if there is
+// nothing to wait for.
 func (c *Cluster) shows(o client.Object) func(context.Context) error {
 	switch o := o.(type) {
 	case *corev1.Namespace:
@@ -75,7 +77,7 @@ func (c *Cluster) shows(o client.Object) func(context.Context) error {
 	return nil
 }
 
-// try has a pod made without making it, and gives what it would be.
+// try creates a pod in a dry run, and returns the result.
 func (c *Cluster) try(ctx context.Context, namespace string, edit func(*corev1.PodSpec)) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: probe},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/probe"}}}}
@@ -103,7 +105,7 @@ func (c *Cluster) givesOverhead(ctx context.Context, class *nodev1.RuntimeClass)
 	return err
 }
 
-// limits tries, of each limit, a pod of as much as it allows at most, and one of more.
+// limits tries, for each limit, a pod at the maximum and one above it.
 func (c *Cluster) limits(ctx context.Context, limits *corev1.LimitRange) error {
 	for _, item := range limits.Spec.Limits {
 		if len(item.Max) == 0 {
@@ -130,7 +132,7 @@ func (c *Cluster) limits(ctx context.Context, limits *corev1.LimitRange) error {
 	return nil
 }
 
-// holdsTo tries, of what a quota allows none, one.
+// holdsTo tries, for each resource of which the quota allows none, an object that needs it.
 func (c *Cluster) holdsTo(ctx context.Context, quota *corev1.ResourceQuota) error {
 	tries := map[corev1.ResourceName]func() error{
 		corev1.ResourcePods: func() error {
@@ -157,7 +159,7 @@ func (c *Cluster) holdsTo(ctx context.Context, quota *corev1.ResourceQuota) erro
 	return errors.New("nothing shows a quota that allows some pods and some secrets")
 }
 
-// grants asks for each right of the role for each of the subjects.
+// grants checks each right of the role for each subject.
 func (c *Cluster) grants(ctx context.Context, namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) error {
 	rules, err := c.rules(ctx, namespace, ref)
 	if err != nil {
@@ -188,7 +190,7 @@ func (c *Cluster) grants(ctx context.Context, namespace string, ref rbacv1.RoleR
 	return nil
 }
 
-// rules are those of the role as it is.
+// rules returns the present rules of the role.
 func (c *Cluster) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if ref.Kind == "Role" {
 		var role rbacv1.Role
@@ -200,7 +202,7 @@ func (c *Cluster) rules(ctx context.Context, namespace string, ref rbacv1.RoleRe
 	return role.Rules, err
 }
 
-// rights are questions for what the rules allow: the first verb on each resource of each rule, and on each path.
+// rights returns access reviews for what the rules allow: the first verb on each resource and each path of each rule.
 func rights(namespace string, rules []rbacv1.PolicyRule) (questions []authorizationv1.SubjectAccessReviewSpec) {
 	for _, rule := range rules {
 		for _, path := range rule.NonResourceURLs {
@@ -218,7 +220,7 @@ func rights(namespace string, rules []rbacv1.PolicyRule) (questions []authorizat
 	return questions
 }
 
-// serves lists what a definition defines.
+// serves lists the objects of a CRD's kind.
 func (c *Cluster) serves(ctx context.Context, definition client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestUntilHeard: what shows that the API server goes by an object does not, before there is one, and does from then on.
+// TestUntilHeard: each check fails before its object exists, and succeeds after UntilHeard.
 func TestUntilHeard(t *testing.T) {
 	c := Get(t)
 	amounts := func(name corev1.ResourceName, amount string) corev1.ResourceList {
@@ -83,9 +83,9 @@ func TestUntilHeard(t *testing.T) {
 	}
 }
 
-// TestWhoComesRightAfterHisPriorityClass is taken. The API server hears of a class a moment after it is made, so that one of many would
-// be refused who did not wait.
-func TestWhoComesRightAfterHisPriorityClass(t *testing.T) {
+// TestPodRightAfterItsPriorityClassIsAccepted: without UntilHeard, one of many such pods would be rejected because the
+// API server has not observed the class yet.
+func TestPodRightAfterItsPriorityClassIsAccepted(t *testing.T) {
 	c := Get(t)
 	for range 30 {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "late-"}, Value: 1000}

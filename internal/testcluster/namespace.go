@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Namespace makes a namespace for one test and gives its name, when pods can be made in it: when kube-controller-manager has made the
-// service account that they need. It is deleted, without waiting for its content to go, when the test is done.
+// Namespace creates a namespace for one test and returns its name once pods can be created in it, that is, when
+// kube-controller-manager has created its service account. The namespace is deleted at the end of the test, without
+// waiting for its content.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -17,7 +18,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		t.Fatalf("making a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The test's context has ended by now.
 		if err := c.Client.Delete(context.Background(), namespace); err != nil {
 			t.Errorf("deleting namespace %s: %v", namespace.Name, err)
 		}

@@ -18,12 +18,12 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// probe is the name of a policy, of its binding and of the only object that it refuses.
+// probe is the name of a policy, of its binding and of the only object that it denies.
 const probe = "muster-testcluster-probe"
 
-// waitUntilPoliciesBite returns when the API server heeds all admission policies that were written before. Nothing tells
-// when it does. But it reads policies in the order in which they were written, so it makes one more, and asks, without
-// ever making anything, for what that one refuses.
+// waitUntilPoliciesBite waits until all admission policies written before are enforced. The API server does not report
+// that, but it observes policies in the order in which they were written: so write one more, and try in dry runs what
+// it denies.
 func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -43,8 +43,8 @@ func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// waitUntilJobsAreHeld returns when the API server suspends batch Jobs that name a queue as they are made, if there is a policy by which it
-// does. It hears of policies that change objects by a watch of their own.
+// waitUntilJobsAreHeld waits until the API server suspends batch Jobs that name a queue at their creation, if a
+// mutating policy does that. Mutating policies are observed by a separate watch.
 func waitUntilJobsAreHeld(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

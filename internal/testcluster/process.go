@@ -27,13 +27,13 @@ const (
 type process struct {
 	command  *exec.Cmd
 	guardian *guardian
-	ended    chan struct{} // closed when it has ended
-	err      error         // how it ended; read after ended is closed
-	forget   func() error  // removes what was written for it; nil if nothing was
+	ended    chan struct{} // closed when it has exited
+	err      error         // how it exited; read after ended is closed
+	forget   func() error  // removes its configuration file; nil if there is none
 }
 
-// findBinary looks for bin/muster-local under the root of the module that the working directory lies in: go test runs
-// each package's tests in its own folder.
+// findBinary finds bin/muster-local under the root of the module that contains the working directory, since go test
+// runs tests in the folder of their package.
 func findBinary() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -57,7 +57,7 @@ func findBinary() (string, error) {
 	return binary, nil
 }
 
-// startProcess starts a cluster and gives the path of its kubeconfig once it is ready.
+// startProcess starts a cluster and returns the path of its kubeconfig once it is ready.
 func startProcess(ctx context.Context, binary string, arguments []string) (*process, string, error) {
 	output, input, err := os.Pipe()
 	if err != nil {
@@ -78,7 +78,7 @@ func startProcess(ctx context.Context, binary string, arguments []string) (*proc
 	if err != nil {
 		return nil, "", errors.Join(err, started.stop(), input.Close(), output.Close())
 	}
-	// With our end closed, reading ends when the cluster does.
+	// Once this process has closed its writing end, reading ends when the cluster exits.
 	if err := input.Close(); err != nil {
 		return nil, "", errors.Join(err, started.stop())
 	}
@@ -95,7 +95,7 @@ func startProcess(ctx context.Context, binary string, arguments []string) (*proc
 	}
 }
 
-// stop asks the cluster to stop and waits until it has. One that will not is killed.
+// stop asks the cluster to stop and waits until it has exited. It kills a cluster that takes too long.
 func (p *process) stop() error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("asking the cluster to stop: %w", err)
@@ -116,12 +116,12 @@ func (p *process) stop() error {
 	return errors.Join(err, p.guardian.dismiss())
 }
 
-// guardian is a shell that stops a process when this one dies. The kernel's own signal on a parent's death would not do:
-// it comes once for each thread of the parent, and a cluster takes a second signal for impatience and leaves its state
-// behind.
+// guardian is a shell that stops a process when this process dies. A parent death signal is not suitable: the child
+// receives one for each thread of the parent, and the cluster would take the second for a request to exit at once,
+// leaving its state behind.
 type guardian struct {
 	command *exec.Cmd
-	alive   io.Closer // never closed by us: the kernel does it when this process dies, which ends what the shell reads
+	alive   io.Closer // closed by the kernel when this process dies, which ends the shell's input
 }
 
 func guard(pid int) (*guardian, error) {
@@ -137,7 +137,7 @@ func guard(pid int) (*guardian, error) {
 	return &guardian{command: command, alive: alive}, nil
 }
 
-// dismiss ends the guardian without a signal to a process id that may by now be another's.
+// dismiss kills the guardian before it can signal a PID that may have been reused.
 func (g *guardian) dismiss() error {
 	if g == nil {
 		return nil
@@ -145,14 +145,15 @@ func (g *guardian) dismiss() error {
 	if err := g.command.Process.Kill(); err != nil {
 		return fmt.Errorf("dismissing the cluster's guardian: %w", err)
 	}
-	_ = g.command.Wait() // It was killed: that is no news.
+	_ = g.command.Wait() // it was killed, so there is always an error
 	return nil
 }
 
-// ownGroup keeps a terminal's Ctrl-C from a child, which the end of this process reaches anyway.
+// ownGroup puts a child in a process group of its own, so that Ctrl-C does not reach it directly; the end of this
+// process does.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// ready is the line in which a cluster says that it is, or all that it said where it ended without.
+// ready has the kubeconfig of the cluster's ready line, or all of its output if it exited without one.
 type ready struct{ kubeconfig, said string }
 
 // readOutput reads to the end, so that the cluster never waits for a reader.

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// refusals are those of the operator of a cluster, whose state is in the folder.
+// refusals returns the Refusals of the operator of the cluster in folder dir.
 func refusals(dir string) error {
 	log, err := os.Open(filepath.Join(dir, "logs", "operator.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,8 +25,8 @@ func refusals(dir string) error {
 	return Refusals(log)
 }
 
-// Refusals gives an error of the lines of an operator's log by which it lacked a right. Its role is that of the chart, so what it
-// lacks here it would lack in every cluster: whatever the tests found, that is a mistake.
+// Refusals returns an error with the lines of an operator's log that report a missing right. Its role is that of the
+// chart, so the operator would lack that right in every cluster.
 func Refusals(log io.Reader) error {
 	var lines []string
 	scanner := bufio.NewScanner(log)
@@ -45,8 +45,8 @@ func Refusals(log io.Reader) error {
 	return nil
 }
 
-// refusal is what RBAC refuses in a line of JSON or of text, such as: cannot list resource "secrets" in API group "". What quotas
-// and policies refuse is none.
+// refusal returns what RBAC denied according to a line of JSON or text, such as: cannot list resource "secrets" in API
+// group "". Denials by quotas and policies do not count.
 func refusal(line string) (what string, is bool) {
 	line = strings.ReplaceAll(line, `\"`, `"`)
 	_, after, found := strings.Cut(line, `User "`)

@@ -11,20 +11,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Writes counts the requests so far that would change something, those that failed included: by verb and resource, such
-// as `PATCH workloads/status`. Leases are left out.
+// Writes counts the mutating requests so far, including failed ones, by verb and resource, such as `PATCH
+// workloads/status`. Leases are left out.
 func (c *Cluster) Writes(t testing.TB) map[string]float64 {
 	t.Helper()
 	return c.requests(t, "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "APPLY")
 }
 
-// Gets counts the requests so far for one object, in the same way.
+// Gets counts the GET requests for single objects so far, in the same form.
 func (c *Cluster) Gets(t testing.TB) map[string]float64 {
 	t.Helper()
 	return c.requests(t, "GET")
 }
 
-// requests counts those of the verbs.
+// requests counts requests with the verbs.
 func (c *Cluster) requests(t testing.TB, verbs ...string) map[string]float64 {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(c.Config)
@@ -50,7 +50,7 @@ func (c *Cluster) requests(t testing.TB, verbs ...string) map[string]float64 {
 		for _, pair := range m.Label {
 			label[pair.GetName()] = pair.GetValue()
 		}
-		// Reviews are questions, asked by POST.
+		// Reviews are queries, although they use POST.
 		if !slices.Contains(verbs, label["verb"]) || label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestHelmInstallsTheChartInPlaceOfTheBundle, and a job runs to its end. It is not beside others: all of these come after it, and so
-// run on what Helm has installed.
+// TestHelmInstallsTheChartInPlaceOfTheBundle: a job then runs to completion. The test is not parallel: the tests after
+// it run with what Helm has installed.
 func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 	machine.Node(t, images)
 	w := &world{harness.New(t)}
@@ -20,7 +20,7 @@ func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 			t.Fatal(err, said)
 		}
 	}
-	// Two of them would run the same jobs.
+	// Two operators would run the same jobs.
 	kubectl("delete", "deployment", "lattice-operator", "--namespace", "muster-system", "--cascade=foreground", "--timeout=1m")
 	said, err := machine.Helm(t.Context(), w.Cluster, "install", "operator", filepath.Join("..", "..", "charts", "muster"),
 		"--namespace", "lattice", "--create-namespace", "--take-ownership", "--wait", "--timeout", "3m")

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/test/node/registry"
 )
 
-// images are what the manifests of these tests name, made of programs of this machine: one has a shell alone, the other the
-// languages of the documents' examples too.
+// images returns the images that the manifests of these tests name, built from programs of this machine: one with only
+// a shell, one that also has the languages of the examples in the documentation.
 func images() (map[string]*registry.Image, error) {
 	system, err := registry.Busybox("/bin/busybox")
 	if err != nil {
@@ -53,7 +53,7 @@ func images() (map[string]*registry.Image, error) {
 
 func bash() ([]registry.File, error) { return registry.Program("/usr/bin/bash", "/bin/bash") }
 
-// torchrun is what the document's JobSet runs, as far as names and ports go.
+// torchrun replaces the torchrun of the documentation's JobSet: it only checks names and ports.
 //
 //go:embed testdata/torchrun.py
 var torchrun string

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// The document's manifest as it is: its image is one of ours by its name, with a torchrun that does nothing but meet the
-// others.
+// The documentation's manifest is unchanged: its image name resolves to a test image, whose torchrun only connects the
+// workers.
 func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("apply", "-f", example("jobset", "jobset-pytorch.yaml"))
@@ -27,7 +27,7 @@ func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
 	}
 }
 
-// Each worker of the ring listens, and calls the next one by its name.
+// Each worker of the ring listens, and connects to the next one by name.
 func TestTheWorkersOfAQueuedJobSetCallEachOther(t *testing.T) {
 	w := newWorld(t).in("science")
 	w.kubectl("apply", "-f", example("jobset", "pi-ring.yaml"))
@@ -46,7 +46,7 @@ func (w *world) untilCompleted(name string) {
 	})
 }
 
-// logsOfWorker are what the pod of this index of the replicated job `workers` has written.
+// logsOfWorker returns the log of the pod of this index of the replicated job `workers`.
 func (w *world) logsOfWorker(job string, index int) string {
 	w.Helper()
 	var pods corev1.PodList

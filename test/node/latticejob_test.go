@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// A task whose server serves a file of the manifest: it is ready once the probe has read it, alive as long as another file is
-// there, and restarted by the kubelet when that is gone. A second task reads the file from the first, by its name.
+// A task serves a file of the manifest. It becomes ready by its readiness probe; its liveness probe reads another file,
+// and the kubelet restarts it when that is removed. A second task reads the file from the first one by its DNS name.
 func TestALatticeJobHasItsFilesAndIsProbed(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`
@@ -66,7 +66,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// A volume with a size is a claim, which outlives its job: the next job that names it finds what the first one wrote.
+// A volume with a size is a claim that outlives its job: the next job with the same claim finds what the first one
+// wrote.
 func TestAClaimOutlivesTheLatticeJobThatMadeIt(t *testing.T) {
 	w := newWorld(t)
 	w.provisionClaims()

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provisionClaims makes a storage class named as the namespace, and a folder of the node for each claim of it, as long as the test
-// runs.
+// provisionClaims creates a storage class named after the namespace, and provides a folder of the node for each claim
+// of that class, until the end of the test.
 func (w *world) provisionClaims() {
 	w.Helper()
 	class := w.Namespace
@@ -44,7 +44,7 @@ func (w *world) provision(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(folder, 0o777); err != nil { // whoever the pod is, it may write
+	if err := os.Chmod(folder, 0o777); err != nil { // writable by any user of a pod
 		return err
 	}
 	err := w.Client.Create(ctx, &corev1.PersistentVolume{

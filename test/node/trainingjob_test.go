@@ -12,8 +12,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// The example as it is, but longer than any test, and with its files where they end with the node: with two workers while its neighbour runs, then with four. The agent comes
-// into the pods from the operator's own image, and finds the operator by the name of its Service.
+// The example with a longer duration, and with its files in a folder that ends with the node: it runs with two workers
+// while its neighbour runs, and then with four. The agent comes from the operator's image, and reaches the operator by
+// the name of its Service.
 func TestATrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 	w := newWorld(t).in("training")
 	manifest, err := os.ReadFile(example("trainingjob", "elastic-training.yaml"))
@@ -45,7 +46,7 @@ func TestATrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 	w.kubectl("delete", "trainingjob", "spirals")
 }
 
-// A worker whose program ends with 130 is made anew, and one whose program ends with 3 fails the job.
+// A worker whose program exits with 130 is restarted, and one that exits with 3 fails the job.
 func TestAWorkerIsMadeAnewOrNotByItsExitCode(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`

@@ -1,5 +1,5 @@
-// Package node tests, with a real kubelet, containerd and runc, what takes real containers to show: names between pods, claims,
-// exit codes, logs, probes, and the agent in a container. Muster itself runs in containers too, as people install it.
+// Package node tests what requires a real kubelet, containerd and runc: DNS names between pods, claims, exit codes,
+// logs, probes, and the agent in a container. Muster itself runs in containers too, as users install it.
 package node
 
 import (
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { machine.Main(m, testcluster.Options{NoAPIs: true})
 // world is a namespace of the cluster with the node.
 type world struct{ *harness.World }
 
-// newWorld gives a test a namespace of its own, beside others.
+// newWorld returns a new namespace for a parallel test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// tellAfterFailure has a test that fails tell what its pods wrote, and what was done with them.
+// tellAfterFailure prints, if the test fails, the logs and events of its pods.
 func (w *world) tellAfterFailure() {
 	w.Cleanup(func() {
 		if !w.Failed() {
@@ -53,7 +53,7 @@ func (w *world) tellAfterFailure() {
 	})
 }
 
-// in is the world in the namespace of an example. All that the examples need is there then.
+// in returns the world in the namespace of an example, in which everything that the examples need has been created.
 func (w *world) in(namespace string) *world {
 	w.Helper()
 	prerequisites.Do(func() {
@@ -74,7 +74,7 @@ func example(path ...string) string {
 	return filepath.Join(append([]string{"..", "..", "examples"}, path...)...)
 }
 
-// kubectl runs a command as people do, in the world's namespace.
+// kubectl runs a kubectl command in the world's namespace.
 func (w *world) kubectl(arguments ...string) (said string) {
 	w.Helper()
 	said, err := w.tryKubectl(arguments...)
@@ -98,13 +98,13 @@ func (w *world) apply(manifest string) {
 	w.kubectl("apply", "-f", file)
 }
 
-// untilPod waits until the condition holds for the pod of this name, and gives it.
+// untilPod waits until the condition holds for the pod of this name, and returns it.
 func (w *world) untilPod(name, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	w.Helper()
 	return harness.UntilOne(w.World, &corev1.PodList{}, name, what, holds)
 }
 
-// logs are what a container has written, read as `kubectl logs` does.
+// logs returns a container's log, as `kubectl logs` does.
 func (w *world) logs(pod, container string) string {
 	w.Helper()
 	said, err := w.tryLogs(pod, container)
@@ -123,12 +123,12 @@ func (w *world) tryLogs(pod, container string) (string, error) {
 	return string(said), err
 }
 
-// untilSays waits until a container has written the texts, in this order: only who asks is told of new lines.
+// untilSays polls a container's log until it has the texts, in this order.
 func (w *world) untilSays(pod, container string, texts ...string) {
 	w.Helper()
 	var said string
 	err := wait.PollUntilContextTimeout(w.Context(), 300*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		said, _ = w.tryLogs(pod, container) // it may not have begun yet
+		said, _ = w.tryLogs(pod, container) // it may not have started yet
 		rest, found := said, true
 		for _, text := range texts {
 			if _, rest, found = strings.Cut(rest, text); !found {

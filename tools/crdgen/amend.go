@@ -11,7 +11,7 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// amend does to the schema of a kind what markers on our own types cannot.
+// amend changes the schema of a kind where markers on this project's types cannot.
 func amend(kind string, root *props) {
 	dropForeignProse(root)
 	boundExponents(root)
@@ -27,8 +27,8 @@ func amend(kind string, root *props) {
 			labels.AdditionalProperties.Schema.MaxLength = &length
 		}, "spec", "nodeLabels")
 	case "Workload":
-		// Nothing but schema: the API server would look at rules over the spec at each write of the status, which are what
-		// most writes of a Workload are. Its rules are policies.
+		// Schema only, no rules: the API server would evaluate rules on the spec at each write of the status, and most
+		// writes of a Workload are those. Its rules are admission policies instead.
 		edit(root, func(template *props) {
 			requireSpec(template)
 			edit(template, boundContainers, "spec")
@@ -69,8 +69,8 @@ func amend(kind string, root *props) {
 	}
 }
 
-// edit changes the schema that a path leads to; "*" stands for the items of a list. A schema holds its fields by value,
-// so each on the way is put back. A path that leads nowhere is a mistake in this program.
+// edit changes the schema at a path; "*" stands for the items of a list. A schema holds its fields by value, so each
+// one on the path is stored back. A path that does not exist is a bug in this program.
 func edit(node *props, change func(*props), path ...string) {
 	if len(path) == 0 {
 		change(node)
@@ -88,8 +88,8 @@ func edit(node *props, change func(*props), path ...string) {
 	node.Properties[path[0]] = child
 }
 
-// foreign are the fields, of any of our types, whose insides are types of Kubernetes. People read about those in its own
-// documentation, and the API server refuses definitions of several megabytes.
+// foreign are the fields of any kind whose contents are Kubernetes types. Their descriptions are dropped: Kubernetes
+// documents them, and the API server refuses CRDs of several megabytes.
 var foreign = map[string]bool{
 	"template": true, "templates": true, "conditions": true, "nodeTaints": true, "tolerations": true,
 	"namespaceSelector": true, "ports": true, "volumeClaim": true,
@@ -126,14 +126,13 @@ func dropProse(node *props) {
 }
 
 const (
-	// quantityExponent is the part of the pattern of quantities that says how large an exponent may be; boundedExponent
-	// is what it should be.
+	// quantityExponent is the part of the pattern of quantities that matches the exponent; boundedExponent replaces it.
 	quantityExponent = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`
 	boundedExponent  = `([eE](\+|-)?[0-9]{1,3})`
 )
 
-// boundExponents bounds the exponents of quantities. The parser writes a number like 1e-2147483648 out, which takes longer
-// than anybody waits, in every program that reads the object.
+// boundExponents limits the exponents of quantities. The parser expands a number like 1e-2147483648, which practically
+// hangs every program that reads the object.
 func boundExponents(node *props) {
 	node.Pattern = strings.Replace(node.Pattern, quantityExponent, boundedExponent, 1)
 	for name, child := range node.Properties {
@@ -148,8 +147,9 @@ func boundExponents(node *props) {
 	}
 }
 
-// readable has the schema refuse numbers that it would take and no program with Go types can read. One object that cannot be read keeps
-// all others of its kind from being read. Durations, which a schema has as any text, say so themselves. A status is written by programs.
+// readable makes the schema refuse numbers that it would accept but that Go types cannot decode: one undecodable object
+// makes every list of its kind fail. Durations, which a schema accepts as any string, have patterns of their own. A
+// status is exempt, since programs write it.
 func readable(node props) props {
 	if node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
 		least, most := float64(math.MinInt32), float64(math.MaxInt32)
@@ -172,8 +172,8 @@ func readable(node props) props {
 	return node
 }
 
-// boundResourceNames bounds what the type of resource names, which is not ours, leaves unbounded, so that the API server
-// can tell what comparing them costs at most.
+// boundResourceNames sets the maximum length of resource names, whose Kubernetes type has none, so that the API server
+// can bound the cost of comparing them.
 func boundResourceNames(group *props) {
 	bound := func(name *props) {
 		length := int64(253)
@@ -183,16 +183,16 @@ func boundResourceNames(group *props) {
 	edit(group, bound, "flavors", "*", "resources", "*", "name")
 }
 
-// requireSpec makes the spec of a template required. The Go types of Kubernetes let it be left out, but nothing can be
-// made from a template without one.
+// requireSpec makes the spec of a template required. Kubernetes' Go types make it optional, but a template without one
+// is useless.
 func requireSpec(template *props) {
 	if !slices.Contains(template.Required, "spec") {
 		template.Required = append(template.Required, "spec")
 	}
 }
 
-// maxContainers bounds the lists of containers, so that the API server can tell what a rule over each of them costs at
-// most. Nobody runs a pod of a thousand containers.
+// maxContainers limits lists of containers, so that the API server can bound the cost of a rule over each of them. No
+// real pod has so many containers.
 const maxContainers int64 = 1024
 
 func boundContainers(podSpec *props) {
@@ -204,16 +204,16 @@ func boundContainers(podSpec *props) {
 	}
 }
 
-// defaultResources gives containers the empty resources that clients with Go types always write, so that a template that
-// such a client has read and written back is still the same.
+// defaultResources defaults the resources of containers to the empty object that clients with Go types always write, so
+// that a template which such a client has read and written back is unchanged.
 func defaultResources(podSpec *props) {
 	for _, list := range []string{"containers", "initContainers"} {
 		edit(podSpec, defaultEmpty, list, "*", "resources")
 	}
 }
 
-// amendClaim takes away the status, which a claim that is still to be made does not have, and gives the claim the empty
-// resources that clients with Go types always write.
+// amendClaim removes the status, which a claim template does not have, and defaults the resources as defaultResources
+// does.
 func amendClaim(claim *props) {
 	delete(claim.Properties, "status")
 	edit(claim, defaultEmpty, "spec", "resources")

@@ -4,8 +4,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ruleGenericJob adds the rules that look at several parts of a GenericJob at once. Those over what its finish rules name
-// are a policy: over lists so deep the API server reckons with the worst.
+// ruleGenericJob adds the rules that involve several parts of a GenericJob. Rules about what finish rules refer to are
+// in an admission policy: for nested lists the API server assumes the worst-case cost.
 func ruleGenericJob(job *props) {
 	job.XValidations = append(job.XValidations, genericJobNameRules()...)
 	edit(job, func(spec *props) { spec.XValidations = append(spec.XValidations, genericJobSpecRules()...) }, "spec")
@@ -15,8 +15,8 @@ func ruleGenericJob(job *props) {
 	edit(job, rulePorts, "spec", "service")
 }
 
-// genericJobNameRules keep names of pods, which are labels too, within 63 characters, and have Services get names that
-// the API server takes.
+// genericJobNameRules limit the names of pods, which are also label values, to 63 characters, and require valid names
+// of Services.
 func genericJobNameRules() []apiextensionsv1.ValidationRule {
 	return []apiextensionsv1.ValidationRule{
 		// <job>-<type>-<rank>
@@ -46,7 +46,7 @@ func genericJobSpecRules() []apiextensionsv1.ValidationRule {
 	}
 }
 
-// boundIndices has the indices of a finish rule be numbers, however written.
+// boundIndices requires that the indices of a finish rule are numbers, in either form.
 func boundIndices(rule *props) {
 	edit(rule.AdditionalProperties.Schema, func(index *props) {
 		least := float64(0)
@@ -54,7 +54,8 @@ func boundIndices(rule *props) {
 	}, "*")
 }
 
-// rulePorts checks ports as the API server would those of the Services: by then it is too late to tell their author.
+// rulePorts validates ports as the API server would validate those of the Services, which is too late to tell the
+// author.
 func rulePorts(service *props) {
 	edit(service, func(port *props) {
 		least, most, length := float64(1), float64(65535), int64(63)

@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ruleJobSet adds the rules that look at several parts of a JobSet at once.
+// ruleJobSet adds the rules that involve several parts of a JobSet.
 func ruleJobSet(jobSet *props) {
 	jobSet.XValidations = append(jobSet.XValidations, nameRules()...)
 	jobSet.XValidations = append(jobSet.XValidations, finishedRule())
@@ -19,13 +19,13 @@ func ruleJobSet(jobSet *props) {
 	}, "spec", "replicatedJobs", "*")
 }
 
-// orElse is the expression of an optional field, or of a value where it is not set.
+// orElse returns the expression of an optional field, with a value for the case that it is not set.
 func orElse(field, value string) string {
 	return fmt.Sprintf("(has(%[1]s) ? %[1]s : %[2]s)", field, value)
 }
 
-// nameRules keep the names that are made from that of the JobSet within 63 characters. They add lengths up, for names
-// that are put together have no bounds that the API server could reckon with.
+// nameRules limit the names derived from the JobSet's name to 63 characters. They add lengths, because the API server
+// cannot bound the length of concatenated names.
 func nameRules() []apiextensionsv1.ValidationRule {
 	const (
 		noJobs   = "!(has(self.spec) && has(self.spec.replicatedJobs))"
@@ -73,14 +73,14 @@ func inPlaceRules() []apiextensionsv1.ValidationRule {
 	}
 }
 
-// coordinatorRules hold whenever the coordinator is set, for it may be changed at any time.
+// coordinatorRules apply whenever the coordinator is set, since it may change at any time.
 func coordinatorRules() []apiextensionsv1.ValidationRule {
 	jobIndex, podIndex := orElse("self.coordinator.jobIndex", "0"), orElse("self.coordinator.podIndex", "0")
 	named := celRule(".coordinator", "coordinator replicatedJob does not exist",
 		`!has(self.coordinator)
 		|| (has(self.replicatedJobs) && self.replicatedJobs.exists(r, r.name == self.coordinator.replicatedJob))`)
 	named.MessageExpression = "'coordinator replicatedJob ' + self.coordinator.replicatedJob + ' does not exist'"
-	// where is the rule that the coordinator's replicated job, where there is one of that name, is so.
+	// where returns the rule that the coordinator's replicated job, if one of that name exists, satisfies so.
 	where := func(message, so string, arguments ...any) apiextensionsv1.ValidationRule {
 		return celRule(".coordinator", message, `!has(self.coordinator) || !has(self.replicatedJobs)
 			|| self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || (`+so+`))`, arguments...)
@@ -102,10 +102,10 @@ const (
 	completions = "template.spec.completions"
 )
 
-// elasticRules let a replicated job of Indexed Jobs change its size, and only so that it stays one of Indexed Jobs whose
-// pods all run at once.
+// elasticRules allow a replicated job of Indexed Jobs to change its size, provided that its Jobs stay Indexed Jobs
+// whose pods all run at once.
 func elasticRules() []apiextensionsv1.ValidationRule {
-	// A number of completions that is not set is less than any.
+	// Completions that are not set count as less than any number.
 	pods, wanted := orElse("self."+parallelism, "1"), orElse("self."+completions, "-1")
 	sameSize := fmt.Sprintf("(%s == %s && %s == %s)", pods, orElse("oldSelf."+parallelism, "1"), wanted, orElse("oldSelf."+completions, "-1"))
 	const indexed = "(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed')"
@@ -118,7 +118,7 @@ func elasticRules() []apiextensionsv1.ValidationRule {
 	}
 }
 
-// finishedRule keeps the size of Jobs that will not run again.
+// finishedRule forbids resizing Jobs that will not run again.
 func finishedRule() apiextensionsv1.ValidationRule {
 	return celRule("", "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
 		`!(has(oldSelf.status) && has(oldSelf.status.conditions)

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// defaultJobTemplate gives a JobSet's templates the defaults that differ from those of a Job.
+// defaultJobTemplate sets the defaults of a JobSet's templates that differ from those of a Job.
 func defaultJobTemplate(template *props) {
 	setDefault := func(value string) func(*props) {
 		return func(field *props) { field.Default = &apiextensionsv1.JSON{Raw: []byte(value)} }
@@ -18,11 +18,11 @@ func defaultJobTemplate(template *props) {
 	edit(template, setDefault(`"OnFailure"`), "spec", "template", "spec", "restartPolicy")
 }
 
-// fixJobTemplate keeps a JobSet's templates from being changed, but for what the rules on our own types look after: the
-// size of an elastic Job, and while the JobSet is suspended the labels, annotations and node choice of its pods.
+// fixJobTemplate makes a JobSet's templates immutable, except for what rules on this project's types check: the size of
+// an elastic Job, and while the JobSet is suspended the labels, annotations and node choice of its pods.
 //
-// One rule a field, not one over the whole, because CEL cannot compare two objects but for some fields, and because the
-// refusal then names the field.
+// There is one rule for each field instead of one for the whole template, because CEL cannot compare two objects with
+// some fields excluded, and because the error then names the field.
 func fixJobTemplate(template *props) {
 	dropRules(template)
 	fixMetadata(template)
@@ -31,7 +31,7 @@ func fixJobTemplate(template *props) {
 		"spec", "template", "spec")
 }
 
-// dropRules takes away the rules that some types of Kubernetes bring along: they fix parts of what is fixed as a whole.
+// dropRules removes the rules of some embedded Kubernetes types: they fix parts of what is immutable as a whole.
 func dropRules(node *props) {
 	node.XValidations = nil
 	for name, child := range node.Properties {
@@ -66,8 +66,8 @@ func fixFields(object *props, free ...string) {
 	}
 }
 
-// fixNodeChoice keeps the labels, annotations and node choice of pod templates from being changed while a JobSet neither
-// is suspended nor becomes so. The rules are over the spec, for only there is it seen whether it is.
+// fixNodeChoice makes the labels, annotations and node choice of pod templates immutable, unless the JobSet is or
+// becomes suspended. The rules are on the spec, because only there is suspend in scope.
 func fixNodeChoice(spec *props) {
 	for _, field := range []string{"metadata.labels", "metadata.annotations", "spec.nodeSelector", "spec.tolerations", "spec.schedulingGates"} {
 		spec.XValidations = append(spec.XValidations, celRule("", "field is immutable while the JobSet is not suspended: "+field+" of a pod template changed",
@@ -80,7 +80,7 @@ func fixNodeChoice(spec *props) {
 	}
 }
 
-// present is the expression that a field of a pod template is there. The template always has a spec.
+// present returns the expression that a field of a pod template is set. The template always has a spec.
 func present(template, field string) string {
 	if parent, _, _ := strings.Cut(field, "."); parent == "metadata" {
 		return fmt.Sprintf("has(%[1]s.metadata) && has(%[1]s.%[2]s)", template, field)
@@ -92,8 +92,8 @@ func immutable(rule, path string) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{Rule: rule, Message: "field is immutable", FieldPath: path}
 }
 
-// maxSize bounds each list, map and string of a template, one level deep: the API server refuses a rule that compares
-// something without bounds in each of many templates. No Job comes near it.
+// maxSize limits each list, map and string of a template, one level deep: the API server refuses a rule that compares
+// unbounded values in each of many templates. Real Jobs are far below.
 const maxSize int64 = 1024
 
 func bound(field *props) {
@@ -108,8 +108,8 @@ func bound(field *props) {
 	}
 }
 
-// sameField gives the rule that a field is as it was. Clients with Go types leave out what is empty, so that for lists,
-// maps and strings, and for booleans that are not pointers, empty and absent are the same.
+// sameField returns the rule that a field is unchanged. Clients with Go types omit empty values, so for lists, maps,
+// strings and booleans that are not pointers, empty and absent are equal.
 func sameField(name string, field props) string {
 	switch {
 	case field.Type == "array", field.Type == "string", field.Type == "object" && field.AdditionalProperties != nil:

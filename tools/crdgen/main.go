@@ -1,11 +1,12 @@
-// Command crdgen writes the custom resource definitions of the API packages to a folder, one file a kind.
+// Command crdgen writes the CRDs of the API packages to a folder, one file per kind.
 //
-// The schema comes from controller-tools, as controller-gen would make it. What markers on our own types cannot say is
-// then done to it here, because it lies inside the types of Kubernetes that ours embed: bounds that make rules over
-// them affordable, defaults within a Job's template, the rule that a template is fixed, and the loss of prose that
-// would make the definitions ten times larger than they need to be.
+// The schemas come from controller-tools, as controller-gen would make them. crdgen then changes what markers on this
+// project's types cannot express, because it lies inside embedded Kubernetes types: bounds that make rules affordable,
+// defaults within a Job's template, the rule that a template is immutable, and the removal of descriptions that would
+// make the CRDs ten times larger.
 //
-// Usage: crdgen ROOT OUT PACKAGE... where ROOT is the folder of the module, and OUT and the packages are relative to it.
+// Usage: crdgen ROOT OUT PACKAGE... where ROOT is the folder of the module, and OUT and the packages are relative to
+// it.
 package main
 
 import (
@@ -35,7 +36,7 @@ func main() {
 }
 
 func run(root, out string, patterns []string) error {
-	// The loader asks the go command about packages in the working directory's module.
+	// The loader runs the go command for packages of the working directory's module.
 	if err := os.Chdir(root); err != nil {
 		return fmt.Errorf("entering the module: %w", err)
 	}
@@ -44,9 +45,9 @@ func run(root, out string, patterns []string) error {
 		return err
 	}
 	for _, definition := range definitions {
-		// Others bring definitions of the same names, which are none of ours to change.
+		// Other products install CRDs of the same names, which must not be changed.
 		definition.Labels = map[string]string{"muster.dev/served": "true"}
-		// Helm takes none away: all objects of the kind would go with it.
+		// Helm must not delete CRDs: all objects of the kind would be deleted with them.
 		definition.Annotations = map[string]string{"helm.sh/resource-policy": "keep"}
 		for i := range definition.Spec.Versions {
 			amend(definition.Spec.Names.Kind, definition.Spec.Versions[i].Schema.OpenAPIV3Schema)
@@ -58,7 +59,7 @@ func run(root, out string, patterns []string) error {
 	return removeOthers(out, definitions)
 }
 
-// generate gives the definitions of all kinds in the packages, sorted by name.
+// generate returns the CRDs of all kinds in the packages, sorted by name.
 func generate(patterns []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	roots, err := loader.LoadRoots(patterns...)
 	if err != nil {
@@ -88,7 +89,7 @@ func generate(patterns []string) ([]*apiextensionsv1.CustomResourceDefinition, e
 		}
 		definitions = append(definitions, converted.(*apiextensionsv1.CustomResourceDefinition))
 	}
-	// The loader reads packages outside the module only as far as it must, and so counts type errors in them.
+	// The loader reads packages outside the module only partly, and so reports type errors in them.
 	if loader.PrintErrors(roots, packages.TypeError) {
 		return nil, fmt.Errorf("the packages have errors")
 	}
@@ -100,7 +101,7 @@ func fileName(definition *apiextensionsv1.CustomResourceDefinition) string {
 	return fmt.Sprintf("%s_%s.yaml", definition.Spec.Group, definition.Spec.Names.Plural)
 }
 
-// removeOthers deletes the files of kinds that are gone, so that a second run never differs from a first one.
+// removeOthers deletes the files of kinds that do not exist any more.
 func removeOthers(out string, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	keep := map[string]bool{}
 	for _, definition := range definitions {

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// celRule makes a rule from a text whose line breaks and tabs are for people, and its arguments as fmt has them.
+// celRule returns a rule whose expression is text formatted with arguments, with line breaks and tabs removed.
 func celRule(path, message, text string, arguments ...any) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{
 		Rule:      strings.Join(strings.Fields(fmt.Sprintf(text, arguments...)), " "),
@@ -16,7 +16,7 @@ func celRule(path, message, text string, arguments ...any) apiextensionsv1.Valid
 	}
 }
 
-// sameOptional is the expression that a field is in both objects, and equal, or in neither.
+// sameOptional returns the expression that a field is equal in both objects, or absent from both.
 func sameOptional(object, old, field string) string {
 	return fmt.Sprintf("has(%[1]s.%[3]s) == has(%[2]s.%[3]s) && (!has(%[1]s.%[3]s) || %[1]s.%[3]s == %[2]s.%[3]s)", object, old, field)
 }

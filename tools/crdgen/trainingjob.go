@@ -4,8 +4,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ruleTrainingJob adds the rules that look at several parts of a TrainingJob at once. Sizes that make no sense are no
-// refusal but a stage, as users of the API know it.
+// ruleTrainingJob adds the rules that involve several parts of a TrainingJob. Invalid sizes are not refused but lead to
+// a stage of the job, as users of the API expect.
 func ruleTrainingJob(job *props) {
 	job.XValidations = append(job.XValidations,
 		// <job>-worker-<index>, which names a Service too.
@@ -25,7 +25,7 @@ func trainingJobSpecRules() []apiextensionsv1.ValidationRule {
 	return []apiextensionsv1.ValidationRule{
 		celRule(".replicaSpecs.template.spec.containers", "must have a container",
 			`size(%s) > 0`, containers),
-		// The agent cannot know what an image would run.
+		// The agent does not know the command of an image.
 		celRule(".replicaSpecs.template.spec.containers", "injectLattice needs an explicit command in the container trainingjob, or in the first if none has that name",
 			`!has(self.injectLattice) || !self.injectLattice || (%[1]s.exists(c, c.name == 'trainingjob')
 			? %[1]s.exists(c, c.name == 'trainingjob' && has(c.command) && size(c.command) > 0)

@@ -4,8 +4,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ruleVCJob adds the rules that look at several fields of a Volcano Job at once. Those that compare tasks with each other,
-// or what is with what was, are a policy: over lists of templates the API server reckons with the worst.
+// ruleVCJob adds the rules that involve several fields of a Volcano Job. Rules that compare tasks with each other, or
+// with the old object, are in an admission policy: for lists of templates the API server assumes the worst-case cost.
 func ruleVCJob(job *props) {
 	edit(job, func(spec *props) {
 		spec.XValidations = append(spec.XValidations, vcjobSpecRules()...)
@@ -34,7 +34,7 @@ func vcjobSpecRules() []apiextensionsv1.ValidationRule {
 	}
 }
 
-// rulePolicies checks each policy as the vendor does.
+// rulePolicies validates each policy as Volcano does.
 func rulePolicies(policies *props) {
 	const events = "(has(p.events) && size(p.events) > 0 || has(p.event))"
 	policies.XValidations = append(policies.XValidations,

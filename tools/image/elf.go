@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// errDynamic is of a program that the image cannot run.
+// errDynamic is returned for a program that the image could not run.
 var errDynamic = errors.New("it needs shared libraries, and the image has none: build it with CGO_ENABLED=0")
 
-// static fails for what is not a program of Linux, or needs more than itself to run.
+// static returns an error unless the content is a statically linked Linux program.
 func static(content []byte) error {
 	program, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
@@ -24,7 +24,7 @@ func static(content []byte) error {
 	return nil
 }
 
-// architecture is that of a program, in the words of images.
+// architecture returns the architecture of a program as images name it.
 func architecture(path string) string {
 	program, err := elf.Open(path)
 	if err != nil {

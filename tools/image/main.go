@@ -1,8 +1,8 @@
-// Command image writes the operator's image as a tarball that `docker load`, `ctr images import` and `crane push` take, without
-// a daemon and without a network: it has no base image, since all that a static program needs is made here.
+// Command image writes the operator's image as a tarball for `docker load`, `ctr images import` and `crane push`,
+// without a daemon or a network: it has no base image, since a static program needs little else.
 //
-// A layer a program, so that a registry and a node keep those that a new version did not change. Equal input makes an equal
-// image: no times, no names of users or machines are in it.
+// Each program has a layer of its own, so that registries and nodes keep the layers that a new version does not change.
+// The image is reproducible: it contains no times and no names of users or machines.
 //
 // Usage: image [-most MB] REFERENCE OUT PROGRAM...
 package main
@@ -26,10 +26,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// The user of images known as distroless: pods that must not run as root take the image as it is.
+// nonroot is the user ID of distroless images, so that the image works for pods with runAsNonRoot.
 const nonroot = 65532
 
-// programs is the folder of the programs. It is in the PATH of the image.
+// programs is the folder of the programs, and the PATH of the image.
 const programs = "usr/local/bin"
 
 func main() {
@@ -72,7 +72,7 @@ func run(reference, out string, binaries []string, most float64) error {
 	return nil
 }
 
-// build makes the image of the programs; the first is what it runs.
+// build returns the image of the programs; the first one is its entrypoint.
 func build(binaries []string) (v1.Image, error) {
 	base, err := layer(system()...)
 	if err != nil {
@@ -116,21 +116,21 @@ func build(binaries []string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// certificates is where programs look for the authorities that they trust.
+// certificates is the file in which programs look for CA certificates.
 const certificates = "etc/ssl/certs/ca-certificates.crt"
 
-// file is one of a layer. Without content and with a name that ends in / it is a folder.
+// file is a file of a layer. If it has no content and its name ends in /, it is a folder.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// system is what programs expect of any machine: users, authorities, and a folder for what is temporary.
+// system returns the files that programs expect: users, CA certificates, and a folder for temporary files.
 func system() []file {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		// A buffer takes all that is written to it.
+		// Writing to a buffer does not fail.
 		_ = pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
 	}
 	return []file{
@@ -143,7 +143,7 @@ func system() []file {
 	}
 }
 
-// layer is a compressed layer of the files, which belong to root: nothing in the image can be changed by who runs it.
+// layer returns a compressed layer of the files. They belong to root, so that the programs cannot change them.
 func layer(files ...file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
@@ -165,7 +165,8 @@ func layer(files ...file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
 }
 
-// pulledBytes is how much a node fetches that has none of the image: its layers as they are compressed, and what describes them.
+// pulledBytes returns how much a node downloads that has no layer of the image: the compressed layers, config and
+// manifest.
 func pulledBytes(image v1.Image) (int64, error) {
 	manifest, err := image.Manifest()
 	if err != nil {

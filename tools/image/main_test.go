@@ -98,7 +98,7 @@ func TestAProgramThatNeedsLibrariesIsRefused(t *testing.T) {
 	}
 }
 
-// contents are the files of the image, by name.
+// contents returns the files of the image, by name.
 func contents(t *testing.T, image v1.Image) map[string]*tar.Header {
 	t.Helper()
 	stream := mutate.Extract(image)

@@ -1,4 +1,4 @@
-// Command coredns is CoreDNS with the plugins of a cluster's names alone.
+// Command coredns is CoreDNS with only the plugins for a cluster's names.
 package main
 
 import (

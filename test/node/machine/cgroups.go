@@ -19,20 +19,20 @@ const (
 	cgroupVariable = "MUSTER_NODE_CGROUP" // the cgroup of all pods, inside
 )
 
-// removePatience is how long the kernel may take to bury those who were in a cgroup.
+// removePatience is how long the kernel may take to reap killed processes of a cgroup.
 const removePatience = 10 * time.Second
 
-// cgroups are the folders of one cgroup, one a hierarchy.
+// cgroups are the folders of one cgroup, one for each hierarchy.
 type cgroups []string
 
 func cgroupName(pid int) string { return cgroupPrefix + strconv.Itoa(pid) }
 
-// unifiedMagic is the type of file system of the second version of cgroups. In the first version it is mounted, if at all, below
-// a folder of another type.
+// unifiedMagic is the file system type of cgroup v2. With cgroup v1 it is mounted, if at all, below a folder of another
+// type.
 const unifiedMagic = 0x63677270
 
-// makeCgroups makes the cgroup in each hierarchy, after those that killed processes left. What it made is to be removed
-// after an error too.
+// makeCgroups creates the cgroup in each hierarchy, after it has removed leftovers of killed processes. Remove what it
+// returns also after an error.
 func makeCgroups(name string) (made cgroups, err error) {
 	var root syscall.Statfs_t
 	if err := syscall.Statfs(cgroupRoot, &root); err != nil {
@@ -64,8 +64,8 @@ func makeCgroups(name string) (made cgroups, err error) {
 	return made, nil
 }
 
-// hierarchies are the folders of the cgroup file systems: one in the second version, one a controller in the first, and
-// there the second may be among them, as one without controllers.
+// hierarchies returns the folders of the cgroup file systems: one for cgroup v2; for cgroup v1 one for each controller,
+// and possibly v2 as one without controllers.
 func hierarchies(unified bool, mounts string) (found []string) {
 	if unified {
 		return []string{cgroupRoot}
@@ -79,7 +79,8 @@ func hierarchies(unified bool, mounts string) (found []string) {
 	return found
 }
 
-// passOnProcessors is for the first version of cgroups, in which a new set has no processors, and takes no process.
+// passOnProcessors sets the CPUs and memory nodes of a cpuset of cgroup v1, which is created empty and then accepts no
+// process.
 func passOnProcessors(hierarchy, dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		content, err := os.ReadFile(filepath.Join(hierarchy, file))
@@ -96,8 +97,8 @@ func passOnProcessors(hierarchy, dir string) error {
 	return nil
 }
 
-// passOnControllers is for the second version of cgroups, in which a cgroup has the controllers that the one above passes on. A kubelet
-// asks for these of the cgroup that it is given, as far as the kernel has them; below that it passes them on itself.
+// passOnControllers enables controllers for the children of a cgroup v2. A kubelet requires those that the kernel has
+// in the cgroup that it is given; below that it enables them itself.
 func passOnControllers(hierarchy, _ string) error {
 	has, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
 	if err != nil {
@@ -119,14 +120,14 @@ func passOnControllers(hierarchy, _ string) error {
 	return nil
 }
 
-// remove removes the cgroup with all below it: whoever was in it has been killed, and may take a moment to end.
+// remove removes the cgroup with its children. Its processes have been killed but may take a moment to exit.
 func (c cgroups) remove() error {
 	var failed []error
 	deadline := time.Now().Add(removePatience)
 	for _, dir := range c {
 		err := removeTree(dir)
 		for errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline) {
-			time.Sleep(20 * time.Millisecond) // a cgroup of the first version tells nobody when it is empty
+			time.Sleep(20 * time.Millisecond) // cgroup v1 does not notify when it becomes empty
 			err = removeTree(dir)
 		}
 		failed = append(failed, err)
@@ -153,7 +154,7 @@ func removeTree(dir string) error {
 	return err
 }
 
-// removeLeft removes the cgroups of test processes that were killed with no time to do it.
+// removeLeft removes the cgroups of test processes that were killed before they could do it.
 func removeLeft(hierarchy string) {
 	entries, _ := os.ReadDir(hierarchy)
 	for _, entry := range entries {
@@ -165,7 +166,7 @@ func removeLeft(hierarchy string) {
 	}
 }
 
-// tunables are what a kubelet sets in the kernel of the whole machine.
+// tunables are the sysctls of the whole machine that a kubelet sets.
 type tunables map[string][]byte
 
 func readTunables() tunables {

@@ -30,10 +30,10 @@ cgroup /elsewhere/memory cgroup rw,memory 0 0
 	}
 }
 
-// TestTheSecondVersionPassesOnWhatAKubeletAsksFor: what the kernel has of it and what is not passed on yet, one write each.
-func TestTheSecondVersionPassesOnWhatAKubeletAsksFor(t *testing.T) {
+// TestCgroupV2PassesOnControllers: those that the kernel has and that are not enabled yet, each by a write of its own.
+func TestCgroupV2PassesOnControllers(t *testing.T) {
 	for what, test := range map[string]struct{ has, passes, want string }{
-		"nothing yet": {"cpuset cpu io memory pids\n", "", "+pids"}, // a file keeps the last write alone; the kernel takes all
+		"nothing yet": {"cpuset cpu io memory pids\n", "", "+pids"}, // a plain file keeps only the last write
 		"one lacks":   {"cpuset cpu io memory pids\n", "cpuset memory pids\n", "+cpu"},
 		"all are":     {"cpuset cpu io memory pids\n", "cpuset cpu memory pids\n", "cpuset cpu memory pids\n"},
 		"few there":   {"memory\n", "", "+memory"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// startDNS starts CoreDNS for the names of Services and pods, as clusters configure it.
+// startDNS starts CoreDNS for the names of Services and pods, configured as in clusters.
 func (n *node) startDNS(ctx context.Context) error {
 	program, err := binary("coredns")
 	if err != nil {

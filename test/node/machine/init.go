@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// gateway is the address of the node, on the bridge to which its pods are joined.
+	// gateway is the address of the node on the bridge of its pods.
 	gateway = "10.88.0.1"
 	bridge  = "pods0"
 )
 
-// beInit prepares the machine, runs the tests and gives their exit code. All other processes of the namespaces end with
-// this one.
+// beInit prepares the machine, runs the tests and returns their exit code. All other processes of the namespaces end
+// with this one.
 func beInit() int {
 	dir := os.Getenv(dirVariable)
 	if err := prepare(dir); err != nil {
-		// Mounts that hide the folder from who is outside come last.
+		// The mounts that hide this folder from outside are made last.
 		if err := os.WriteFile(filepath.Join(dir, whyNot), []byte(err.Error()), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -36,7 +36,7 @@ func beInit() int {
 	return bury(tests.Process.Pid)
 }
 
-// bury waits for all processes that end here, until the given one does, and gives its exit code.
+// bury reaps all processes that exit here until the given one does, and returns its exit code.
 func bury(last int) int {
 	for {
 		var status syscall.WaitStatus
@@ -54,9 +54,9 @@ func bury(last int) int {
 	}
 }
 
-// prepare makes what programs of a node expect to find at fixed places, in memory, and the network that pods are joined to.
+// prepare creates, in memory, what a node's programs expect at fixed paths, and the network of the pods.
 func prepare(dir string) error {
-	// Nothing of this is to be seen outside; inside, what a kubelet mounts is to be seen in containers.
+	// Mounts must not propagate to the outside; inside, a kubelet's mounts must propagate to containers.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts cannot be made private: %w", err)
 	}
@@ -93,7 +93,7 @@ func prepare(dir string) error {
 	return nil
 }
 
-// tryContainer runs a program in a container on layered file systems, as a node does it with each.
+// tryContainer runs a program in a container on an overlay file system, as a node does.
 func tryContainer(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startKubelet starts the kubelet, whose node may keep the machine busy as it likes: nothing is reserved of a disk or of
-// memory that others use too.
+// startKubelet starts the kubelet. It reserves no disk or memory and has no eviction thresholds, as others use the
+// machine too.
 func (n *node) startKubelet(ctx context.Context) error {
 	certificate, key, err := n.servingCertificate(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFr
 		"--root-dir", n.dir+"/kubelet", "--hostname-override", Name, "--node-ip", gateway)
 }
 
-// authority writes the certificate of the cluster's authority to a file.
+// authority writes the CA certificate of the cluster to a file.
 func (n *node) authority(ctx context.Context) (path string, err error) {
 	trusted, err := n.clients.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
@@ -70,8 +70,8 @@ func (n *node) authority(ctx context.Context) (path string, err error) {
 	return n.write("authority.crt", trusted.Data["client-ca-file"])
 }
 
-// servingCertificate asks the cluster for the certificate with which the kubelet serves logs, as the node itself would, and
-// grants it, as an administrator would.
+// servingCertificate requests the certificate with which the kubelet serves logs, as the node itself would, and
+// approves the request as an administrator.
 func (n *node) servingCertificate(ctx context.Context) (certificate, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -118,7 +118,7 @@ func (n *node) servingCertificate(ctx context.Context) (certificate, key string,
 	return certificate, key, err
 }
 
-// granted grants a request and waits for the certificate.
+// granted approves a request and waits for the certificate.
 func (n *node) granted(ctx context.Context, request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	requests := n.clients.CertificatesV1().CertificateSigningRequests()
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// RequireVariable set to 1 makes a failure of what is else skipped, on a machine that cannot run containers.
+	// RequireVariable, if set to 1, makes the tests fail rather than be skipped on a machine that cannot run
+	// containers.
 	RequireVariable = "MUSTER_REQUIRE_NODE"
 
-	stageVariable = "MUSTER_NODE_STAGE" // which of the three this process is
+	stageVariable = "MUSTER_NODE_STAGE" // the stage of this process
 	dirVariable   = "MUSTER_NODE_DIR"   // where the node's state is, inside
 )
 
-// The stages of a process inside; outside there is none.
+// The stages of the processes inside; the outer process has none.
 const (
 	stageInit  = "init"
 	stageTests = "tests"
@@ -33,7 +34,7 @@ const (
 	whyNot = "why-not"
 )
 
-// unable says why there is no node here; the tests are skipped with it.
+// unable is why there is no node here; the tests are skipped with it.
 var unable string
 
 // Main runs the tests of a package, and exits with their result.
@@ -58,7 +59,7 @@ func Main(m *testing.M, options testcluster.Options) {
 	os.Exit(m.Run())
 }
 
-// enter runs this program in new namespaces and gives its exit code, or says in unable why it could not begin.
+// enter runs this program in new namespaces and returns its exit code, or sets unable if it could not start.
 func enter() (code int) {
 	dir, err := os.MkdirTemp("", "muster-node-")
 	if err != nil {
@@ -79,7 +80,7 @@ func enter() (code int) {
 		unable = err.Error()
 		return 1
 	}
-	// The kernel sends the signal when the thread ends that started the process.
+	// The parent death signal is sent when the thread that started the process exits.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	inside := self(stageInit)
@@ -103,7 +104,7 @@ func enter() (code int) {
 	return 0
 }
 
-// self is this program with the same arguments, in another stage.
+// self returns a command that runs this program with the same arguments in another stage.
 func self(stage string) *exec.Cmd {
 	command := exec.Command("/proc/self/exe", os.Args[1:]...)
 	command.Args[0] = os.Args[0]

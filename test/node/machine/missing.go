@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// needed are the programs of a node, with the packages of Debian that have them.
+// needed are the programs of a node, with the Debian packages that contain them.
 var needed = map[string]string{
 	"containerd": "containerd",
 	"runc":       "runc",
@@ -22,10 +22,11 @@ var needed = map[string]string{
 
 const busybox = "/bin/busybox"
 
-// plugins is where Debian installs those of containernetworking-plugins.
+// plugins is where Debian installs containernetworking-plugins.
 const plugins = "/usr/lib/cni"
 
-// missing says what this machine lacks to run containers, in one line; empty if nothing is seen to. Only a try tells for sure.
+// missing returns what this machine lacks to run containers, in one line; empty if nothing is known to be missing. Only
+// tryContainer tells for sure.
 func missing() string {
 	if os.Getuid() != 0 {
 		return "containers need root: run make test-node as root"

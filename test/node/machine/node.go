@@ -20,10 +20,10 @@ import (
 	"github.com/musterhq/muster/test/node/registry"
 )
 
-// Name is the node's.
+// Name is the name of the node.
 const Name = "real-0"
 
-// startTimeout bounds the start of all that the node consists of, on a machine that is busy with other tests.
+// startTimeout bounds the start of all parts of the node, on a machine that is busy with other tests.
 const startTimeout = 3 * time.Minute
 
 var shared struct {
@@ -31,8 +31,9 @@ var shared struct {
 	err error
 }
 
-// Node starts the cluster of this test process and its node, if no test has asked before. A test is skipped where no node can
-// be, and fails with those who ask after it if it should start and does not. The images are those of the first who asks.
+// Node returns the cluster of this test process, and starts it with its node at the first call, with that caller's
+// images. It skips the test on a machine that cannot run a node; if the start fails, the calling test and all later
+// callers fail.
 func Node(t testing.TB, images func() (map[string]*registry.Image, error)) *testcluster.Cluster {
 	t.Helper()
 	if unable != "" {
@@ -53,7 +54,7 @@ func Node(t testing.TB, images func() (map[string]*registry.Image, error)) *test
 	return cluster
 }
 
-// node is what is started for one.
+// node collects what a starting node needs.
 type node struct {
 	dir      string
 	cluster  *testcluster.Cluster
@@ -81,7 +82,7 @@ func (n *node) start(ctx context.Context, images func() (map[string]*registry.Im
 	return nil
 }
 
-// run starts a program that writes a log under its name, and ends with the namespaces.
+// run starts a program that logs to a file of its name and ends with the namespaces.
 func (n *node) run(name, program string, arguments ...string) error {
 	log, err := os.Create(n.logFile(name))
 	if err != nil {
@@ -95,13 +96,13 @@ func (n *node) run(name, program string, arguments ...string) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
-	go command.Wait() // who waits for what it serves finds it gone
+	go command.Wait() // callers notice a dead program by what it does not serve
 	return nil
 }
 
 func (n *node) logFile(name string) string { return filepath.Join(n.dir, name+".log") }
 
-// write writes a configuration file of the node and gives its path.
+// write writes a configuration file of the node and returns its path.
 func (n *node) write(name, content string) (path string, err error) {
 	path = filepath.Join(n.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -110,7 +111,7 @@ func (n *node) write(name, content string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(content), 0o600)
 }
 
-// ready waits until the node is.
+// ready waits until the node is Ready.
 func (n *node) ready(ctx context.Context) error {
 	watching, err := client.NewWithWatch(n.cluster.Config, client.Options{Scheme: testcluster.Scheme()})
 	if err != nil {
@@ -145,7 +146,8 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// binary is the path of a program that make builds, from the folder of a package of tests two levels below the root.
+// binary returns the path of a program that make builds. The working directory is that of a test package two levels
+// below the root.
 func binary(name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join("..", "..", "bin", name))
 	if err != nil {
@@ -157,7 +159,7 @@ func binary(name string) (string, error) {
 	return path, nil
 }
 
-// Logs are the last lines of what the programs of the node wrote.
+// Logs returns the last lines of the logs of the node's programs.
 func Logs() string {
 	const lines = 25
 	var out strings.Builder

@@ -11,11 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// apiService is the address of the service kubernetes, at which pods reach the API server.
+// apiService is the cluster IP of the service kubernetes, at which pods reach the API server.
 const apiService = "10.96.0.1"
 
-// startOperator installs Muster on the node with the commands of docs/install.md for those without Helm, and waits until it
-// runs: in pods, of the image, with the rights of the chart.
+// startOperator installs Muster on the node with the commands in docs/install.md for clusters without Helm, and waits
+// until it runs, in pods of the image, with the rights of the chart.
 func (n *node) startOperator(ctx context.Context) error {
 	if err := n.forwardAPI(ctx); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (n *node) startOperator(ctx context.Context) error {
 	return nil
 }
 
-// forwardAPI has pods reach the API server, which listens on loopback alone, as a service proxy would.
+// forwardAPI forwards connections of pods to the API server, which listens only on loopback, as a service proxy would.
 func (n *node) forwardAPI(ctx context.Context) error {
 	server, err := url.Parse(n.cluster.Config.Host)
 	if err != nil {
@@ -55,14 +55,14 @@ func (n *node) forwardAPI(ctx context.Context) error {
 	return nil
 }
 
-// Helm runs Helm on the cluster, and gives all that it said.
+// Helm runs Helm on the cluster, and returns its output.
 func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
 	program, err := binary("helm")
 	if err != nil {
 		return "", err
 	}
 	command := exec.CommandContext(ctx, program, append(arguments, "--kubeconfig", cluster.Kubeconfig)...)
-	command.Env = append(os.Environ(), "HOME="+os.Getenv(dirVariable)) // it may keep something there
+	command.Env = append(os.Environ(), "HOME="+os.Getenv(dirVariable)) // Helm may write files there
 	out, err := command.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err, out)
@@ -70,7 +70,7 @@ func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string
 	return string(out), err
 }
 
-// Kubectl runs the kubectl that is part of muster on the cluster, and gives all that it said.
+// Kubectl runs the kubectl embedded in muster on the cluster, and returns its output.
 func Kubectl(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
 	program, err := binary("muster")
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// PauseImage holds the namespaces of a pod.
+// PauseImage is the image of the container that holds the namespaces of a pod.
 const PauseImage = "node.muster.test/pause"
 
-// startContainerd starts containerd with the plugins of a bridge, all of whose pulls go to the registry of these tests.
+// startContainerd starts containerd with the bridge network plugin. It pulls all images from the registry of these
+// tests.
 func (n *node) startContainerd(ctx context.Context) error {
 	registries, err := n.write("registries/_default/hosts.toml", fmt.Sprintf("server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", n.registry))
 	if err != nil {
@@ -25,7 +26,7 @@ func (n *node) startContainerd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A process that may not lower its score of who is killed first for want of memory may still run containers.
+	// restrict_oom_score_adj lets containers run even if this process may not lower its OOM score.
 	config, err := n.write("containerd.toml", fmt.Sprintf(`version = 2
 root = "%[1]s/containerd"
 state = "/run/containerd"
@@ -64,7 +65,7 @@ const (
 	subnet           = "10.88.0.0"
 )
 
-// answers waits until somebody takes connections at the address: who starts there has no other way to say so.
+// answers waits until a connection to the address succeeds, for programs that do not report that they are ready.
 func answers(ctx context.Context, network, address string) error {
 	for {
 		connection, err := new(net.Dialer).DialContext(ctx, network, address)

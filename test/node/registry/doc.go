@@ -1,3 +1,3 @@
-// Package registry makes container images of files of this machine and serves them to a node as a registry would, for a node
-// that reaches no other. What a pod asks for is found by the name in its manifest, so that manifests stay as they are.
+// Package registry builds container images from files of this machine and serves them to a node that can reach no other
+// registry. Images are found by the names in manifests, so that the manifests need no change.
 package registry

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// File is one of an image: a program, a link where Link says to what, a folder where the name ends in /.
+// File is a file of an image: a program; a symbolic link if Link is set; a folder if the name ends in /.
 type File struct {
 	Name    string
 	Mode    int64
@@ -24,14 +24,14 @@ type File struct {
 	Link    string
 }
 
-// Image is a manifest and what it names, each by its digest.
+// Image is a manifest and the blobs that it refers to, by digest.
 type Image struct {
 	manifest  []byte
 	mediaType string
 	blobs     map[string][]byte
 }
 
-// config is what a runtime reads of an image's configuration.
+// config is the part of an image's configuration that a runtime reads.
 type config struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -65,7 +65,7 @@ const (
 	gzipLayerType  = plainLayerType + "+gzip"
 )
 
-// New makes an image of one layer of the files, which belong to root, with a command that runs where a pod gives none.
+// New returns an image with one layer of the files, which belong to root, and with a default command.
 func New(files []File, entrypoint ...string) (*Image, error) {
 	layer, err := pack(files)
 	if err != nil {
@@ -83,7 +83,7 @@ func New(files []File, entrypoint ...string) (*Image, error) {
 	return assemble(content, [][]byte{layer}, plainLayerType)
 }
 
-// Load reads an image from an archive as `docker save` writes it.
+// Load reads an image from an archive in the format of `docker save`.
 func Load(archive string) (*Image, error) {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -135,7 +135,7 @@ func assemble(config []byte, layers [][]byte, layerType string) (*Image, error) 
 	return image, nil
 }
 
-// pack writes a layer. Folders of files are made as they are needed; of two files of one name the first is taken.
+// pack returns a layer. It adds parent folders as needed; of two files of the same name it takes the first.
 func pack(files []File) ([]byte, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
@@ -184,7 +184,7 @@ func digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// copied is a file of this machine, with what links lead to under its own name.
+// copied returns a file of this machine, with symbolic links resolved.
 func copied(name string) (File, error) {
 	info, err := os.Stat(name)
 	if err != nil {

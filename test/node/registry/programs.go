@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Busybox is a system of one static program.
+// Busybox returns a file system of one static program.
 func Busybox(program string) ([]File, error) {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -32,7 +32,7 @@ func Busybox(program string) ([]File, error) {
 	return files, nil
 }
 
-// Program is a program of this machine under the name, with the libraries that it and the given files load.
+// Program returns a program of this machine under the name, with the shared libraries that it and the given files need.
 func Program(name, program string, with ...string) ([]File, error) {
 	main, err := copied(program)
 	if err != nil {
@@ -62,7 +62,7 @@ func Program(name, program string, with ...string) ([]File, error) {
 	return append(files, libraries...), nil
 }
 
-// tree is a file, or all of a folder but what was compiled and what tests it.
+// tree returns a file, or all files of a folder except compiled files and tests.
 func tree(root string) (files []File, err error) {
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -88,9 +88,9 @@ func tree(root string) (files []File, err error) {
 	return files, err
 }
 
-// librariesOf are the shared libraries that the linker finds for the programs.
+// librariesOf returns the shared libraries that the dynamic linker finds for the programs.
 func librariesOf(programs []string) (files []File, err error) {
-	// It fails for some of many, which are static.
+	// ldd fails if some of the programs are static, as many are.
 	said, _ := exec.Command("ldd", programs...).Output()
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(said)) {
@@ -112,7 +112,7 @@ func librariesOf(programs []string) (files []File, err error) {
 	return files, nil
 }
 
-// Python is the machine's Python with its standard library, as python3 and python.
+// Python returns the machine's Python with its standard library, as python3 and python.
 func Python() ([]File, error) {
 	said, err := exec.Command("python3", "-c", "import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
 	if err != nil {
@@ -127,7 +127,7 @@ func Python() ([]File, error) {
 	return append(files, File{Name: "/usr/bin/python", Link: "python3"}), err
 }
 
-// Perl is the machine's perl with what sockets need.
+// Perl returns the machine's perl with the modules for sockets.
 func Perl() ([]File, error) {
 	said, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Server answers a node's pulls, of any registry.
+// Server serves a node's pulls from any registry.
 type Server struct {
 	images map[string]*Image
 	blobs  map[string][]byte
 }
 
-// Serve serves the images by repository, such as docker.io/library/busybox, whatever tag is asked for, and gives the address
-// on loopback. It serves as long as the process lives.
+// Serve serves the images by repository, such as docker.io/library/busybox, whatever the tag, and returns its address
+// on loopback. It serves until the process ends.
 func Serve(images map[string]*Image) (address string, err error) {
 	s := &Server{images: images, blobs: map[string][]byte{}}
 	for _, image := range images {
@@ -30,13 +30,13 @@ func Serve(images map[string]*Image) (address string, err error) {
 	}
 	go func() {
 		if err := http.Serve(listener, s); !errors.Is(err, net.ErrClosed) {
-			panic(err) // nothing could be pulled any more
+			panic(err) // without it nothing can be pulled
 		}
 	}()
 	return listener.Addr().String(), nil
 }
 
-// ServeHTTP answers the part of the distribution API that pulls are made of.
+// ServeHTTP implements the part of the OCI distribution API that pulls use.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, ok := strings.CutPrefix(r.URL.Path, "/v2/")
 	if !ok {
@@ -68,7 +68,7 @@ func answer(w http.ResponseWriter, r *http.Request, mediaType, digest string, co
 	w.Header().Set("Docker-Content-Digest", digest)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(content) // who hung up asks again
+		_, _ = w.Write(content) // a client that has disconnected retries
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// Explain is what the command line says of a job, which is named as kind/name, and its exit code.
+// Explain returns the output of `muster explain` for a job, named as kind/name, and its exit code.
 func (w *World) Explain(job string) (said string, code int) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), Patience)

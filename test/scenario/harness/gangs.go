@@ -6,7 +6,7 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 )
 
-// UntilGangs waits until the namespace has these PodGroups, "name: least pods" each, and no more.
+// UntilGangs waits until the namespace has exactly these PodGroups, each as "name: minimum count".
 func (w *World) UntilGangs(want ...string) {
 	w.Helper()
 	Until(w, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {

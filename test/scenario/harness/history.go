@@ -13,21 +13,21 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// History is every state of the namespace's Workloads that a watch told of since it began: also those that were over before
-// anybody looked.
+// History has every state of the namespace's Workloads that a watch has reported since the history began, including
+// states that lasted only briefly.
 type History struct {
 	world *World
 
 	mu sync.Mutex
-	// news is signalled for each state.
+	// news is signalled for each recorded state.
 	news *sync.Cond
-	// states are by the name of the job, or that of the Workload if it has none.
+	// states are keyed by the name of the Workload's job, or of the Workload if it has no job.
 	states map[string][]kueue.Workload
-	// gone are those whose last Workload was deleted.
+	// gone has the names whose last Workload was deleted.
 	gone map[string]bool
 }
 
-// Record begins a history. What else is to be known of each event is taken in before it can be waited for.
+// Record starts a history. The functions in also handle each event before tests that wait for it continue.
 func (w *World) Record(also ...func(watch.Event)) *History {
 	w.Helper()
 	h := &History{world: w, states: map[string][]kueue.Workload{}, gone: map[string]bool{}}
@@ -45,7 +45,7 @@ func (w *World) Record(also ...func(watch.Event)) *History {
 	return h
 }
 
-// Follow has every event of the namespace's objects of a kind taken in, under the lock.
+// Follow calls take, with lock held, for every event of the namespace's objects of a kind.
 func (w *World) Follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
 	w.Helper()
 	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
@@ -64,8 +64,8 @@ func (w *World) Follow(list client.ObjectList, take func(watch.Event), lock sync
 	}()
 }
 
-// Told are the conditions of the type that a Workload had, one after the other. It is named by its job, or by itself if it
-// has none.
+// Told returns the conditions of the type that a Workload had, in order. name is that of its job, or of the Workload if
+// it has no job.
 func (h *History) Told(name, kind string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *History) Told(name, kind string) []string {
 	return slices.Compact(lines)
 }
 
-// Reaches waits until the history tells of the Workload as it is now: another watch may have been quicker.
+// Reaches waits until the history contains this version of the Workload: another watch may be ahead.
 func (h *History) Reaches(now *kueue.Workload) {
 	h.world.Helper()
 	h.until(fmt.Sprintf("the watch tells of Workload %s as of version %s", now.Name, now.ResourceVersion), func() bool {
@@ -86,7 +86,7 @@ func (h *History) Reaches(now *kueue.Workload) {
 	})
 }
 
-// Since are the states of the Workload after this one, as of which it was seen. Ask once the history Reaches what is to be told.
+// Since returns the states of the Workload after this one. Call Reaches first for the last state to be included.
 func (h *History) Since(seen *kueue.Workload) []kueue.Workload {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *History) Since(seen *kueue.Workload) []kueue.Workload {
 	return slices.Clone(states[at+1:])
 }
 
-// UntilGone waits until the history tells that the Workload was deleted, and gives its last state.
+// UntilGone waits until the history has the deletion of the Workload, and returns its last state.
 func (h *History) UntilGone(name string) *kueue.Workload {
 	h.world.Helper()
 	h.until("the Workload of "+name+" is gone", func() bool { return h.gone[name] })
@@ -119,7 +119,7 @@ func (h *History) until(what string, holds func() bool) {
 	}
 }
 
-// subject is whom a Workload is for.
+// subject returns the name by which a Workload is recorded.
 func subject(o *kueue.Workload) string {
 	if len(o.OwnerReferences) == 1 {
 		return o.OwnerReferences[0].Name

@@ -15,7 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Job is a batch Job of so many pods, which ask for nothing, in the LocalQueue.
+// Job returns a batch Job with that many pods, without requests, in the LocalQueue.
 func (w *World) Job(name, queue string, pods int32) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queue}},
@@ -29,24 +29,24 @@ func (w *World) Job(name, queue string, pods int32) *batchv1.Job {
 	}
 }
 
-// UntilJob waits until the condition holds for the Job of this name, and gives it.
+// UntilJob waits until the condition holds for the Job of this name, and returns it.
 func (w *World) UntilJob(name, what string, holds func(*batchv1.Job) bool) *batchv1.Job {
 	w.Helper()
 	return UntilOne(w, &batchv1.JobList{}, name, what, holds)
 }
 
-// Running reports whether a Job runs with so many pods, ready or not.
+// Running reports whether a Job has that many active pods, ready or not.
 func Running(pods int32) func(*batchv1.Job) bool {
 	return func(job *batchv1.Job) bool { return !ptr.Deref(job.Spec.Suspend, false) && job.Status.Active == pods }
 }
 
-// Stopped reports whether a Job is held and has no pods.
+// Stopped reports whether a Job is suspended and has no pods.
 func Stopped(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
-// UntilHeld waits until the API server suspends such a Job as it makes it, or, where held is false, does so no more. It takes
-// policies and webhooks up on its own time. Nothing is made.
+// UntilHeld waits until the API server suspends such a Job at its creation or, if held is false, does so no more:
+// policies and webhooks take effect asynchronously. It uses dry runs.
 func (w *World) UntilHeld(job *batchv1.Job, held bool) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
@@ -59,7 +59,7 @@ func (w *World) UntilHeld(job *batchv1.Job, held bool) {
 	}
 }
 
-// UntilPodsOf waits until so many pods of the Job live, and gives them: they have not ended, and nobody has told them to go.
+// UntilPodsOf waits until the Job has that many pods that have not ended and are not terminating, and returns them.
 func (w *World) UntilPodsOf(job string, count int) (pods []corev1.Pod) {
 	w.Helper()
 	Until(w, &corev1.PodList{}, fmt.Sprintf("%s has %d pods", job, count), func(list *corev1.PodList) bool {

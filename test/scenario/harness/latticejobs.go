@@ -9,19 +9,19 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// UntilLatticeJob waits until the condition holds for the LatticeJob of this name, and gives it.
+// UntilLatticeJob waits until the condition holds for the LatticeJob of this name, and returns it.
 func (w *World) UntilLatticeJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
 	w.Helper()
 	return UntilOne(w, &lattice.LatticeJobList{}, name, what, holds)
 }
 
-// UntilPhase waits until the LatticeJob of this name is in the phase, and gives it.
+// UntilPhase waits until the LatticeJob of this name is in the phase, and returns it.
 func (w *World) UntilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
 	w.Helper()
 	return w.UntilLatticeJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
 }
 
-// VCJob is that of the LatticeJob of this name, nil if there is none.
+// VCJob returns the VCJob of the LatticeJob of this name, nil if there is none.
 func (w *World) VCJob(name string) *volcano.Job {
 	w.Helper()
 	found := &volcano.Job{}
@@ -35,7 +35,7 @@ func (w *World) VCJob(name string) *volcano.Job {
 	return found
 }
 
-// ForeignKind is the definition of a kind of somebody else's, whose objects have a status and are of any shape.
+// ForeignKind returns a CRD as another product would install it: with a status subresource and without a schema.
 func ForeignKind(group, version, kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// UntilOnlyPods waits until the namespace has pods of these names and no others.
+// UntilOnlyPods waits until the namespace has exactly the pods of these names.
 func (w *World) UntilOnlyPods(names ...string) {
 	w.Helper()
 	w.UntilPods(fmt.Sprintf("the pods are %v", names), func(pods map[string]corev1.Pod) bool {
@@ -22,8 +22,7 @@ func (w *World) UntilOnlyPods(names ...string) {
 	})
 }
 
-// EndReplica ends the pod of a replica, of its attempt (0 is the first), once it runs on a simulated machine, with the exit
-// code.
+// EndReplica ends the pod of a replica's attempt (the first is 0) with the exit code, once it runs on a simulated node.
 func (w *World) EndReplica(name string, attempt, code int) {
 	w.Helper()
 	var pod corev1.Pod
@@ -34,7 +33,7 @@ func (w *World) EndReplica(name string, attempt, code int) {
 	w.EndPod(pod, code)
 }
 
-// EndPod has a pod that runs on a simulated machine end: its containers have ended with the exit code.
+// EndPod ends a pod on a simulated node: its containers terminate with the exit code.
 func (w *World) EndPod(pod corev1.Pod, code int) {
 	w.Helper()
 	ended := pod.DeepCopy()
@@ -52,7 +51,8 @@ func (w *World) EndPod(pod corev1.Pod, code int) {
 	}
 }
 
-// PodIs says of a pod, whose container is main, what a kubelet would: it runs and is ready, or has ended with the exit code.
+// PodIs sets the status of a pod with a container main as a kubelet would: running and ready, or ended with the exit
+// code.
 func (w *World) PodIs(pod corev1.Pod, phase corev1.PodPhase, exitCode int32) {
 	w.Helper()
 	after := pod.DeepCopy()

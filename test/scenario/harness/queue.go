@@ -12,8 +12,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Queue makes a ClusterQueue with one flavor and this quota of it, both named as the namespace, and the LocalQueue of the
-// given name that leads to it. What else is to be said of the ClusterQueue stands in it from the first.
+// Queue creates a ClusterQueue with one flavor and this quota, both named after the namespace, and a LocalQueue of the
+// given name that points to it. The edits are applied to the ClusterQueue before its creation.
 func (w *World) Queue(local string, flavor kueue.ResourceFlavorSpec, quota corev1.ResourceList, edits ...func(*kueue.ClusterQueueSpec)) {
 	w.Helper()
 	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(w.Namespace)}}}
@@ -39,13 +39,13 @@ func (w *World) ChangeQueue(name string, edit func(*kueue.ClusterQueue)) {
 	w.Change(q, func() { edit(q) })
 }
 
-// AnnotateQueue sets an annotation of the ClusterQueue of this name, which has one flavor.
+// AnnotateQueue sets an annotation of the ClusterQueue of this name, which must have one flavor.
 func (w *World) AnnotateQueue(name, key, value string) {
 	w.Helper()
 	w.ChangeQueue(name, func(q *kueue.ClusterQueue) {
 		metav1.SetMetaDataAnnotation(&q.ObjectMeta, key, value)
-		// Where there is no other flavor to go on to, this means nothing but a generation, by which the operator tells that
-		// it has the annotation too.
+		// With a single flavor this has no effect but a new generation, whose observation shows that the operator has
+		// the annotation too.
 		next := kueue.TryNextFlavor
 		if f := q.Spec.FlavorFungibility; f != nil && f.WhenCanBorrow == next {
 			next = kueue.Borrow
@@ -62,8 +62,8 @@ func isQueue(o client.Object) bool {
 	return false
 }
 
-// untilHeard waits, if it is a queue, until its status is of its spec as it is now: it is written of what the operator admits
-// by, and of nothing newer.
+// untilHeard waits, if o is a queue, until its status has the present generation of its spec. The operator writes it
+// only for the spec that it admits by.
 func (w *World) untilHeard(o client.Object) {
 	w.Helper()
 	const what = "is known to the operator as it is now"

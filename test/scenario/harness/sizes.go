@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UntilSize waits until so many pods with the label run and there are no others that have it, and gives their UIDs by name.
+// UntilSize waits until exactly that many pods with the label run, and returns their UIDs by name.
 func (w *World) UntilSize(label, value string, pods int) (running map[string]types.UID) {
 	w.Helper()
 	of := labels.SelectorFromSet(labels.Set{label: value})
@@ -28,7 +28,7 @@ func (w *World) UntilSize(label, value string, pods int) (running map[string]typ
 	return running
 }
 
-// Stay sees that as many pods as are to be there both before and after were not made anew meanwhile, and gives those after.
+// Stay checks that as many pods as the smaller of before and after has are the same ones in both, and returns after.
 func (w *World) Stay(before, after map[string]types.UID) map[string]types.UID {
 	w.Helper()
 	same := 0

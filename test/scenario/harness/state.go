@@ -17,8 +17,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// State is what a person would look at who asks why something is not so: the objects that are awaited, the Workloads, the pods
-// and the last events.
+// State returns what helps to explain a failed wait: the awaited objects, the Workloads, the pods and the last events.
 func (w *World) State(awaited ...client.ObjectList) string {
 	var out strings.Builder
 	for _, list := range awaited {
@@ -42,7 +41,7 @@ func (w *World) State(awaited ...client.ObjectList) string {
 	return out.String()
 }
 
-// writeEvents writes the last events of the namespace, the newest at the end.
+// writeEvents writes the last events of the namespace, the newest last.
 func (w *World) writeEvents(out *strings.Builder) {
 	const most = 30
 	var events corev1.EventList
@@ -56,7 +55,7 @@ func (w *World) writeEvents(out *strings.Builder) {
 	}
 }
 
-// writeStatuses writes the status of each object of a list, but of those that are written in other words.
+// writeStatuses writes the status of each object of a list, except for kinds that State prints in another form.
 func writeStatuses(out *strings.Builder, list client.ObjectList) {
 	switch list.(type) {
 	case *kueue.WorkloadList, *corev1.PodList:
@@ -110,7 +109,7 @@ func writePod(out *strings.Builder, pod *corev1.Pod) {
 	}
 }
 
-// writeLogs writes the last lines of those containers of the pod that run and are not ready: they alone know what they wait for.
+// writeLogs writes the last log lines of the pod's running containers that are not ready: their logs may say why.
 func (w *World) writeLogs(out *strings.Builder, pod *corev1.Pod) {
 	const lines = 5
 	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
@@ -131,7 +130,7 @@ func (w *World) writeLogs(out *strings.Builder, pod *corev1.Pod) {
 	}
 }
 
-// PlacesOf counts the pods that the Workload has places for, by node.
+// PlacesOf returns how many pods the Workload has placed on each node.
 func PlacesOf(wl *kueue.Workload) map[string]int32 {
 	out := map[string]int32{}
 	if wl.Status.Admission == nil {

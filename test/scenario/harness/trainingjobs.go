@@ -9,15 +9,15 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 )
 
-// ResizeAtOnce is a configuration by which jobs are resized as soon as they can be: for who looks at what comes after that is
-// decided.
+// ResizeAtOnce is a configuration without delays before resizes, for tests of what follows a resize.
 const ResizeAtOnce = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 elasticity: {growAfter: 0s, resizeCost: 0s}
 `
 
-// TrainingJob is a job with the agent, of workers of 100m that run the script and find a folder of the test in $FOLDER.
+// TrainingJob returns a TrainingJob with the agent, whose workers request 100m CPU, run the script, and find the folder
+// of the test in $FOLDER.
 func (w *World) TrainingJob(name string, least, most int32, folder, script string) *breezeml.TrainingJob {
 	return &breezeml.TrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},

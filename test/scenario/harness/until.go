@@ -21,9 +21,10 @@ import (
 // Patience bounds every wait, on a machine that is busy with other tests.
 const Patience = 4 * time.Minute
 
-// Until waits, by watching, until the condition holds for the items in the world's namespace. It is asked of the list as it is at first
-// and after each change, one by one, so that no state is missed that lasts for a moment only; the list is the one for which it held. What
-// says what is awaited: the test fails with "waited 4m0s until" it, and the state of the world.
+// Until waits, with a watch, until the condition holds for the items in the world's namespace. The condition is
+// evaluated for the initial list and after each event, so that no short-lived state is missed; list ends up as it was
+// when the condition held. what completes the failure message "waited 4m0s until", which includes the state of the
+// world.
 func Until[L client.ObjectList](w *World, list L, what string, holds func(L) bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), Patience)
@@ -34,7 +35,7 @@ func Until[L client.ObjectList](w *World, list L, what string, holds func(L) boo
 		}
 		items, err := meta.ExtractList(list)
 		if err == nil {
-			err = meta.SetList(list, items) // copies, with which the condition may do as it likes
+			err = meta.SetList(list, items) // deep copies, which the condition may modify
 		}
 		if err != nil {
 			w.Fatalf("waiting until %s: %v", what, err)
@@ -56,11 +57,11 @@ func Until[L client.ObjectList](w *World, list L, what string, holds func(L) boo
 			return
 		case ctx.Err() != nil:
 			w.Fatalf("waited %s until %s: %s", Patience, what, w.State(list))
-		} // else the watch has ended, and the list has the truth
+		} // otherwise the watch has ended: list again
 	}
 }
 
-// follow changes the list, of which these are the items, by each event, until the condition holds for it or there are no more.
+// follow applies each event to the list and its items, until the condition holds or the watch ends.
 func follow[L client.ObjectList](events watch.Interface, items []runtime.Object, list L, holds func(L) bool) (found bool, err error) {
 	order := func(a, b runtime.Object) int {
 		one, other := a.(client.Object), b.(client.Object)
@@ -91,7 +92,8 @@ func follow[L client.ObjectList](events watch.Interface, items []runtime.Object,
 	return false, nil
 }
 
-// UntilOne waits until the condition holds for the object of this name, and gives it. The list is an empty one of its kind.
+// UntilOne waits until the condition holds for the object of this name, and returns it. list is an empty list of its
+// kind.
 func UntilOne[L client.ObjectList, O client.Object](w *World, list L, name, what string, holds func(O) bool) (found O) {
 	w.Helper()
 	Until(w, list, name+" "+what, func(list L) bool {
@@ -110,7 +112,7 @@ func UntilOne[L client.ObjectList, O client.Object](w *World, list L, name, what
 	return found
 }
 
-// UntilWorkloadOf waits until the condition holds for the Workload that the job of this name controls, and gives it.
+// UntilWorkloadOf waits until the condition holds for the Workload controlled by the job of this name, and returns it.
 func (w *World) UntilWorkloadOf(job, what string, holds func(*kueue.Workload) bool) (found *kueue.Workload) {
 	w.Helper()
 	Until(w, &kueue.WorkloadList{}, "the Workload of "+job+" "+what, func(list *kueue.WorkloadList) bool {
@@ -125,7 +127,7 @@ func (w *World) UntilWorkloadOf(job, what string, holds func(*kueue.Workload) bo
 	return found
 }
 
-// UntilPods waits until the condition holds for the pods, by their names.
+// UntilPods waits until the condition holds for the pods, keyed by name.
 func (w *World) UntilPods(what string, holds func(map[string]corev1.Pod) bool) {
 	w.Helper()
 	Until(w, &corev1.PodList{}, what, func(list *corev1.PodList) bool {
@@ -137,7 +139,7 @@ func (w *World) UntilPods(what string, holds func(map[string]corev1.Pod) bool) {
 	})
 }
 
-// UntilEvent waits for an event of the reason about the object of this name, and gives it.
+// UntilEvent waits for an event with the reason about the object of this name, and returns it.
 func (w *World) UntilEvent(about, reason string) (found eventsv1.Event) {
 	w.Helper()
 	Until(w, &eventsv1.EventList{}, about+" is told "+reason, func(list *eventsv1.EventList) bool {

@@ -10,7 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Workload is one without a job, of one pod that asks for nothing.
+// Workload returns a Workload without a job, with one pod without requests.
 func (w *World) Workload(name, queue string) *kueue.Workload {
 	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
@@ -21,7 +21,7 @@ func (w *World) Workload(name, queue string) *kueue.Workload {
 	}
 }
 
-// Report sets a condition of the Workload of this name as its controller would.
+// Report sets a condition of the Workload of this name, as its job's controller would.
 func (w *World) Report(name, kind string, status metav1.ConditionStatus, reason string) {
 	w.Helper()
 	w.ChangeStatus(name, func(s *kueue.WorkloadStatus) {
@@ -29,13 +29,13 @@ func (w *World) Report(name, kind string, status metav1.ConditionStatus, reason 
 	})
 }
 
-// UntilWorkload waits until the condition holds for the Workload of this name, and gives it.
+// UntilWorkload waits until the condition holds for the Workload of this name, and returns it.
 func (w *World) UntilWorkload(name, what string, holds func(*kueue.Workload) bool) *kueue.Workload {
 	w.Helper()
 	return UntilOne(w, &kueue.WorkloadList{}, name, what, holds)
 }
 
-// Is reports whether the Workload has a condition of the status and reason. Nil has none.
+// Is reports whether the Workload has a condition with the status and reason. A nil Workload has none.
 func Is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason string) bool {
 	if w == nil {
 		return false
@@ -44,13 +44,13 @@ func Is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason st
 	return c != nil && c.Status == status && c.Reason == reason
 }
 
-// Runs reports whether the Workload is admitted, and not told to go.
+// Runs reports whether the Workload is admitted and not being evicted.
 func Runs(w *kueue.Workload) bool {
 	return w != nil && w.Status.Admission != nil && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) &&
 		!meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted)
 }
 
-// Waits reports whether a Workload is told that it waits, for the reason and with these words in the message.
+// Waits reports whether a Workload has no quota, for the reason and with these words in the message.
 func Waits(reason, words string) func(*kueue.Workload) bool {
 	return func(w *kueue.Workload) bool {
 		c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
@@ -58,7 +58,7 @@ func Waits(reason, words string) func(*kueue.Workload) bool {
 	}
 }
 
-// LosesPlace reports whether a Workload was evicted for the reason and has given its quota back.
+// LosesPlace reports whether a Workload was evicted for the reason and has released its quota.
 func LosesPlace(reason string) func(*kueue.Workload) bool {
 	return func(w *kueue.Workload) bool {
 		return w.Status.Admission == nil && Is(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason)

@@ -1,6 +1,6 @@
-// Package harness is what the scenarios share: a namespace on the embedded control plane of their test process, waiting by
-// watching, and what a person would look at after a failure. It knows no scenario; what only one package of scenarios
-// needs stands there.
+// Package harness is shared by the scenarios: a namespace on the embedded control plane of their test process, waiting
+// by watches, and diagnostics after a failure. It knows no particular scenario; helpers of only one package belong
+// there.
 package harness
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// World is a namespace of the shared cluster, with what its test makes in it. It goes with the test.
+// World is a namespace of the shared cluster with the objects of its test. It is deleted at the end of the test.
 type World struct {
 	*testing.T
 	Client    client.WithWatch
@@ -31,7 +31,7 @@ type World struct {
 	Namespace string
 }
 
-// New gives a namespace of its own to a test. The package's TestMain says what cluster it is on (testcluster.Main).
+// New returns a new namespace for a test. The TestMain of the package chooses the cluster (testcluster.Main).
 func New(t *testing.T) *World {
 	t.Helper()
 	cluster := testcluster.Get(t)
@@ -42,23 +42,24 @@ func New(t *testing.T) *World {
 	return &World{T: t, Client: c, Cluster: cluster, Namespace: cluster.Namespace(t)}
 }
 
-// Everywhere is the world seen over all namespaces.
+// Everywhere returns the world extended to all namespaces.
 func (w *World) Everywhere() *World {
 	all := *w
 	all.Namespace = metav1.NamespaceAll
 	return &all
 }
 
-// In is the same namespace for a test beside others of it.
+// In returns the same namespace for another test, such as a subtest.
 func (w *World) In(t *testing.T) *World {
 	same := *w
 	same.T = t
 	return &same
 }
 
-// Create creates the objects, in this order. When it returns the API server goes by them (see testcluster.Cluster.UntilHeard), and
-// queues are known to the operator, where the cluster has one: else who is created next might be told first that his priority class or
-// his queue does not exist. What else the API server has to hear of is for Enforce.
+// Create creates the objects in order. It returns when the API server takes them into account (see
+// testcluster.Cluster.UntilHeard) and, if the cluster has an operator, the operator has observed new queues: otherwise
+// an object created next might be rejected because its priority class or queue does not exist yet. Use Enforce for
+// policies and webhooks.
 func (w *World) Create(objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
@@ -75,15 +76,15 @@ func (w *World) Create(objects ...client.Object) {
 	}
 }
 
-// Shared creates objects of the whole cluster, which are deleted when the test is done.
+// Shared creates cluster-scoped objects, which are deleted at the end of the test.
 func (w *World) Shared(objects ...client.Object) {
 	w.Helper()
 	w.Create(objects...)
 	w.deleteAtTheEnd(objects...)
 }
 
-// Enforce creates policies, bindings of these, and webhooks, which are deleted when the test is done. It returns when heard does, which
-// waits for something by which one sees that the API server goes by them.
+// Enforce creates policies, their bindings, and webhooks, which are deleted at the end of the test. It returns after
+// heard, which must wait for an effect that shows that they are in force.
 func (w *World) Enforce(heard func(), objects ...client.Object) {
 	w.Helper()
 	w.create(objects...)
@@ -110,7 +111,8 @@ func (w *World) deleteAtTheEnd(objects ...client.Object) {
 	})
 }
 
-// isRule reports whether the API server asks the object, or what it stands for, about others, and nothing in it shows when it does.
+// isRule reports whether the object is one that the API server consults about other objects, without any visible sign
+// of when it starts to.
 func isRule(o client.Object) bool {
 	switch o.(type) {
 	case *registration.ValidatingAdmissionPolicy, *registration.ValidatingAdmissionPolicyBinding, *registration.ValidatingWebhookConfiguration,
@@ -120,7 +122,7 @@ func isRule(o client.Object) bool {
 	return false
 }
 
-// Get reads the object of this name as it is now.
+// Get reads the current object of this name.
 func (w *World) Get(o client.Object) {
 	w.Helper()
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -128,7 +130,7 @@ func (w *World) Get(o client.Object) {
 	}
 }
 
-// Delete deletes the object; what it owns follows.
+// Delete deletes the object; its dependents are garbage-collected.
 func (w *World) Delete(o client.Object) {
 	w.Helper()
 	if err := w.Client.Delete(w.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
@@ -136,8 +138,8 @@ func (w *World) Delete(o client.Object) {
 	}
 }
 
-// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch. The API server goes by it when it returns, as of
-// Create. Queues are for Change.
+// Patch changes an object by a JSON merge patch. It returns when the API server takes the change into account, as
+// Create does. Use Change for queues.
 func (w *World) Patch(o client.Object, patch string) {
 	w.Helper()
 	if isQueue(o) {
@@ -149,7 +151,7 @@ func (w *World) Patch(o client.Object, patch string) {
 	w.Cluster.UntilHeard(w.T, o)
 }
 
-// PatchStatus is described at Patch.
+// PatchStatus changes the status of an object as Patch does.
 func (w *World) PatchStatus(o client.Object, patch string) {
 	w.Helper()
 	if err := w.Client.Status().Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
@@ -157,8 +159,9 @@ func (w *World) PatchStatus(o client.Object, patch string) {
 	}
 }
 
-// Change edits an object as it is now, and leaves alone what others write meanwhile. A queue has been taken in by the operator
-// when it returns: no watch is in step with another, so who is created at once might be seen before the change.
+// Change edits the current object by a merge patch, which keeps what others change meanwhile. It returns when the
+// operator has observed a changed queue: its watches are not in step, so an object created next might be observed
+// before the change.
 func (w *World) Change(o client.Object, edit func()) {
 	w.Helper()
 	w.Get(o)
@@ -174,7 +177,8 @@ func (w *World) Change(o client.Object, edit func()) {
 	w.untilHeard(o)
 }
 
-// ChangeStatus edits the status of the Workload of this name, as somebody would who does not care what else is in it.
+// ChangeStatus edits the status of the Workload of this name by a merge patch, which keeps what others change
+// meanwhile.
 func (w *World) ChangeStatus(workload string, edit func(*kueue.WorkloadStatus)) {
 	w.Helper()
 	seen := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: workload}}
@@ -186,7 +190,7 @@ func (w *World) ChangeStatus(workload string, edit func(*kueue.WorkloadStatus)) 
 	}
 }
 
-// OperatorPID is the process of the operator that runs now, 0 while none does.
+// OperatorPID returns the PID of the running operator, 0 if there is none.
 func (w *World) OperatorPID() int {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.Cluster.Dir, "operator.pid"))
@@ -203,13 +207,13 @@ func (w *World) OperatorPID() int {
 	return pid
 }
 
-// kill kills the operator that runs, and gives its process. One that has just ended by itself, or is not there yet, is started
-// again: a file of another process can only be looked at.
+// kill kills the running operator and returns its PID. If it has just exited, or is not started yet, kill polls the PID
+// file for the next one.
 func (w *World) kill(deadline time.Time) (pid int) {
 	w.Helper()
 	for ; time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if pid = w.OperatorPID(); pid <= 0 {
-			continue // as a process it would be all of this test
+			continue // kill(0) would signal this whole process group
 		}
 		err := syscall.Kill(pid, syscall.SIGKILL)
 		if err == nil {
@@ -223,7 +227,7 @@ func (w *World) kill(deadline time.Time) (pid int) {
 	return 0
 }
 
-// KillOperator kills the operator and returns when another runs in its place.
+// KillOperator kills the operator and returns when another one runs.
 func (w *World) KillOperator() {
 	w.Helper()
 	deadline := time.Now().Add(Patience)
@@ -235,6 +239,6 @@ func (w *World) KillOperator() {
 		if time.Now().After(deadline) {
 			w.Fatal("no operator was started in place of the one that was killed")
 		}
-		time.Sleep(10 * time.Millisecond) // a file of another process can only be looked at
+		time.Sleep(10 * time.Millisecond) // another process writes the PID file: poll
 	}
 }
