@@ -1,5 +1,5 @@
-// Package api holds nothing but the directives that generate code and custom resource definitions from the packages below
-// it. `make generate` runs them.
+// Package api holds only the directives that generate deepcopy code and CRDs from the packages below it. `make
+// generate` runs them.
 package api
 
 //go:generate go tool -modfile=../tools/go.mod controller-gen object paths=./...

@@ -1,111 +1,101 @@
-// Package muster has the names that Muster adds to the public APIs: labels,
-// annotations and objects of its own making. All of them begin with muster.dev/
-// or are listed here.
+// Package muster has the names that Muster adds to the public APIs: labels, annotations, conditions, and names of
+// objects that it creates. All of them begin with muster.dev/ or are listed here.
 package muster
 
 const (
-	// DefaultQueue is the ClusterQueue that needs no set-up, its ResourceFlavor, and
-	// the LocalQueue that takes in jobs without a queue once a person made one.
+	// DefaultQueue is the name of the ClusterQueue that needs no set-up, and of its ResourceFlavor. It is also the name
+	// of the LocalQueue that, once a user has created it, queues the jobs of its namespace that name no queue.
 	DefaultQueue = "default"
 
-	// MadeForLabel is on LocalQueues that Muster made, so that a job reaches a
-	// ClusterQueue by its name; the value is that name. A job that names a queue
-	// asked for it, so it never takes in those that name none.
+	// MadeForLabel is on LocalQueues that Muster created so that a job can name a ClusterQueue directly; the value is
+	// that ClusterQueue's name. Unlike the LocalQueue default of a user, such a LocalQueue never queues jobs that name
+	// no queue.
 	MadeForLabel = "muster.dev/made-for"
 
-	// FollowsNodesLabel is on a ClusterQueue whose quota is kept at what the nodes
-	// can give, and on the flavor and the topology that were made for it. Who removes it
-	// has the queue to himself.
+	// FollowsNodesLabel is on a ClusterQueue whose quota Muster keeps equal to what the nodes can give, and on the
+	// flavor and topology made for it. A user who removes the label takes over the object.
 	FollowsNodesLabel = "muster.dev/follows-nodes"
 
-	// NodesOnDemandAnnotation, "true" on a ClusterQueue, says that nodes come when pods
-	// wait for them: what no present node could ever hold is admitted by quota alone.
+	// NodesOnDemandAnnotation, "true" on a ClusterQueue, says that nodes are provisioned for pending pods: a workload
+	// that no existing node could ever hold is admitted by quota alone.
 	NodesOnDemandAnnotation = "muster.dev/nodes-on-demand"
 
-	// UnlimitedAnnotation, "true" on a ClusterQueue, says that quota holds nobody back:
-	// resources that it does not cover count nothing.
+	// UnlimitedAnnotation, "true" on a ClusterQueue, says that its quota limits nothing: resources that it does not
+	// cover are not counted.
 	UnlimitedAnnotation = "muster.dev/unlimited"
 
-	// QueuePriorityAnnotation on a ClusterQueue, from 0 to 100, has those of higher ones
-	// served first in their cohort, and lets them evict what those of lower ones borrow.
+	// QueuePriorityAnnotation on a ClusterQueue, from 0 to 100: in a cohort, workloads of queues with higher values are
+	// served first, and may preempt what workloads of queues with lower values borrow.
 	QueuePriorityAnnotation = "muster.dev/queue-priority"
 
-	// PreemptibleAnnotation, "false" on a ClusterQueue, has its workloads evicted for none
-	// of another queue.
+	// PreemptibleAnnotation, "false" on a ClusterQueue, protects its workloads from preemption by workloads of other
+	// queues.
 	PreemptibleAnnotation = "muster.dev/preemptible"
 
-	// ClosedAnnotation, "true" on a ClusterQueue, has it admit nobody, as its stopPolicy
-	// Hold would.
+	// ClosedAnnotation, "true" on a ClusterQueue, stops admission, as the stopPolicy Hold would.
 	ClosedAnnotation = "muster.dev/closed"
 
-	// MaxDurationAnnotation on a ClusterQueue is how long a job may run at a time, as in
-	// 1d12h. One that runs longer is paused, or its Workload is deactivated where its kind
-	// knows no pause.
+	// MaxDurationAnnotation on a ClusterQueue limits how long a job may run at a time, such as 1d12h. A job that
+	// exceeds it is paused, or its Workload is deactivated if jobs of its kind cannot be paused.
 	MaxDurationAnnotation = "muster.dev/max-duration"
 
-	// BeforeAdmissionAnnotation is on a batch Job that was started with what its
-	// admission added, and holds what that replaced, as JSON. It goes when the Job is
-	// as it was again.
+	// BeforeAdmissionAnnotation is on a batch Job that was started with changes from its admission, and holds, as JSON,
+	// what they replaced. It is removed when the Job is restored.
 	BeforeAdmissionAnnotation = "muster.dev/before-admission"
 
-	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, has a headless Service made
-	// for each of its replicated jobs, named <jobset>-<replicated job>, beside the one of
-	// its subdomain.
+	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, creates a headless Service for each of its replicated
+	// jobs, named <jobset>-<replicated job>, in addition to that of its subdomain.
 	ServicePerReplicatedJobAnnotation = "muster.dev/service-per-replicated-job"
-	// SubdomainLabel is on the pods of a JobSet that have host names, and holds the
-	// subdomain of these: what a Service selects that several JobSets share.
+	// SubdomainLabel is on the pods of a JobSet that have host names, and holds their subdomain: a Service that several
+	// JobSets share selects by it.
 	SubdomainLabel = "muster.dev/subdomain"
 
-	// ServedLabel, "true", is on definitions that are Muster's, among those of the same
-	// names that others bring: it runs their objects itself.
+	// ServedLabel, "true", marks the CRDs installed by Muster, since other products install CRDs of the same names:
+	// Muster runs the objects of these kinds itself.
 	ServedLabel = "muster.dev/served"
 
-	// InjectAgentAnnotation, "true" on a JobSet or on the template of one of its replicated
-	// jobs, has muster-agent put round the command of the first container of the pods.
+	// InjectAgentAnnotation, "true" on a JobSet or on the template of one of its replicated jobs, wraps the command of
+	// the first container of the pods in muster-agent.
 	InjectAgentAnnotation = "muster.dev/inject-agent"
-	// AgentFrameworkAnnotation is on the pod set of a TrainingJob whose workers have muster-agent
-	// round their command, from its admission on, and holds its framework. It is not on their pods.
+	// AgentFrameworkAnnotation is set, from its admission on, on the pod set of a TrainingJob whose workers' command is
+	// wrapped in muster-agent, and holds the job's framework. It is not on the pods.
 	AgentFrameworkAnnotation = "muster.dev/agent-framework"
-	// RendezvousLabel is on pods with an agent round their command, and holds the ID of
-	// their job's rounds.
+	// RendezvousLabel is on pods whose command is wrapped in an agent, and holds the ID of their job's rounds.
 	RendezvousLabel = "muster.dev/rendezvous"
-	// RendezvousSizeAnnotation is on those pods and says how many may be in a round, as 2:4.
+	// RendezvousSizeAnnotation is on those pods and holds the range of the size of a round, as 2:4.
 	RendezvousSizeAnnotation = "muster.dev/rendezvous-size"
-	// RendezvousIndexAnnotation is on those of them that no Job counts, and orders them.
+	// RendezvousIndexAnnotation is on those of them that have no completion index of a Job, and orders them.
 	RendezvousIndexAnnotation = "muster.dev/rendezvous-index"
-	// RendezvousJoinAnnotation is on pods of JobSets that restart in place, and says for
-	// which wait of its agent the pod was given its attempt.
+	// RendezvousJoinAnnotation is on pods of JobSets that restart in place, and identifies the request of the agent for
+	// which the pod was given its attempt.
 	RendezvousJoinAnnotation = "muster.dev/rendezvous-join"
 
-	// RanksAnnotation is on pods with places whose Job has other ranks in the pod set than its
-	// index says, since some that come before it had ended: the first and the last of them, as 4-7.
+	// RanksAnnotation is on pods with places whose Job has other ranks in the pod set than its index implies, because
+	// pods before it had ended: the first and the last rank, as 4-7.
 	RanksAnnotation = "muster.dev/ranks"
 
-	// JobUIDLabel is on the pods and Services that Muster makes itself, and on the pods that Volcano makes for a LatticeJob, and
-	// holds the UID of their job.
+	// JobUIDLabel is on the pods and Services that Muster creates itself, and on the pods that Volcano creates for a
+	// LatticeJob, and holds the UID of their job.
 	JobUIDLabel = "muster.dev/job-uid"
 
-	// RestartsAnnotation is on those pods and holds how often their replica had been
-	// restarted when they were made.
+	// RestartsAnnotation is on those pods and holds how often their replica had been restarted when they were created.
 	RestartsAnnotation = "muster.dev/restarts"
 
-	// MinReplicasAnnotation and MaxReplicasAnnotation, on the pod template of a pod set,
-	// are between how many pods it may run: as many as the queue can give, more or fewer
-	// as others come and go. MaxReplicasAnnotation on a Workload that holds quota is how many
-	// its job wants at most since it was made smaller: its pod sets stay as they were admitted.
+	// MinReplicasAnnotation and MaxReplicasAnnotation, on the pod template of a pod set, are the range of its number of
+	// pods: it runs as many as the queue can give, and is resized as that changes. MaxReplicasAnnotation on a Workload
+	// that holds quota is the maximum that its job wants since it was made smaller: the pod sets stay as they were
+	// admitted.
 	MinReplicasAnnotation = "muster.dev/min-replicas"
 	MaxReplicasAnnotation = "muster.dev/max-replicas"
-	// QueuedTimeAnnotation on a Workload is since when its job queues, in RFC 3339, where
-	// that is not its creation.
+	// QueuedTimeAnnotation on a Workload is when its job was queued, in RFC 3339, if that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
-	// AskedAnnotation on the Workload of a job that queues anew where its pods are made to need
-	// something else is a digest of what they needed when it was asked for, whatever policies of the
-	// cluster have the Workload ask for.
+	// AskedAnnotation is on the Workload of a job that must queue again if the requests of its pods change. It is a
+	// digest of the requests for which the Workload was created, before any policies of the cluster changed the
+	// Workload.
 	AskedAnnotation = "muster.dev/asked"
 
-	// SpeedExponentAnnotation, beside MinReplicasAnnotation, says how much faster the job is
-	// the more pods it has: n of them do n to the power of it of the work of one. Above 0, at
-	// most 2; 0.85 without it.
+	// SpeedExponentAnnotation, beside MinReplicasAnnotation, is the exponent of the job's speedup: n pods do as much
+	// work as one does, times n to the power of it. Greater than 0, at most 2; default 0.85.
 	SpeedExponentAnnotation = "muster.dev/speed-exponent"
 
 	// ResizedCondition is True on a Workload whose number of pods was changed while it ran.
@@ -115,27 +105,25 @@ const (
 	GrownReason  = "Grown"
 	ShrunkReason = "Shrunk"
 
-	// QuotaDiffersCondition is True on a ClusterQueue of which more or less is counted as held than its Workloads hold,
-	// found twice a minute apart: a bug, and the message says of what.
+	// QuotaDiffersCondition is True on a ClusterQueue whose accounted usage differs from what its Workloads hold, in
+	// two checks a minute apart: that is a bug, and the message says which resources differ.
 	QuotaDiffersCondition = "muster.dev/QuotaDiffers"
 	// QuotaDiffersReason is its reason.
 	QuotaDiffersReason = "AuditFoundDifference"
 
-	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
-	// all the same, because nobody held it when it was created. They are being stopped,
-	// and count until they are gone.
+	// UnheldCondition is True on a Workload without quota whose job may nevertheless have pods, because the job was not
+	// suspended at its creation. The pods are being stopped, and count against quota until they are gone.
 	UnheldCondition = "muster.dev/Unheld"
 	// UnheldReason is its reason.
 	UnheldReason = "StartedUnheld"
 
-	// CannotStartCondition is True on a JobSet of which no pods can be started as it is, and
-	// says what has to change.
+	// CannotStartCondition is True on a JobSet whose pods cannot be started, and says what has to change.
 	CannotStartCondition = "muster.dev/CannotStart"
-	// MayStartReason is its reason once that has changed.
+	// MayStartReason is its reason after that has changed.
 	MayStartReason = "MayStart"
 )
 
-// Their messages.
+// Messages of these conditions.
 const (
 	MayStartMessage = "what kept pods from being started has changed"
 	UnheldMessage   = "Pods were started before the job was held; they are being stopped, and count against the queue until then"

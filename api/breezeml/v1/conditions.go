@@ -9,12 +9,12 @@ const (
 	FailedReason     = "TrainingJobFailed"
 	SuspendedReason  = "TrainingJobSuspended"
 	ResumedReason    = "TrainingJobResumed"
-	// TemplateRestartPolicyReason is of the event that tells that the template's restart policy does not count.
+	// TemplateRestartPolicyReason is that of the event which says that the template's restart policy is ignored.
 	TemplateRestartPolicyReason = "SettedPodTemplateRestartPolicy"
-	// WrongConfigurationReason and RequeueCooldownReason are of the events that tell of these stages.
+	// WrongConfigurationReason and RequeueCooldownReason are those of the events that report these stages.
 	WrongConfigurationReason = "WrongConfiguration"
 	RequeueCooldownReason    = "RequeueCooldown"
-	// ResizedReason is of the event that tells of another size.
+	// ResizedReason is that of the event that reports a new size.
 	ResizedReason = "Resized"
 )
 
@@ -23,13 +23,13 @@ const (
 	CreatedMessage   = "TrainingJob %s is created."
 	RunningMessage   = "TrainingJob %s is running."
 	SucceededMessage = "TrainingJob %s is successfully completed."
-	// RestartingMessage and FailedMessage take how many workers have failed, and how one of them did.
+	// RestartingMessage and FailedMessage take the number of failed workers, and how one of them failed.
 	RestartingMessage = "TrainingJob %s is restarting because %d worker replica(s) failed: %s"
 	FailedMessage     = "TrainingJob %s is failed because %d worker replica(s) failed: %s"
 	DeadlineMessage   = "TrainingJob %s has failed because it was active longer than specified deadline"
 	// BackoffMessage takes how one worker failed.
 	BackoffMessage = "TrainingJob %s has failed because it has reached the specified backoff limit: %s"
-	// StoppedMessage is of a job that has lost what it ran with.
+	// StoppedMessage is that of a job that has lost its workers' quota.
 	StoppedMessage   = "TrainingJob %s has no workers."
 	SuspendedMessage = "TrainingJob %s is suspended."
 	ResumedMessage   = "TrainingJob %s is resumed."

@@ -1,9 +1,9 @@
-// Package v1 holds the Go types of the group breezeml.ai, version v1: the TrainingJob, workers of one kind whose number
-// follows what the cluster can give, between two bounds. Names, shapes and rules are those of the public API, so that
-// manifests written for it work here as they are. The group's name may be another one where the operator is told so.
+// Package v1 has the Go types of the group breezeml.ai, version v1: the TrainingJob, with workers of one kind whose
+// number adapts to what the cluster can give, within a range. Names, shapes and rules are those of the public API, so
+// that manifests written for it work unmodified. The operator can be configured to use another group name.
 //
-// Anyone may import it. It holds no logic and knows nothing of queues or of the engine. The custom resource definition
-// under charts/muster/apis is generated from the markers in these files.
+// Any package may import it. It has no logic and knows nothing of queues or of the engine. The CRD under
+// charts/muster/apis is generated from the markers in these files.
 //
 // +kubebuilder:object:generate=true
 // +groupName=breezeml.ai

@@ -2,7 +2,7 @@ package v1
 
 // Labels of the pods and Services of a TrainingJob.
 const (
-	// OperatorNameLabel says what made them; its value is OperatorName.
+	// OperatorNameLabel names the operator that created them; its value is OperatorName.
 	OperatorNameLabel = "training.kubeflow.org/operator-name"
 	OperatorName      = "trainingjob-controller"
 	// JobNameLabel holds the name of the TrainingJob.
@@ -15,14 +15,14 @@ const (
 )
 
 const (
-	// DefaultContainerName is the name of the container that trains: its exit code counts, and the agent runs in it. Where
-	// none has that name it is the first.
+	// DefaultContainerName is the name of the main container: its exit code counts, and the agent runs in it. If no
+	// container has that name, it is the first one.
 	DefaultContainerName = "trainingjob"
 
 	// DatasetsPath is where the dataset of a job is mounted, under its name.
 	DatasetsPath = "/datasets/"
 
-	// ControllerName is the value of spec.runPolicy.managedBy that means the same as none. With any other the job is left
-	// to somebody else.
+	// ControllerName is the value of spec.runPolicy.managedBy that is equivalent to none. A job with any other value is
+	// left to another controller.
 	ControllerName = "kubeflow.org/training-operator"
 )

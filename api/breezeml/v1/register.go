@@ -10,7 +10,7 @@ import (
 const DefaultGroup = "breezeml.ai"
 
 var (
-	// GroupVersion is the group and version of every kind in this package, where nothing else is configured.
+	// GroupVersion is the group and version of every kind in this package, unless another group is configured.
 	GroupVersion = VersionOf(DefaultGroup)
 
 	// AddToScheme adds this package's kinds to a scheme. It never fails for a scheme that does not yet hold other
@@ -18,12 +18,12 @@ var (
 	AddToScheme = AddToSchemeAs(DefaultGroup)
 )
 
-// VersionOf is the group and version of the kinds where the group has another name.
+// VersionOf returns the group and version of the kinds for another group name.
 func VersionOf(group string) schema.GroupVersion {
 	return schema.GroupVersion{Group: group, Version: "v1"}
 }
 
-// AddToSchemeAs gives AddToScheme for a group of another name.
+// AddToSchemeAs returns the AddToScheme for another group name.
 func AddToSchemeAs(group string) func(*runtime.Scheme) error {
 	return func(scheme *runtime.Scheme) error {
 		scheme.AddKnownTypes(VersionOf(group), &TrainingJob{}, &TrainingJobList{})

@@ -5,30 +5,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TrainingJobStatus is how a TrainingJob fares.
+// TrainingJobStatus is the observed state of a TrainingJob.
 type TrainingJobStatus struct {
-	// execStatus is how its workers fare.
+	// execStatus is the state of its workers.
 	//
 	// +optional
 	ExecStatus JobStatus `json:"execStatus"`
 
-	// currentSize is how many workers the job is to run with.
+	// currentSize is the number of workers that the job should run with at present.
 	//
 	// +optional
 	CurrentSize int32 `json:"currentSize,omitempty"`
 
-	// stage is where the job stands.
+	// stage of the job.
 	//
 	// +optional
 	Stage Stage `json:"stage,omitempty"`
 
-	// submitTime is when the job was made, or mended after a WrongConfiguration.
+	// submitTime is when the job was created, or corrected after a WrongConfiguration.
 	//
 	// +optional
 	SubmitTime *metav1.Time `json:"submitTime,omitempty"`
 
-	// queuedTime is since when the job queues: who has queued longer goes first among equal priorities. A job that is
-	// stopped for others keeps it.
+	// queuedTime is when the job was queued: among equal priorities, jobs are ordered by it. A preempted job keeps it.
 	//
 	// +optional
 	QueuedTime *metav1.Time `json:"queuedTime,omitempty"`
@@ -43,38 +42,38 @@ type TrainingJobStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// requeueTime is until when pods of the job may be pending. It is there while some are.
+	// requeueTime is until when pods of the job may be pending. It is set while some are.
 	//
 	// +optional
 	RequeueTime *metav1.Time `json:"requeueTime,omitempty"`
 
-	// cooldownTime is until when the job does not queue, because its pods could not be scheduled.
+	// cooldownTime is until when the job is not queued, because its pods could not be scheduled.
 	//
 	// +optional
 	CooldownTime *metav1.Time `json:"cooldownTime,omitempty"`
 
-	// restarts counts, by the index of a worker, the pods that were made in place of failed ones.
+	// restarts counts, by the index of a worker, the pods that replaced failed ones.
 	//
 	// +optional
 	// +mapType=atomic
 	Restarts map[string]int32 `json:"restarts,omitempty"`
 }
 
-// Stage is where a TrainingJob stands.
+// Stage is the stage of a TrainingJob.
 type Stage string
 
 const (
-	// StageNone: nobody has looked at the job yet.
+	// StageNone: the job has not been reconciled yet.
 	StageNone Stage = ""
-	// StageWaiting: the job queues, or is suspended.
+	// StageWaiting: the job is queued or suspended.
 	StageWaiting Stage = "Waiting"
-	// StageRunning: the job is to run with currentSize workers.
+	// StageRunning: the job runs, or is starting, with currentSize workers.
 	StageRunning Stage = "Running"
-	// StageWrongConfiguration: the sizes make no sense. The job does not queue until they are mended.
+	// StageWrongConfiguration: the sizes are invalid. The job is not queued until they are corrected.
 	StageWrongConfiguration Stage = "WrongConfiguration"
-	// StageCancelled: the Workload of the job was deactivated. The job goes on once it is activated.
+	// StageCancelled: the Workload of the job was deactivated. The job continues when it is activated again.
 	StageCancelled Stage = "Cancelled"
-	// StageCompleted: the job has ended, well or not.
+	// StageCompleted: the job has succeeded or failed.
 	StageCompleted Stage = "Completed"
 	// StageRequeueCooldown: the pods of the job could not be scheduled. It queues again later.
 	StageRequeueCooldown Stage = "RequeueCooldown"
@@ -85,21 +84,21 @@ type JobConditionType string
 
 // The conditions.
 const (
-	// JobCreated: the job was looked at.
+	// JobCreated: the job has been reconciled.
 	JobCreated JobConditionType = "Created"
-	// JobRunning: a worker runs.
+	// JobRunning: a worker is running.
 	JobRunning JobConditionType = "Running"
-	// JobRestarting: a worker has failed and is made anew.
+	// JobRestarting: a worker has failed and is being replaced.
 	JobRestarting JobConditionType = "Restarting"
-	// JobSucceeded: the job has ended well.
+	// JobSucceeded: the job has succeeded.
 	JobSucceeded JobConditionType = "Succeeded"
-	// JobFailed: the job has ended otherwise.
+	// JobFailed: the job has failed.
 	JobFailed JobConditionType = "Failed"
 	// JobSuspended: the job is suspended.
 	JobSuspended JobConditionType = "Suspended"
 )
 
-// JobStatus is how the workers of a job fare.
+// JobStatus is the state of a job's workers.
 type JobStatus struct {
 	// conditions of the job.
 	//
@@ -113,7 +112,7 @@ type JobStatus struct {
 	// +optional
 	ReplicaStatuses map[string]ReplicaStatus `json:"replicaStatuses,omitempty"`
 
-	// startTime is when the job was first started, since it was last suspended.
+	// startTime is when the job was first started after it was last suspended.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
@@ -134,35 +133,35 @@ const WorkerStatuses = "Worker"
 
 // ReplicaStatus counts workers.
 type ReplicaStatus struct {
-	// active pods run.
+	// active is the number of running pods.
 	//
 	// +optional
 	Active int32 `json:"active,omitempty"`
-	// succeeded pods have ended well.
+	// succeeded is the number of pods that have succeeded.
 	//
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// failed pods have ended otherwise.
+	// failed is the number of pods that have failed.
 	//
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// selector of the pods, as text.
+	// selector of the pods, in string form.
 	//
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
 
-// JobCondition says one thing about a job.
+// JobCondition is a condition of a job.
 type JobCondition struct {
 	// type of the condition.
 	Type JobConditionType `json:"type"`
 	// status of the condition: True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// reason in a word.
+	// reason as one word in CamelCase.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message for people.
+	// message in human-readable form.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

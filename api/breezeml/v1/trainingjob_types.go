@@ -5,26 +5,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TrainingJob is a training job that runs with as many workers, between two bounds, as the cluster can give it.
+// TrainingJob is a training job whose number of workers adapts, within a range, to what the cluster can give it.
 //
-// Rules over several parts of it at once are in tools/crdgen/trainingjob.go.
+// Validation rules that involve several parts of it are in tools/crdgen/trainingjob.go.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="State",JSONPath=".status.stage",type=string,description="Where the job stands"
-// +kubebuilder:printcolumn:name="Size",JSONPath=".status.currentSize",type=integer,description="Workers that it runs with"
-// +kubebuilder:printcolumn:name="Priority",JSONPath=".spec.priority",type=integer,description="Its rank: the higher goes first"
-// +kubebuilder:printcolumn:name="Min",JSONPath=".spec.minSize",type=integer,priority=1,description="Fewest workers"
-// +kubebuilder:printcolumn:name="Max",JSONPath=".spec.maxSize",type=integer,priority=1,description="Most workers"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="State",JSONPath=".status.stage",type=string,description="State of the job"
+// +kubebuilder:printcolumn:name="Size",JSONPath=".status.currentSize",type=integer,description="Current number of workers"
+// +kubebuilder:printcolumn:name="Priority",JSONPath=".spec.priority",type=integer,description="Priority of the job: higher goes first"
+// +kubebuilder:printcolumn:name="Min",JSONPath=".spec.minSize",type=integer,priority=1,description="Minimum number of workers"
+// +kubebuilder:printcolumn:name="Max",JSONPath=".spec.maxSize",type=integer,priority=1,description="Maximum number of workers"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type TrainingJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is to run.
+	// spec is the desired state of the job.
 	Spec TrainingJobSpec `json:"spec"`
-	// status is how it fares.
+	// status is the observed state of the job.
 	//
 	// +optional
 	Status TrainingJobStatus `json:"status,omitempty"`
@@ -39,46 +39,47 @@ type TrainingJobList struct {
 	Items           []TrainingJob `json:"items"`
 }
 
-// TrainingJobSpec is what a TrainingJob is to run, and with how many workers.
+// TrainingJobSpec describes the workers of a TrainingJob and their number.
 type TrainingJobSpec struct {
-	// runPolicy says for how long the job may run, what is kept of it, and whether it is suspended.
+	// runPolicy says how long the job may run, what is kept of it afterwards, and whether it is suspended.
 	RunPolicy RunPolicy `json:"runPolicy"`
 
-	// replicaSpecs are the workers.
+	// replicaSpecs describe the workers.
 	ReplicaSpecs ReplicaSpec `json:"replicaSpecs"`
 
-	// minSize is the fewest workers that the job runs with; 1 where it is absent. Sizes below 1, and a minSize above
-	// maxSize, bring the job to the stage WrongConfiguration until they are mended.
+	// minSize is the minimum number of workers; default 1. A size below 1, or a minSize greater than maxSize, puts the
+	// job into stage WrongConfiguration until it is corrected.
 	//
 	// +optional
 	// +kubebuilder:validation:Maximum=10000
 	MinSize *int32 `json:"minSize,omitempty"`
 
-	// maxSize is the most workers that the job runs with; minSize where it is absent.
+	// maxSize is the maximum number of workers; default minSize.
 	//
 	// +optional
 	// +kubebuilder:validation:Maximum=10000
 	MaxSize *int32 `json:"maxSize,omitempty"`
 
-	// injectLattice runs the command under the agent, which tells each worker its rank and the others, and starts them
-	// anew when the size changes. The container needs an explicit command.
+	// injectLattice wraps the command in the agent, which tells each worker its rank and its peers, and restarts the
+	// workers when the size changes. The container needs an explicit command.
 	//
 	// +optional
 	InjectLattice bool `json:"injectLattice,omitempty"`
 
-	// framework of the program. The agent is told.
+	// framework of the program, passed to the agent.
 	//
 	// +optional
 	// +kubebuilder:default=pytorch
 	Framework Framework `json:"framework,omitempty"`
 
-	// priority of the job: the higher goes strictly first, and takes from lower ones what it needs.
+	// priority of the job: a higher one strictly goes first, and preempts lower ones.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Priority int32 `json:"priority,omitempty"`
 
-	// dataset is the PersistentVolumeClaim, in the job's namespace, that each worker finds at /datasets/<name>, to read.
+	// dataset is the name of a PersistentVolumeClaim in the job's namespace that is mounted read-only in each worker at
+	// /datasets/<name>.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -86,21 +87,21 @@ type TrainingJobSpec struct {
 	Dataset string `json:"dataset,omitempty"`
 }
 
-// Framework is what a program trains with.
+// Framework is the training framework of a program.
 //
 // +kubebuilder:validation:Enum=pytorch;generic
 type Framework string
 
 const (
-	// FrameworkPyTorch programs have their state saved and restored by themselves where the add-on can.
+	// FrameworkPyTorch: the Python add-on saves and restores the program's state automatically where it can.
 	FrameworkPyTorch Framework = "pytorch"
-	// FrameworkGeneric programs are left as they are.
+	// FrameworkGeneric: the program is not modified.
 	FrameworkGeneric Framework = "generic"
 )
 
-// ReplicaSpec is how workers are made.
+// ReplicaSpec describes how workers are created.
 type ReplicaSpec struct {
-	// replicas does not count: the number of workers follows from minSize, maxSize and what the cluster can give.
+	// replicas is ignored: the number of workers follows from minSize, maxSize and what the cluster can give.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -110,31 +111,31 @@ type ReplicaSpec struct {
 	// template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// restartPolicy says what becomes of a worker that has ended. It goes before that of the template. With injectLattice
-	// it is Never: the agent restarts programs.
+	// restartPolicy of workers that have ended. It overrides that of the template. With injectLattice it is Never: the
+	// agent restarts programs.
 	//
 	// +optional
 	// +kubebuilder:default=Never
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 }
 
-// RestartPolicy says what becomes of a worker that has ended.
+// RestartPolicy says what happens to a worker that has ended.
 //
 // +kubebuilder:validation:Enum=Always;OnFailure;Never;ExitCode
 type RestartPolicy string
 
 const (
-	// RestartAlways restarts its containers on their node, however they ended.
+	// RestartAlways restarts its containers in place, whatever their exit codes.
 	RestartAlways RestartPolicy = "Always"
 	// RestartOnFailure restarts containers that failed.
 	RestartOnFailure RestartPolicy = "OnFailure"
-	// RestartNever has a failure be one of the job.
+	// RestartNever makes the job fail with the worker.
 	RestartNever RestartPolicy = "Never"
-	// RestartExitCode makes a new pod if the exit code is 128 or more; a lower one is a failure of the job.
+	// RestartExitCode creates a new pod if the exit code is 128 or more; a lower one fails the job.
 	RestartExitCode RestartPolicy = "ExitCode"
 )
 
-// CleanPodPolicy says which pods are deleted when a job has ended, and the Services of the same names with them.
+// CleanPodPolicy selects the pods that are deleted after the end of a job, with their Services of the same names.
 //
 // +kubebuilder:validation:Enum="";None;Running;All
 type CleanPodPolicy string
@@ -142,82 +143,81 @@ type CleanPodPolicy string
 const (
 	// CleanPodNone keeps all pods.
 	CleanPodNone CleanPodPolicy = "None"
-	// CleanPodRunning deletes pods that have not ended, running or pending.
+	// CleanPodRunning deletes running and pending pods.
 	CleanPodRunning CleanPodPolicy = "Running"
-	// CleanPodAll deletes all pods. It is what an empty policy means.
+	// CleanPodAll deletes all pods. An empty policy means the same.
 	CleanPodAll CleanPodPolicy = "All"
 )
 
-// RunPolicy says how a job is run.
+// RunPolicy configures how a job is run.
 type RunPolicy struct {
-	// cleanPodPolicy says which pods are deleted when the job has ended.
+	// cleanPodPolicy selects the pods that are deleted after the end of the job.
 	//
 	// +optional
 	// +kubebuilder:default=All
 	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
 
-	// ttlSecondsAfterFinished is for how long the job is kept when it has ended; for ever where it is absent.
+	// ttlSecondsAfterFinished is how long the job is kept after its end; forever if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// activeDeadlineSeconds is for how long the job may go on from its first start.
+	// activeDeadlineSeconds is how long the job may run, counted from its first start.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// backoffLimit is how many restarts of its workers, by new pods or on their nodes, the job survives. Without one they
-	// are not counted.
+	// backoffLimit is the maximum number of restarts of workers, by new pods or in place; no limit if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
-	// schedulingPolicy names a queue. Of the rest the sizes of the job take the place.
+	// schedulingPolicy names a queue. The sizes of the job replace its other fields.
 	//
 	// +optional
 	SchedulingPolicy *SchedulingPolicy `json:"schedulingPolicy,omitempty"`
 
-	// suspend has the job's pods deleted, or never made, until it is false again.
+	// suspend deletes the job's pods, or prevents their creation, until it is false again.
 	//
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// managedBy names the controller that runs the job, where that is not Muster.
+	// managedBy names the controller that runs the job, if that is not Muster.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ManagedBy *string `json:"managedBy,omitempty"`
 }
 
-// SchedulingPolicy is what schedulers of gangs are told.
+// SchedulingPolicy is scheduling information for gang schedulers.
 type SchedulingPolicy struct {
-	// minAvailable does not count: minSize does.
+	// minAvailable is ignored in favour of minSize.
 	//
 	// +optional
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// queue of the job. The label kueue.x-k8s.io/queue-name goes before it.
+	// queue of the job. The label kueue.x-k8s.io/queue-name takes precedence.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// minResources does not count: those of minSize workers do.
+	// minResources is ignored in favour of the requests of minSize workers.
 	//
 	// +optional
 	MinResources *corev1.ResourceList `json:"minResources,omitempty"`
 
-	// priorityClass of the job in its queue, where priority is 0.
+	// priorityClass of the job in its queue, used if priority is 0.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClass string `json:"priorityClass,omitempty"`
 
-	// scheduleTimeoutSeconds does not count: a job whose pods stay pending is queued again.
+	// scheduleTimeoutSeconds is ignored: a job whose pods stay pending is requeued.
 	//
 	// +optional
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`

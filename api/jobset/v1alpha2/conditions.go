@@ -4,13 +4,13 @@ package v1alpha2
 type JobSetConditionType string
 
 const (
-	// JobSetCompleted: the set has succeeded.
+	// JobSetCompleted: the JobSet has succeeded.
 	JobSetCompleted JobSetConditionType = "Completed"
-	// JobSetFailed: the set has failed.
+	// JobSetFailed: the JobSet has failed.
 	JobSetFailed JobSetConditionType = "Failed"
-	// JobSetSuspended: the set is suspended.
+	// JobSetSuspended: the JobSet is suspended.
 	JobSetSuspended JobSetConditionType = "Suspended"
-	// JobSetRestarting: Jobs are being made anew and are not all ready.
+	// JobSetRestarting: Jobs are being recreated and not all are ready.
 	JobSetRestarting JobSetConditionType = "RestartingJobSet"
 	// JobSetStartupPolicyInProgress: Jobs are being started in order.
 	JobSetStartupPolicyInProgress JobSetConditionType = "StartupPolicyInProgress"
@@ -20,7 +20,7 @@ const (
 
 // Reasons and messages of Completed.
 const (
-	// AllJobsCompletedReason: the Jobs that the success policy asks for have succeeded.
+	// AllJobsCompletedReason: the Jobs that the success policy requires have succeeded.
 	AllJobsCompletedReason  = "AllJobsCompleted"
 	AllJobsCompletedMessage = "jobset completed successfully"
 )
@@ -30,18 +30,18 @@ const (
 	// FailedJobsReason: a Job failed and there is no failure policy.
 	FailedJobsReason  = "FailedJobs"
 	FailedJobsMessage = "jobset failed due to one or more job failures"
-	// ReachedMaxRestartsReason: a Job failed and maxRestarts is used up.
+	// ReachedMaxRestartsReason: a Job failed and maxRestarts is exhausted.
 	ReachedMaxRestartsReason  = "ReachedMaxRestarts"
 	ReachedMaxRestartsMessage = "jobset failed due to reaching max number of restarts"
-	// FailJobSetFailurePolicyActionReason: a failure rule asked for it.
+	// FailJobSetFailurePolicyActionReason: a failure policy rule failed the JobSet.
 	FailJobSetFailurePolicyActionReason  = "FailJobSetFailurePolicyAction"
 	FailJobSetFailurePolicyActionMessage = "applying FailJobSet failure policy action"
-	// FirstFailedJobMessage ends the messages above; its verb takes the name of the Job.
+	// FirstFailedJobMessage is the end of the messages above; it takes the name of the Job.
 	FirstFailedJobMessage = " (first failed job: %s)"
 )
 
-// Reasons of events about failures that do not end the JobSet. Their message is RestartFailurePolicyActionMessage, whose
-// verb takes the action, with FirstFailedJobMessage at the end.
+// Reasons of events about failures that do not end the JobSet. Their message is RestartFailurePolicyActionMessage,
+// which takes the action, followed by FirstFailedJobMessage.
 const (
 	RestartJobSetFailurePolicyActionReason = "RestartJobSetFailurePolicyAction"
 	RestartJobFailurePolicyActionReason    = "RestartJobFailurePolicyAction"
@@ -50,7 +50,7 @@ const (
 	RestartFailurePolicyActionMessage      = "applying %s failure policy action"
 )
 
-// Reasons of events about objects that could not be made; the message is the API server's refusal.
+// Reasons of events about objects that could not be created; the message is the API server's error.
 const (
 	JobCreationFailedReason             = "JobCreationFailed"
 	HeadlessServiceCreationFailedReason = "HeadlessServiceCreationFailed"
@@ -59,29 +59,31 @@ const (
 
 // Reasons and messages of Suspended.
 const (
-	// JobSetSuspendedReason: it is True.
+	// JobSetSuspendedReason: the condition is True.
 	JobSetSuspendedReason  = "SuspendedJobs"
 	JobSetSuspendedMessage = "jobset is suspended"
-	// JobSetResumedReason: it is False again.
+	// JobSetResumedReason: the condition is False again.
 	JobSetResumedReason  = "ResumeJobs"
 	JobSetResumedMessage = "jobset is resumed"
 )
 
 // Reasons and messages of RestartingJobSet. While it is True the message is that of the action.
 const (
-	// DefaultFailurePolicyReason: no rule matched, so the set restarts.
+	// DefaultFailurePolicyReason: no rule matched, so the JobSet restarts.
 	DefaultFailurePolicyReason = "DefaultFailurePolicy"
-	// FailurePolicyReasonPrefix begins the reason where a rule asked for the restart; the name of the rule ends it.
+	// FailurePolicyReasonPrefix, followed by the name of a rule, is the reason for a restart by that rule.
 	FailurePolicyReasonPrefix = "FailurePolicy_"
-	// JobsReadyReason: it is False, for all Jobs are ready.
+	// JobsReadyReason: the condition is False since all Jobs are ready.
 	JobsReadyReason  = "JobsReady"
 	JobsReadyMessage = "all jobs are ready"
-	// RestartJobSetFailedReason: it is False, for the set has failed.
+	// RestartJobSetFailedReason: the condition is False since the JobSet has failed.
 	RestartJobSetFailedReason  = "JobSetFailed"
 	RestartJobSetFailedMessage = "jobset failed"
-	// RestartCompletedReason: it is False, for the set has succeeded; the message is AllJobsCompletedMessage.
+	// RestartCompletedReason: the condition is False since the JobSet has succeeded; the message is
+	// AllJobsCompletedMessage.
 	RestartCompletedReason = "JobSetCompleted"
-	// RestartSuspendedReason: it is False, for the set is suspended; the message is JobSetSuspendedMessage.
+	// RestartSuspendedReason: the condition is False since the JobSet is suspended; the message is
+	// JobSetSuspendedMessage.
 	RestartSuspendedReason = "JobSetSuspended"
 )
 

@@ -1,9 +1,9 @@
-// Package v1alpha2 holds the Go types of the group jobset.x-k8s.io, version v1alpha2: the JobSet, a set of Jobs that
+// Package v1alpha2 has the Go types of the group jobset.x-k8s.io, version v1alpha2: the JobSet, a set of Jobs that
 // start, restart and end together. Names, shapes and rules are those of the public API, so that manifests written for
-// it work here as they are.
+// it work unmodified.
 //
-// Anyone may import it. It holds no logic and knows nothing of queues or of the engine. The custom resource definition
-// under charts/muster/apis is generated from the markers in these files.
+// Any package may import it. It has no logic and knows nothing of queues or of the engine. The CRD under
+// charts/muster/apis is generated from the markers in these files.
 //
 // +kubebuilder:object:generate=true
 // +groupName=jobset.x-k8s.io

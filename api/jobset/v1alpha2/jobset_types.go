@@ -7,24 +7,24 @@ import (
 
 // JobSet is a set of Jobs that start, restart and end together.
 //
-// Rules that look at several parts of it at once are in tools/crdgen/jobset.go: as markers, which are one line each, nobody
-// could read them.
+// Validation rules that involve several parts of it are in tools/crdgen/jobset.go: markers have a single line, in which
+// such rules would be illegible.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="TerminalState",JSONPath=".status.terminalState",type=string,description="How the JobSet ended"
-// +kubebuilder:printcolumn:name="Restarts",JSONPath=".status.restarts",type=string,description="Times that all Jobs were made anew"
+// +kubebuilder:printcolumn:name="Restarts",JSONPath=".status.restarts",type=string,description="How often all Jobs were recreated"
 // +kubebuilder:printcolumn:name="Completed",JSONPath=".status.conditions[?(@.type==\"Completed\")].status",type=string,description="Whether it succeeded"
 // +kubebuilder:printcolumn:name="Suspended",JSONPath=".spec.suspend",type=string,description="Whether it is suspended"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type JobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is to run.
+	// spec is the desired state of the JobSet.
 	Spec JobSetSpec `json:"spec,omitempty"`
-	// status is how it fares.
+	// status is the observed state of the JobSet.
 	Status JobSetStatus `json:"status,omitempty"`
 }
 
@@ -37,9 +37,9 @@ type JobSetList struct {
 	Items           []JobSet `json:"items"`
 }
 
-// JobSetSpec is what a JobSet is to run. But for suspend, coordinator and ttlSecondsAfterFinished it is fixed at
-// creation; while the JobSet is suspended, parts of the pod templates may change too. The rules that fix templates are made
-// by tools/crdgen/jobtemplate.go, one for each field that a Job and its pods have.
+// JobSetSpec describes a JobSet. It is immutable except for suspend, coordinator and ttlSecondsAfterFinished; while the
+// JobSet is suspended, parts of the pod templates may change too. tools/crdgen/jobtemplate.go generates the rules for
+// templates, one for each field of a Job and its pods.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && has(self.replicatedJobs) && self.replicatedJobs.exists(x, has(x.dependsOn)))",message="StartupPolicy and DependsOn APIs are mutually exclusive"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicatedJobs) || size(self.replicatedJobs) == 0 || !has(self.replicatedJobs[0].dependsOn)",message="DependsOn can't be set for the first ReplicatedJob"
@@ -52,8 +52,8 @@ type JobSetList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimPolicies) && size(self.volumeClaimPolicies) > 0) ? (has(oldSelf.volumeClaimPolicies) && self.volumeClaimPolicies == oldSelf.volumeClaimPolicies) : (!has(oldSelf.volumeClaimPolicies) || size(oldSelf.volumeClaimPolicies) == 0)",message="Value is immutable",fieldPath=".volumeClaimPolicies"
 // +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy) && (!has(self.managedBy) || self.managedBy == oldSelf.managedBy)",message="field is immutable",fieldPath=".managedBy"
 type JobSetSpec struct {
-	// replicatedJobs are the kinds of Jobs in the set. Their order counts: it gives the Jobs their index, and it is the
-	// order of start where startupPolicy asks for one.
+	// replicatedJobs are the groups of equal Jobs. Their order matters: it determines the global index of Jobs and, if
+	// startupPolicy asks for one, the order of start.
 	//
 	// +optional
 	// +listType=map
@@ -63,53 +63,53 @@ type JobSetSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
-	// network says how pods of the set find each other.
+	// network configures how pods of the JobSet find each other.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Network *Network `json:"network,omitempty"`
 
-	// successPolicy says when the set has succeeded.
+	// successPolicy determines when the JobSet has succeeded.
 	//
 	// +optional
 	// +kubebuilder:default={operator: All}
 	SuccessPolicy *SuccessPolicy `json:"successPolicy,omitempty"`
 
-	// failurePolicy says what to do when a Job fails. Without one, the first failed Job fails the set.
+	// failurePolicy determines what happens when a Job fails. Without one, the first failed Job fails the JobSet.
 	//
 	// +optional
 	FailurePolicy *FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// startupPolicy says in which order Jobs start. dependsOn says it better; the two cannot be mixed.
+	// startupPolicy determines the order in which Jobs start. dependsOn is preferred; the two cannot be combined.
 	//
 	// +optional
 	// +kubebuilder:default={startupPolicyOrder: AnyOrder}
 	StartupPolicy *StartupPolicy `json:"startupPolicy,omitempty"`
 
-	// suspend stops all Jobs while it is true.
+	// suspend stops all Jobs while true.
 	//
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// coordinator is the pod whose host name every Job and pod of the set is told.
+	// coordinator selects the pod whose host name is set as a label and annotation on all Jobs and pods of the JobSet.
 	//
 	// +optional
 	Coordinator *Coordinator `json:"coordinator,omitempty"`
 
-	// managedBy names the controller that runs the set, where that is not Muster.
+	// managedBy names the controller that runs the JobSet, if that is not Muster.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/._~%!$&()*+,;=:-]+$')",message="must be a domain-prefixed path (such as acme.io/foo)"
 	ManagedBy *string `json:"managedBy,omitempty"`
 
-	// ttlSecondsAfterFinished is how long the set is kept after it ended. Without it, the set is kept.
+	// ttlSecondsAfterFinished is how long the JobSet is kept after its end; forever if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// volumeClaimPolicies are volume claims that Jobs of the set share.
+	// volumeClaimPolicies are volume claims that Jobs of the JobSet share.
 	//
 	// +optional
 	// +listType=atomic
@@ -117,7 +117,7 @@ type JobSetSpec struct {
 	VolumeClaimPolicies []VolumeClaimPolicy `json:"volumeClaimPolicies,omitempty"`
 }
 
-// ReplicatedJob is a number of Jobs made from one template, named <jobset>-<name>-<index>.
+// ReplicatedJob is a number of Jobs created from one template, named <jobset>-<name>-<index>.
 //
 // +kubebuilder:validation:XValidation:rule="self.replicas * (has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) <= 2147483647",message="the product of replicas and parallelism must not exceed 2147483647 for a replicatedJob",messageExpression=`"the product of replicas and parallelism must not exceed 2147483647 for replicatedJob '" + self.name + "'"`
 // +kubebuilder:validation:XValidation:rule="self.groupName == oldSelf.groupName",message="field is immutable",fieldPath=".groupName"
@@ -130,7 +130,8 @@ type ReplicatedJob struct {
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	Name string `json:"name"`
 
-	// groupName is the group that its Jobs are counted in, beside those of other replicated jobs with the same group.
+	// groupName is the group in which its Jobs are counted, together with those of other replicated jobs of the same
+	// group.
 	//
 	// +optional
 	// +kubebuilder:default=default
@@ -139,7 +140,7 @@ type ReplicatedJob struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
 	GroupName string `json:"groupName,omitempty"`
 
-	// template of the Jobs. completionMode is Indexed, and the pods' restartPolicy OnFailure, unless set.
+	// template of the Jobs. Its completionMode defaults to Indexed, and the pods' restartPolicy to OnFailure.
 	Template batchv1.JobTemplateSpec `json:"template"`
 
 	// replicas is the number of Jobs.
@@ -149,7 +150,7 @@ type ReplicatedJob struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// dependsOn are earlier replicated jobs that must be ready or complete before these Jobs are made. All of them.
+	// dependsOn are earlier replicated jobs, all of which must be ready or complete before these Jobs are created.
 	//
 	// +optional
 	// +listType=map
@@ -171,7 +172,7 @@ type DependsOn struct {
 	Status DependsOnStatus `json:"status"`
 }
 
-// DependsOnStatus is a state that a replicated job can be waited for.
+// DependsOnStatus is a state of a replicated job that others can wait for.
 //
 // +kubebuilder:validation:Enum=Ready;Complete
 type DependsOnStatus string
@@ -183,7 +184,7 @@ const (
 	DependencyComplete DependsOnStatus = "Complete"
 )
 
-// Coordinator picks one pod of a JobSet.
+// Coordinator selects one pod of a JobSet.
 type Coordinator struct {
 	// replicatedJob is the replicated job of the pod.
 	//
@@ -201,9 +202,9 @@ type Coordinator struct {
 	PodIndex int `json:"podIndex,omitempty"`
 }
 
-// JobSetStatus is how a JobSet fares.
+// JobSetStatus is the observed state of a JobSet.
 type JobSetStatus struct {
-	// conditions tell where the set stands.
+	// conditions of the JobSet.
 	//
 	// +optional
 	// +listType=map
@@ -213,18 +214,18 @@ type JobSetStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// restarts counts how often all Jobs were made anew.
+	// restarts counts how often all Jobs were recreated.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	Restarts int32 `json:"restarts"`
 
-	// restartsCountTowardsMax counts those of them that use up maxRestarts.
+	// restartsCountTowardsMax counts those restarts that count against maxRestarts.
 	//
 	// +optional
 	RestartsCountTowardsMax int32 `json:"restartsCountTowardsMax,omitempty"`
 
-	// terminalState is Completed or Failed once the set has ended.
+	// terminalState is Completed or Failed once the JobSet has ended.
 	//
 	// +optional
 	TerminalState string `json:"terminalState,omitempty"`
@@ -245,7 +246,7 @@ type JobSetStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	PreviousInPlaceRestartAttempt *int32 `json:"previousInPlaceRestartAttempt,omitempty"`
 
-	// currentInPlaceRestartAttempt is the attempt that pods may run in.
+	// currentInPlaceRestartAttempt is the attempt in which pods may run.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -272,14 +273,14 @@ type ReplicatedJobStatus struct {
 	// suspended counts Jobs that are suspended.
 	Suspended int32 `json:"suspended"`
 
-	// jobRestarts counts, for each Job, how often it alone was made anew.
+	// jobRestarts counts, for each Job, how often it alone was recreated.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	JobRestarts []int32 `json:"jobRestarts,omitempty"`
 
-	// jobRestartsCountTowardsMax counts those of them that use up maxRestarts.
+	// jobRestartsCountTowardsMax counts those restarts that count against maxRestarts.
 	//
 	// +optional
 	// +listType=atomic

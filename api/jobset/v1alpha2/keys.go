@@ -36,15 +36,15 @@ const (
 const (
 	// PriorityKey is a label, on pods only: the priority of the pod.
 	PriorityKey = "jobset.sigs.k8s.io/priority"
-	// InPlaceRestartAttemptKey is an annotation that the agent in a pod writes: the attempt that the pod is in.
+	// InPlaceRestartAttemptKey is an annotation with the attempt that a pod is in, written for the agent in it.
 	InPlaceRestartAttemptKey = "jobset.sigs.k8s.io/in-place-restart-attempt"
 	// DisableInPlaceRestartKey is an annotation on the JobSet that makes agents pass the barrier at once.
 	DisableInPlaceRestartKey = "jobset.sigs.k8s.io/disable-in-place-restart"
-	// ExclusiveKey is an annotation on the JobSet, or on the template of a replicated job, which wins: the node label
-	// of the level where each Job gets a domain of its own.
+	// ExclusiveKey is an annotation on the JobSet, or on the template of a replicated job, which takes precedence: the
+	// node label of the topology level at which each Job gets a domain exclusively.
 	ExclusiveKey = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-	// NodeSelectorStrategyKey is an annotation beside ExclusiveKey that says that people have labelled and tainted the
-	// nodes for each Job. Its value does not matter.
+	// NodeSelectorStrategyKey is an annotation in addition to ExclusiveKey: users have labelled and tainted the nodes
+	// for each Job. Its value does not matter.
 	NodeSelectorStrategyKey = "alpha.jobset.sigs.k8s.io/node-selector"
 	// NamespacedJobKey is the node label of that strategy; its value is "<namespace>_<job name>".
 	NamespacedJobKey = "alpha.jobset.sigs.k8s.io/namespaced-job"
@@ -52,9 +52,9 @@ const (
 	NoScheduleTaintKey = "alpha.jobset.sigs.k8s.io/no-schedule"
 )
 
-// JobSetControllerName is the value of spec.managedBy that means the same as none: Muster runs the JobSet. With any
-// other value Muster leaves it alone.
+// JobSetControllerName is the value of spec.managedBy that is equivalent to none: Muster runs the JobSet. Muster
+// ignores a JobSet with any other value.
 const JobSetControllerName = "jobset.sigs.k8s.io/jobset-controller"
 
-// DefaultGroupName is the group of a replicated job that was given none.
+// DefaultGroupName is the group of a replicated job without groupName.
 const DefaultGroupName = "default"

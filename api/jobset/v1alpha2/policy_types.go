@@ -1,6 +1,6 @@
 package v1alpha2
 
-// Network says how pods of a JobSet find each other.
+// Network configures how pods of a JobSet find each other.
 type Network struct {
 	// enableDNSHostnames gives each pod the host name <jobset>-<replicated job>-<job index>-<pod index>.<subdomain>.
 	//
@@ -8,7 +8,7 @@ type Network struct {
 	// +kubebuilder:default=true
 	EnableDNSHostnames *bool `json:"enableDNSHostnames,omitempty"`
 
-	// subdomain of those host names, and name of the headless Service. The name of the JobSet unless set.
+	// subdomain of those host names, and name of the headless Service. Default: the name of the JobSet.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -16,7 +16,7 @@ type Network struct {
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`,message="a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
 	Subdomain string `json:"subdomain,omitempty"`
 
-	// publishNotReadyAddresses lets host names be looked up before pods are ready.
+	// publishNotReadyAddresses publishes host names before pods are ready.
 	//
 	// +optional
 	// +kubebuilder:default=true
@@ -29,18 +29,18 @@ type Network struct {
 type Operator string
 
 const (
-	// OperatorAll wants every Job.
+	// OperatorAll requires every Job.
 	OperatorAll Operator = "All"
-	// OperatorAny wants one Job.
+	// OperatorAny requires one Job.
 	OperatorAny Operator = "Any"
 )
 
-// SuccessPolicy says when a JobSet has succeeded.
+// SuccessPolicy determines when a JobSet has succeeded.
 type SuccessPolicy struct {
 	// operator: All or Any of the Jobs.
 	Operator Operator `json:"operator"`
 
-	// targetReplicatedJobs whose Jobs count; all where it is empty.
+	// targetReplicatedJobs are the replicated jobs whose Jobs count; all if empty.
 	//
 	// +optional
 	// +listType=atomic
@@ -49,7 +49,7 @@ type SuccessPolicy struct {
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs,omitempty"`
 }
 
-// StartupPolicyOptions is an order of start.
+// StartupPolicyOptions is an order in which Jobs start.
 //
 // +kubebuilder:validation:Enum=AnyOrder;InOrder
 type StartupPolicyOptions string
@@ -57,31 +57,32 @@ type StartupPolicyOptions string
 const (
 	// AnyOrder starts all Jobs at once.
 	AnyOrder StartupPolicyOptions = "AnyOrder"
-	// InOrder starts the Jobs of a replicated job once those of the one before are ready.
+	// InOrder starts the Jobs of a replicated job once those of the previous one are ready.
 	InOrder StartupPolicyOptions = "InOrder"
 )
 
-// StartupPolicy says in which order Jobs start.
+// StartupPolicy determines the order in which Jobs start.
 type StartupPolicy struct {
 	// startupPolicyOrder: AnyOrder or InOrder.
 	StartupPolicyOrder StartupPolicyOptions `json:"startupPolicyOrder"`
 }
 
-// FailurePolicy says what to do when a Job fails.
+// FailurePolicy determines what happens when a Job fails.
 type FailurePolicy struct {
-	// maxRestarts is how often the set may restart; the failure after that fails it. With the strategy InPlaceRestart
-	// it also bounds the restarts of each container.
+	// maxRestarts is how often the JobSet may restart; the next failure fails it. With the strategy InPlaceRestart it
+	// also limits the restarts of each container.
 	//
 	// +optional
 	MaxRestarts int32 `json:"maxRestarts,omitempty"`
 
-	// restartStrategy says how Jobs are made anew.
+	// restartStrategy determines how Jobs are recreated.
 	//
 	// +optional
 	// +kubebuilder:default=Recreate
 	RestartStrategy JobSetRestartStrategy `json:"restartStrategy,omitempty"`
 
-	// rules are tried in order; the first that matches a failed Job is followed. Where none matches, the set restarts.
+	// rules are evaluated in order; the first one that matches a failed Job applies. If none matches, the JobSet
+	// restarts.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
@@ -89,24 +90,24 @@ type FailurePolicy struct {
 	Rules []FailurePolicyRule `json:"rules,omitempty"`
 }
 
-// JobSetRestartStrategy says how the Jobs of a set are made anew.
+// JobSetRestartStrategy determines how the Jobs of a JobSet are recreated.
 //
 // +kubebuilder:validation:Enum=Recreate;BlockingRecreate;InPlaceRestart
 type JobSetRestartStrategy string
 
 const (
-	// Recreate makes each Job anew as soon as its old one is gone.
+	// Recreate recreates each Job as soon as its previous one is deleted.
 	Recreate JobSetRestartStrategy = "Recreate"
-	// BlockingRecreate makes none anew before all old ones are gone.
+	// BlockingRecreate recreates Jobs only after all previous ones are deleted.
 	BlockingRecreate JobSetRestartStrategy = "BlockingRecreate"
-	// InPlaceRestart restarts containers where they are, through an agent in each pod.
+	// InPlaceRestart restarts containers in place, by an agent in each pod.
 	InPlaceRestart JobSetRestartStrategy = "InPlaceRestart"
 )
 
-// FailurePolicyRule is what to do about failures of one sort. A failure matches if its reason, its message and its
-// replicated job all match; an empty list matches all.
+// FailurePolicyRule is an action for some failures. A failure matches if its reason, its message and its replicated job
+// all match; an empty list matches everything.
 type FailurePolicyRule struct {
-	// name of the rule; failurePolicyRule<index> unless set.
+	// name of the rule; default failurePolicyRule<index>.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
@@ -123,8 +124,8 @@ type FailurePolicyRule struct {
 	// +kubebuilder:validation:items:Enum=BackoffLimitExceeded;DeadlineExceeded;FailedIndexes;MaxFailedIndexesExceeded;PodFailurePolicy
 	OnJobFailureReasons []string `json:"onJobFailureReasons,omitempty"`
 
-	// onJobFailureMessagePatterns are regular expressions, in RE2 syntax, one of which must be found in the message of
-	// that condition.
+	// onJobFailureMessagePatterns are regular expressions, in RE2 syntax, one of which must match a part of the message
+	// of that condition.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
@@ -132,7 +133,7 @@ type FailurePolicyRule struct {
 	// +kubebuilder:validation:items:XValidation:rule=`"".matches(self) || !"".matches(self)`,message="must be a regular expression in RE2 syntax"
 	OnJobFailureMessagePatterns []string `json:"onJobFailureMessagePatterns,omitempty"`
 
-	// targetReplicatedJobs are the replicated jobs that the rule is for.
+	// targetReplicatedJobs are the replicated jobs to which the rule applies.
 	//
 	// +optional
 	// +listType=atomic
@@ -141,20 +142,20 @@ type FailurePolicyRule struct {
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs,omitempty"`
 }
 
-// FailurePolicyAction is what to do about a failed Job.
+// FailurePolicyAction is the action for a failed Job.
 //
 // +kubebuilder:validation:Enum=FailJobSet;RestartJobSet;RestartJobSetAndIgnoreMaxRestarts;RestartJob;RestartJobAndIgnoreMaxRestarts
 type FailurePolicyAction string
 
 const (
-	// FailJobSet fails the set at once.
+	// FailJobSet fails the JobSet at once.
 	FailJobSet FailurePolicyAction = "FailJobSet"
-	// RestartJobSet makes all Jobs anew while maxRestarts allows it, and fails the set after that.
+	// RestartJobSet recreates all Jobs as long as maxRestarts allows, and then fails the JobSet.
 	RestartJobSet FailurePolicyAction = "RestartJobSet"
-	// RestartJobSetAndIgnoreMaxRestarts makes all Jobs anew and uses nothing of maxRestarts.
+	// RestartJobSetAndIgnoreMaxRestarts recreates all Jobs without counting against maxRestarts.
 	RestartJobSetAndIgnoreMaxRestarts FailurePolicyAction = "RestartJobSetAndIgnoreMaxRestarts"
-	// RestartJob makes the failed Job anew while maxRestarts allows it, and fails the set after that.
+	// RestartJob recreates the failed Job as long as maxRestarts allows, and then fails the JobSet.
 	RestartJob FailurePolicyAction = "RestartJob"
-	// RestartJobAndIgnoreMaxRestarts makes the failed Job anew and uses nothing of maxRestarts.
+	// RestartJobAndIgnoreMaxRestarts recreates the failed Job without counting against maxRestarts.
 	RestartJobAndIgnoreMaxRestarts FailurePolicyAction = "RestartJobAndIgnoreMaxRestarts"
 )

@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Admission is the quota and the places that a Workload holds. Only the operator changes one that is set, and only the
-// counts, usage and places in it; anything else takes it back to null first.
+// Admission is the quota and the places of a Workload. Once it is set, only the operator may change it, and only its
+// counts, usage and places; for any other change it must first be reset to null.
 type Admission struct {
 	// clusterQueue whose quota the workload holds.
 	ClusterQueue ClusterQueueReference `json:"clusterQueue"`
@@ -30,45 +30,44 @@ type PodSetAssignment struct {
 	// +optional
 	Flavors map[corev1.ResourceName]ResourceFlavorReference `json:"flavors,omitempty"`
 
-	// resourceUsage is what all count pods together need, defaults and overhead included. Pods that are reclaimed do
-	// not change it.
+	// resourceUsage is what all count pods together need, including defaults and overhead. Reclaimed pods do not change
+	// it.
 	//
 	// +optional
 	ResourceUsage corev1.ResourceList `json:"resourceUsage,omitempty"`
 
-	// count of pods that were admitted; less than the pod set's count where the workload was admitted in part.
-	// Without it, the pod set's count.
+	// count of pods that were admitted; less than the pod set's count if the workload was partially admitted. Default:
+	// the pod set's count.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Count *int32 `json:"count,omitempty"`
 
-	// topologyAssignment gives places to the pods. Null where the flavor has no topology.
+	// topologyAssignment assigns the pods to domains. Null if the flavor has no topology.
 	//
 	// +optional
 	TopologyAssignment *TopologyAssignment `json:"topologyAssignment,omitempty"`
 
-	// delayedTopologyRequest is Pending while places are still to be given, after admission checks have made the
-	// nodes.
+	// delayedTopologyRequest is Pending until places are assigned, after admission checks have provisioned the nodes.
 	//
 	// +optional
 	DelayedTopologyRequest *DelayedTopologyRequestState `json:"delayedTopologyRequest,omitempty"`
 }
 
-// DelayedTopologyRequestState says whether places that are given after the admission checks have been given.
+// DelayedTopologyRequestState is the state of places that are assigned after the admission checks.
 //
 // +kubebuilder:validation:Enum=Pending;Ready
 type DelayedTopologyRequestState string
 
 const (
-	// DelayedTopologyRequestStatePending waits for places.
+	// DelayedTopologyRequestStatePending: the places are not assigned yet.
 	DelayedTopologyRequestStatePending DelayedTopologyRequestState = "Pending"
-	// DelayedTopologyRequestStateReady has its places.
+	// DelayedTopologyRequestStateReady: the places are assigned.
 	DelayedTopologyRequestStateReady DelayedTopologyRequestState = "Ready"
 )
 
-// TopologyAssignment says how many pods of a pod set go to which domain. For a topology whose lowest level is
-// kubernetes.io/hostname only that level is listed, for it alone names the node.
+// TopologyAssignment says how many pods of a pod set go to which domain. If the lowest level of the topology is
+// kubernetes.io/hostname, only that level is listed, because it identifies the node.
 type TopologyAssignment struct {
 	// levels are the node labels of the assigned topology, highest first.
 	//
@@ -87,7 +86,7 @@ type TopologyAssignment struct {
 
 // TopologyDomainAssignment is how many pods go to one domain.
 type TopologyDomainAssignment struct {
-	// values of the levels' node labels, highest first: together they name the domain.
+	// values of the levels' node labels, highest first, which identify the domain.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

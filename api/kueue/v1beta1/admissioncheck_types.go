@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AdmissionCheck is something beyond quota that must agree before a Workload is admitted, such as a cluster that has
-// to grow first. A controller of its own sets the state in each Workload.
+// AdmissionCheck is a condition besides quota for the admission of a Workload, such as that the cluster is scaled up
+// first. A controller of its own sets its state in each Workload.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -14,7 +14,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName={ac}
 // +kubebuilder:printcolumn:name="Controller",JSONPath=".spec.controllerName",type=string,description="Controller that decides the check"
 // +kubebuilder:printcolumn:name="Active",JSONPath=".status.conditions[?(@.type=='Active')].status",type=string,description="Whether the check can be used"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type AdmissionCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,15 +38,15 @@ type AdmissionCheckList struct {
 
 // AdmissionCheckSpec names the controller of a check and its parameters.
 type AdmissionCheckSpec struct {
-	// controllerName is the controller that decides the check. It is not the name of a pod or a Deployment, and it
-	// cannot be changed.
+	// controllerName identifies the controller of the check. It is not the name of a pod or a Deployment, and is
+	// immutable.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable"
 	ControllerName string `json:"controllerName"`
 
-	// retryDelayMinutes is how long a workload waited after a failed check. It is no longer used.
+	// retryDelayMinutes was the delay after a failed check. It is no longer used.
 	//
 	// +optional
 	// +kubebuilder:default=15
@@ -81,7 +81,7 @@ type AdmissionCheckParametersReference struct {
 
 // AdmissionCheckStatus says whether a check can be used.
 type AdmissionCheckStatus struct {
-	// conditions; Active is the one that counts.
+	// conditions of the check; Active says whether it can be used.
 	//
 	// +optional
 	// +listType=map
@@ -101,13 +101,13 @@ const AdmissionCheckActive = "Active"
 type CheckState string
 
 const (
-	// CheckStatePending has not been decided.
+	// CheckStatePending: not decided yet.
 	CheckStatePending CheckState = "Pending"
-	// CheckStateReady agrees to the admission.
+	// CheckStateReady: the check allows the admission.
 	CheckStateReady CheckState = "Ready"
-	// CheckStateRetry cannot agree now: the workload is evicted and tried again.
+	// CheckStateRetry: not possible at present; the workload is evicted and retried.
 	CheckStateRetry CheckState = "Retry"
-	// CheckStateRejected will never agree: the workload is deactivated.
+	// CheckStateRejected: the check will never allow it; the workload is deactivated.
 	CheckStateRejected CheckState = "Rejected"
 )
 
@@ -124,24 +124,24 @@ type AdmissionCheckState struct {
 	// lastTransitionTime is when the state last changed.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 
-	// message tells people about the last change; it may be empty.
+	// message about the last change; may be empty.
 	//
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message"`
 
-	// requeueAfterSeconds is the least time to wait before the workload is tried again.
+	// requeueAfterSeconds is the minimum delay before the workload is retried.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RequeueAfterSeconds *int32 `json:"requeueAfterSeconds,omitempty"`
 
-	// retryCount counts how often the check has asked for another try.
+	// retryCount counts how often the check has requested a retry.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RetryCount *int32 `json:"retryCount,omitempty"`
 
-	// podSetUpdates are what the check adds to the pods when it is ready.
+	// podSetUpdates are changes to the pods by the check, once it is ready.
 	//
 	// +optional
 	// +listType=atomic
@@ -149,8 +149,8 @@ type AdmissionCheckState struct {
 	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
 }
 
-// PodSetUpdate is what a check adds to the pods of one pod set. It only adds: a key that is there already, with
-// another value, fails the start of the job.
+// PodSetUpdate has additions to the pods of one pod set by a check. If a key exists already with another value, the
+// start of the job fails.
 type PodSetUpdate struct {
 	// name of the pod set.
 	Name PodSetReference `json:"name"`

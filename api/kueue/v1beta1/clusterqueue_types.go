@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterQueue is a share of the cluster's resources and the line of workloads that wait for it.
+// ClusterQueue is a share of the cluster's resources, and the queue of workloads that wait for it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -12,17 +12,17 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName={cq}
 // +kubebuilder:printcolumn:name="Cohort",JSONPath=".spec.cohort",type=string,description="Cohort that it shares quota with"
 // +kubebuilder:printcolumn:name="Strategy",JSONPath=".spec.queueingStrategy",type=string,priority=1,description="Order of its workloads"
-// +kubebuilder:printcolumn:name="Pending Workloads",JSONPath=".status.pendingWorkloads",type=integer,description="Workloads that wait"
-// +kubebuilder:printcolumn:name="Admitted Workloads",JSONPath=".status.admittedWorkloads",type=integer,priority=1,description="Workloads that run"
+// +kubebuilder:printcolumn:name="Pending Workloads",JSONPath=".status.pendingWorkloads",type=integer,description="Pending workloads"
+// +kubebuilder:printcolumn:name="Admitted Workloads",JSONPath=".status.admittedWorkloads",type=integer,priority=1,description="Admitted workloads"
 // +kubebuilder:printcolumn:name="Active",JSONPath=".status.conditions[?(@.type=='Active')].status",type=string,priority=1,description="Whether it admits"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,priority=1,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,priority=1,description="Time since creation"
 type ClusterQueue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the quota and the rules of the queue.
+	// spec has the quota and the rules of the queue.
 	Spec ClusterQueueSpec `json:"spec,omitempty"`
-	// status is what the queue holds now.
+	// status is the observed state of the queue.
 	Status ClusterQueueStatus `json:"status,omitempty"`
 }
 
@@ -35,14 +35,14 @@ type ClusterQueueList struct {
 	Items           []ClusterQueue `json:"items"`
 }
 
-// ClusterQueueSpec is the quota and the rules of a ClusterQueue.
+// ClusterQueueSpec has the quota and the rules of a ClusterQueue.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when cohort is empty"
 // +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when cohort is empty"
 // +kubebuilder:validation:XValidation:rule="!(has(self.admissionChecks) && size(self.admissionChecks) > 0 && has(self.admissionChecksStrategy))",message="Either AdmissionChecks or AdmissionCheckStrategy can be set, but not both"
 type ClusterQueueSpec struct {
-	// resourceGroups are the resources of the queue and the flavors that they come in. A resource is in one group
-	// only, and so is a flavor.
+	// resourceGroups are the resources of the queue and their flavors. A resource, and a flavor, may be in only one
+	// group.
 	//
 	// +optional
 	// +listType=atomic
@@ -53,48 +53,48 @@ type ClusterQueueSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.coveredResources)).sum() <= 256",message="at most 256 resources"
 	ResourceGroups []ResourceGroup `json:"resourceGroups,omitempty"`
 
-	// cohort that the queue lends quota to and borrows quota from. Without one it does neither.
+	// cohort in which the queue lends and borrows quota. Without one it does neither.
 	//
 	// +optional
 	Cohort CohortReference `json:"cohort,omitempty"`
 
-	// queueingStrategy is the order of workloads of the same priority: StrictFIFO, where one that does not fit holds
-	// up those behind it, or BestEffortFIFO, where it does not.
+	// queueingStrategy is the order of workloads of the same priority: with StrictFIFO one that does not fit blocks
+	// those behind it, with BestEffortFIFO it does not.
 	//
 	// +optional
 	// +kubebuilder:default=BestEffortFIFO
 	QueueingStrategy QueueingStrategy `json:"queueingStrategy,omitempty"`
 
-	// namespaceSelector picks the namespaces that may submit to the queue. Null picks none, {} picks all.
+	// namespaceSelector selects the namespaces that may submit to the queue. Null selects none, {} selects all.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? (has(e.values) && size(e.values) > 0) : (e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0)))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// flavorFungibility says when to try the next flavor rather than borrow or preempt in this one.
+	// flavorFungibility determines whether the next flavor is tried before borrowing or preemption in the present one.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	FlavorFungibility *FlavorFungibility `json:"flavorFungibility,omitempty"`
 
-	// preemption says whom a workload of this queue may preempt.
+	// preemption determines which workloads a workload of this queue may preempt.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Preemption *ClusterQueuePreemption `json:"preemption,omitempty"`
 
-	// admissionChecks that every workload of the queue must pass. Never set beside admissionChecksStrategy.
+	// admissionChecks that every workload of the queue must pass. Mutually exclusive with admissionChecksStrategy.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	AdmissionChecks []AdmissionCheckReference `json:"admissionChecks,omitempty"`
 
-	// admissionChecksStrategy are checks that apply to some flavors only. Never set beside admissionChecks.
+	// admissionChecksStrategy has checks that apply to some flavors only. Mutually exclusive with admissionChecks.
 	//
 	// +optional
 	AdmissionChecksStrategy *AdmissionChecksStrategy `json:"admissionChecksStrategy,omitempty"`
 
-	// stopPolicy stops the queue: Hold lets what is admitted finish, HoldAndDrain evicts it.
+	// stopPolicy stops the queue: with Hold admitted workloads may finish, with HoldAndDrain they are evicted.
 	//
 	// +optional
 	// +kubebuilder:default=None
@@ -105,25 +105,25 @@ type ClusterQueueSpec struct {
 	// +optional
 	FairSharing *FairSharing `json:"fairSharing,omitempty"`
 
-	// admissionScope says whether LocalQueues of this queue share it by their past usage.
+	// admissionScope determines whether the LocalQueues of this queue are ordered by their past usage.
 	//
 	// +optional
 	AdmissionScope *AdmissionScope `json:"admissionScope,omitempty"`
 }
 
-// QueueingStrategy is the order in which a ClusterQueue tries workloads of the same priority.
+// QueueingStrategy is the order in which a ClusterQueue considers workloads of the same priority.
 //
 // +kubebuilder:validation:Enum=StrictFIFO;BestEffortFIFO
 type QueueingStrategy string
 
 const (
-	// StrictFIFO tries workloads in order of age; one that does not fit holds up those behind it.
+	// StrictFIFO considers workloads in order of age; one that does not fit blocks those behind it.
 	StrictFIFO QueueingStrategy = "StrictFIFO"
-	// BestEffortFIFO tries workloads in order of age and passes over those that do not fit.
+	// BestEffortFIFO considers workloads in order of age and skips those that do not fit.
 	BestEffortFIFO QueueingStrategy = "BestEffortFIFO"
 )
 
-// AdmissionChecksStrategy are the checks of a ClusterQueue and the flavors that they apply to.
+// AdmissionChecksStrategy has the checks of a ClusterQueue and the flavors to which they apply.
 type AdmissionChecksStrategy struct {
 	// admissionChecks and their flavors.
 	//
@@ -132,40 +132,40 @@ type AdmissionChecksStrategy struct {
 	AdmissionChecks []AdmissionCheckStrategyRule `json:"admissionChecks,omitempty"`
 }
 
-// AdmissionCheckStrategyRule is one check and the flavors that it applies to.
+// AdmissionCheckStrategyRule is a check and the flavors to which it applies.
 type AdmissionCheckStrategyRule struct {
 	// name of the AdmissionCheck.
 	Name AdmissionCheckReference `json:"name"`
 
-	// onFlavors are the flavors that it applies to; empty means all.
+	// onFlavors are the flavors to which it applies; empty means all.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	OnFlavors []ResourceFlavorReference `json:"onFlavors,omitempty"`
 }
 
-// FlavorFungibility says when to go on to the next flavor.
+// FlavorFungibility determines when the next flavor is tried.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.preference) || self.preference != 'PreemptionOverBorrowing' || (self.whenCanBorrow == 'TryNextFlavor' && self.whenCanPreempt == 'TryNextFlavor')",message="preference PreemptionOverBorrowing needs whenCanBorrow and whenCanPreempt to be TryNextFlavor"
 type FlavorFungibility struct {
-	// whenCanBorrow: Borrow stops at a flavor where the workload fits by borrowing, TryNextFlavor looks at the next
-	// one first. MayStopSearch is a newer word for Borrow.
+	// whenCanBorrow: Borrow uses a flavor in which the workload fits by borrowing, TryNextFlavor tries the next one
+	// first. MayStopSearch is a newer name for Borrow.
 	//
 	// +optional
 	// +kubebuilder:default=Borrow
 	// +kubebuilder:validation:Enum=Borrow;TryNextFlavor;MayStopSearch
 	WhenCanBorrow FlavorFungibilityPolicy `json:"whenCanBorrow,omitempty"`
 
-	// whenCanPreempt: Preempt stops at a flavor where the workload fits by preemption, TryNextFlavor looks at the next
-	// one first. MayStopSearch is a newer word for Preempt.
+	// whenCanPreempt: Preempt uses a flavor in which the workload fits by preemption, TryNextFlavor tries the next one
+	// first. MayStopSearch is a newer name for Preempt.
 	//
 	// +optional
 	// +kubebuilder:default=TryNextFlavor
 	// +kubebuilder:validation:Enum=Preempt;TryNextFlavor;MayStopSearch
 	WhenCanPreempt FlavorFungibilityPolicy `json:"whenCanPreempt,omitempty"`
 
-	// preference between a flavor that needs preemption and one that needs borrowing, where both were looked at.
-	// BorrowingOverPreemption unless set.
+	// preference between a flavor that requires preemption and one that requires borrowing, if both were tried.
+	// Default: BorrowingOverPreemption.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=BorrowingOverPreemption;PreemptionOverBorrowing
@@ -176,13 +176,13 @@ type FlavorFungibility struct {
 type FlavorFungibilityPolicy string
 
 const (
-	// Borrow stops at a flavor that fits by borrowing.
+	// Borrow uses a flavor that fits by borrowing.
 	Borrow FlavorFungibilityPolicy = "Borrow"
-	// Preempt stops at a flavor that fits by preemption.
+	// Preempt uses a flavor that fits by preemption.
 	Preempt FlavorFungibilityPolicy = "Preempt"
 	// MayStopSearch means Borrow in whenCanBorrow and Preempt in whenCanPreempt.
 	MayStopSearch FlavorFungibilityPolicy = "MayStopSearch"
-	// TryNextFlavor goes on to the next flavor.
+	// TryNextFlavor tries the next flavor first.
 	TryNextFlavor FlavorFungibilityPolicy = "TryNextFlavor"
 )
 
@@ -190,25 +190,25 @@ const (
 type FlavorFungibilityPreference string
 
 const (
-	// BorrowingOverPreemption takes the flavor that needs borrowing.
+	// BorrowingOverPreemption uses the flavor that requires borrowing.
 	BorrowingOverPreemption FlavorFungibilityPreference = "BorrowingOverPreemption"
-	// PreemptionOverBorrowing takes the flavor that needs preemption.
+	// PreemptionOverBorrowing uses the flavor that requires preemption.
 	PreemptionOverBorrowing FlavorFungibilityPreference = "PreemptionOverBorrowing"
 )
 
-// ClusterQueuePreemption says whom a workload of a ClusterQueue may preempt.
+// ClusterQueuePreemption determines which workloads a workload of a ClusterQueue may preempt.
 //
 // +kubebuilder:validation:XValidation:rule="!(self.reclaimWithinCohort == 'Never' && has(self.borrowWithinCohort) && self.borrowWithinCohort.policy != 'Never')",message="reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never"
 type ClusterQueuePreemption struct {
-	// reclaimWithinCohort: whether a workload that fits the queue's own quota may preempt workloads of other queues
-	// of the cohort that borrow it.
+	// reclaimWithinCohort: whether a workload that fits the queue's own quota may preempt workloads of other queues in
+	// the cohort that borrow that quota.
 	//
 	// +optional
 	// +kubebuilder:default=Never
 	// +kubebuilder:validation:Enum=Never;LowerPriority;Any
 	ReclaimWithinCohort PreemptionPolicy `json:"reclaimWithinCohort,omitempty"`
 
-	// borrowWithinCohort: whether a workload that has to borrow may preempt.
+	// borrowWithinCohort: whether a workload that must borrow may preempt.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -226,17 +226,17 @@ type ClusterQueuePreemption struct {
 type PreemptionPolicy string
 
 const (
-	// PreemptionPolicyNever preempts nobody.
+	// PreemptionPolicyNever preempts none.
 	PreemptionPolicyNever PreemptionPolicy = "Never"
-	// PreemptionPolicyAny preempts whatever the priority.
+	// PreemptionPolicyAny preempts workloads of any priority.
 	PreemptionPolicyAny PreemptionPolicy = "Any"
 	// PreemptionPolicyLowerPriority preempts workloads of lower priority.
 	PreemptionPolicyLowerPriority PreemptionPolicy = "LowerPriority"
-	// PreemptionPolicyLowerOrNewerEqualPriority also preempts younger workloads of the same priority.
+	// PreemptionPolicyLowerOrNewerEqualPriority also preempts newer workloads of the same priority.
 	PreemptionPolicyLowerOrNewerEqualPriority PreemptionPolicy = "LowerOrNewerEqualPriority"
 )
 
-// BorrowWithinCohort says whether a workload that has to borrow may preempt.
+// BorrowWithinCohort determines whether a workload that must borrow may preempt.
 type BorrowWithinCohort struct {
 	// policy: Never, or LowerPriority.
 	//
@@ -244,28 +244,28 @@ type BorrowWithinCohort struct {
 	// +kubebuilder:default=Never
 	Policy BorrowWithinCohortPolicy `json:"policy,omitempty"`
 
-	// maxPriorityThreshold is the highest priority that may be preempted so; no bound but the preemptor's own
-	// priority where it is not set.
+	// maxPriorityThreshold is the highest priority that may be preempted; if not set, only the preemptor's own priority
+	// is a bound.
 	//
 	// +optional
 	MaxPriorityThreshold *int32 `json:"maxPriorityThreshold,omitempty"`
 }
 
-// BorrowWithinCohortPolicy says whom a borrowing workload may preempt.
+// BorrowWithinCohortPolicy determines which workloads a borrowing workload may preempt.
 //
 // +kubebuilder:validation:Enum=Never;LowerPriority
 type BorrowWithinCohortPolicy string
 
 const (
-	// BorrowWithinCohortPolicyNever preempts nobody.
+	// BorrowWithinCohortPolicyNever preempts none.
 	BorrowWithinCohortPolicyNever BorrowWithinCohortPolicy = "Never"
 	// BorrowWithinCohortPolicyLowerPriority preempts workloads of lower priority.
 	BorrowWithinCohortPolicyLowerPriority BorrowWithinCohortPolicy = "LowerPriority"
 )
 
-// ClusterQueueStatus is what a ClusterQueue holds now.
+// ClusterQueueStatus is the observed state of a ClusterQueue.
 type ClusterQueueStatus struct {
-	// conditions; Active is the one that counts.
+	// conditions of the queue; Active says whether it admits.
 	//
 	// +optional
 	// +listType=map
@@ -275,7 +275,7 @@ type ClusterQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// flavorsReservation is the quota that is reserved, for admitted workloads and for those that wait for checks.
+	// flavorsReservation is the quota reserved by admitted workloads and by those that wait for checks.
 	//
 	// +optional
 	// +listType=map
@@ -283,7 +283,7 @@ type ClusterQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	FlavorsReservation []FlavorUsage `json:"flavorsReservation,omitempty"`
 
-	// flavorsUsage is the quota that admitted workloads use.
+	// flavorsUsage is the quota used by admitted workloads.
 	//
 	// +optional
 	// +listType=map
@@ -291,19 +291,19 @@ type ClusterQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	FlavorsUsage []FlavorUsage `json:"flavorsUsage,omitempty"`
 
-	// pendingWorkloads wait for quota.
+	// pendingWorkloads is the number of workloads that wait for quota.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	PendingWorkloads int32 `json:"pendingWorkloads"`
 
-	// reservingWorkloads have reserved quota.
+	// reservingWorkloads is the number of workloads that have reserved quota.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	ReservingWorkloads int32 `json:"reservingWorkloads"`
 
-	// admittedWorkloads may run and have not finished.
+	// admittedWorkloads is the number of admitted workloads that have not finished.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -314,7 +314,7 @@ type ClusterQueueStatus struct {
 	// +optional
 	PendingWorkloadsStatus *ClusterQueuePendingWorkloadsStatus `json:"pendingWorkloadsStatus,omitempty"`
 
-	// fairSharing is the share of the cohort that the queue uses.
+	// fairSharing is the queue's usage of the cohort.
 	//
 	// +optional
 	FairSharing *FairSharingStatus `json:"fairSharing,omitempty"`
@@ -332,7 +332,7 @@ type ClusterQueuePendingWorkloadsStatus struct {
 	LastChangeTime metav1.Time `json:"lastChangeTime"`
 }
 
-// ClusterQueuePendingWorkload names a workload that waits.
+// ClusterQueuePendingWorkload identifies a pending workload.
 type ClusterQueuePendingWorkload struct {
 	// name of the Workload.
 	Name string `json:"name"`

@@ -4,22 +4,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cohort is a node in the tree of quota: ClusterQueues and Cohorts under it lend to each other, and it may have quota
-// of its own that they share.
+// Cohort is a node in the tree of quota: the ClusterQueues and Cohorts below it lend quota to each other, and it may
+// have quota of its own that they share.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName={co}
-// +kubebuilder:printcolumn:name="Parent",JSONPath=".spec.parentName",type=string,description="Cohort above it"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Parent",JSONPath=".spec.parentName",type=string,description="Parent cohort"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type Cohort struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the place of the cohort in the tree and its quota.
+	// spec has the position of the cohort in the tree, and its quota.
 	Spec CohortSpec `json:"spec,omitempty"`
-	// status is the share that the cohort uses.
+	// status has the usage of the cohort.
 	Status CohortStatus `json:"status,omitempty"`
 }
 
@@ -32,17 +32,17 @@ type CohortList struct {
 	Items           []Cohort `json:"items"`
 }
 
-// CohortSpec is the place of a cohort in the tree and its quota.
+// CohortSpec has the position of a cohort in the tree, and its quota.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when parent is empty"
 // +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when parent is empty"
 type CohortSpec struct {
-	// parentName is the cohort above; without one this is a root. A cycle makes all its queues inactive.
+	// parentName is the parent cohort; without one this is a root. A cycle deactivates all its queues.
 	//
 	// +optional
 	ParentName CohortReference `json:"parentName,omitempty"`
 
-	// resourceGroups are quota that all below the cohort share.
+	// resourceGroups have quota that everything below the cohort shares.
 	//
 	// +optional
 	// +listType=atomic
@@ -59,9 +59,9 @@ type CohortSpec struct {
 	FairSharing *FairSharing `json:"fairSharing,omitempty"`
 }
 
-// CohortStatus is the share that a cohort uses.
+// CohortStatus has the usage of a cohort.
 type CohortStatus struct {
-	// fairSharing is the share of the parent that the cohort uses.
+	// fairSharing is the cohort's usage of its parent.
 	//
 	// +optional
 	FairSharing *FairSharingStatus `json:"fairSharing,omitempty"`

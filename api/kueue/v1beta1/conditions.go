@@ -8,17 +8,17 @@ const (
 	WorkloadAdmitted = "Admitted"
 	// WorkloadPodsReady: all its pods are ready or have succeeded.
 	WorkloadPodsReady = "PodsReady"
-	// WorkloadEvicted: its admission is being taken back.
+	// WorkloadEvicted: its admission is being withdrawn.
 	WorkloadEvicted = "Evicted"
 	// WorkloadPreempted: it was evicted for another workload.
 	WorkloadPreempted = "Preempted"
-	// WorkloadRequeued: it went back to the queue after an eviction, or waits to.
+	// WorkloadRequeued: it was requeued after an eviction, or waits to be.
 	WorkloadRequeued = "Requeued"
 	// WorkloadFinished: its job has ended.
 	WorkloadFinished = "Finished"
-	// WorkloadDeactivationTarget: it is about to be deactivated. It goes once that is done.
+	// WorkloadDeactivationTarget: it is about to be deactivated. The condition is removed after that.
 	WorkloadDeactivationTarget = "DeactivationTarget"
-	// WorkloadBlockedOnPreemptionGates: it would have to preempt and a gate is closed.
+	// WorkloadBlockedOnPreemptionGates: it would have to preempt, and a gate is closed.
 	WorkloadBlockedOnPreemptionGates = "BlockedOnPreemptionGates"
 	// WorkloadWaitingForReplacementPods: a pod group waits for pods that replace failed ones.
 	WorkloadWaitingForReplacementPods = "WaitingForReplacementPods"
@@ -29,31 +29,31 @@ const (
 const (
 	// WorkloadQuotaReservedReason: quota is reserved.
 	WorkloadQuotaReservedReason = "QuotaReserved"
-	// WorkloadInadmissible: the object, its queue or its namespace is at fault, and waiting will not help.
+	// WorkloadInadmissible: the object, its queue or its namespace is invalid, so that waiting does not help.
 	WorkloadInadmissible = "Inadmissible"
-	// WorkloadPending is the older word for any wait.
+	// WorkloadPending is the older reason for any wait.
 	WorkloadPending = "Pending"
-	// WorkloadWaiting is the older word for the wait for ready pods of others.
+	// WorkloadWaiting is the older reason for waiting until other workloads' pods are ready.
 	WorkloadWaiting = "Waiting"
 	// WorkloadNoMatchingFlavor: no flavor of the queue can take the pods.
 	WorkloadNoMatchingFlavor = "NoMatchingFlavor"
 	// WorkloadWaitingForQuota: quota that could hold the workload is in use.
 	WorkloadWaitingForQuota = "WaitingForQuota"
-	// WorkloadExceedsMaxQuota: more is asked than the queue could ever give.
+	// WorkloadExceedsMaxQuota: the request exceeds the maximum quota of the queue.
 	WorkloadExceedsMaxQuota = "ExceedsMaxQuota"
-	// WorkloadTopologyPlacementFailed: no domain of the topology has room.
+	// WorkloadTopologyPlacementFailed: no domain of the topology has enough free capacity.
 	WorkloadTopologyPlacementFailed = "TopologyPlacementFailed"
-	// WorkloadWaitingForPreemptedWorkloads: others were preempted for it and have not yet gone.
+	// WorkloadWaitingForPreemptedWorkloads: workloads preempted for it have not terminated yet.
 	WorkloadWaitingForPreemptedWorkloads = "WaitingForPreemptedWorkloads"
-	// WorkloadMisconfigured is the public API's finer word for Inadmissible: a queue or flavor is missing.
+	// WorkloadMisconfigured is a more specific form of Inadmissible: a queue or flavor is missing.
 	WorkloadMisconfigured = "Misconfigured"
-	// WorkloadSuspended is the public API's finer word for Inadmissible: a queue is inactive.
+	// WorkloadSuspended is a more specific form of Inadmissible: a queue is inactive.
 	WorkloadSuspended = "Suspended"
-	// WorkloadPendingEvaluation: it has not been tried yet, or not since it was evicted.
+	// WorkloadPendingEvaluation: it has not been considered yet, or not since it was evicted.
 	WorkloadPendingEvaluation = "PendingEvaluation"
 	// WorkloadWaitingForPodsReady: admitted workloads must be ready first.
 	WorkloadWaitingForPodsReady = "WaitingForPodsReady"
-	// WorkloadAdmissionGated: an annotation holds it back.
+	// WorkloadAdmissionGated: an annotation blocks its admission.
 	WorkloadAdmissionGated = "AdmissionGated"
 	// WorkloadOnHold: its queue is stopped.
 	WorkloadOnHold = "OnHold"
@@ -67,7 +67,7 @@ const (
 	WorkloadNoReservation = "NoReservation"
 	// WorkloadUnsatisfiedAdmissionChecks: a check is not ready.
 	WorkloadUnsatisfiedAdmissionChecks = "UnsatisfiedAdmissionChecks"
-	// WorkloadPendingDelayedTopologyRequests: places are still to be given.
+	// WorkloadPendingDelayedTopologyRequests: places are not assigned yet.
 	WorkloadPendingDelayedTopologyRequests = "PendingDelayedTopologyRequests"
 )
 
@@ -97,10 +97,10 @@ const (
 	WorkloadEvictedByLocalQueueStopped = "LocalQueueStopped"
 	// WorkloadDeactivated: spec.active was set to false.
 	WorkloadDeactivated = "Deactivated"
-	// WorkloadDeactivatedDueTo begins the reason where Muster itself set spec.active to false; a reason of
-	// DeactivationTarget ends it, as in DeactivatedDueToRequeuingLimitExceeded.
+	// WorkloadDeactivatedDueTo is the prefix of the reason if Muster itself set spec.active to false; it is followed by
+	// a reason of DeactivationTarget, as in DeactivatedDueToRequeuingLimitExceeded.
 	WorkloadDeactivatedDueTo = "DeactivatedDueTo"
-	// WorkloadEvictedDueToNodeFailures: nodes failed and no others could take their pods.
+	// WorkloadEvictedDueToNodeFailures: nodes failed, and their pods do not fit elsewhere.
 	WorkloadEvictedDueToNodeFailures = "NodeFailures"
 	// WorkloadEvictedOnManagerCluster: the cluster that sent it here evicted it.
 	WorkloadEvictedOnManagerCluster = "EvictedOnManagerCluster"
@@ -138,19 +138,19 @@ const (
 	WorkloadFinishedReasonSucceeded = "Succeeded"
 	// WorkloadFinishedReasonFailed: the job failed.
 	WorkloadFinishedReasonFailed = "Failed"
-	// WorkloadFinishedReasonOutOfSync: a Workload that somebody made for a job does not describe it.
+	// WorkloadFinishedReasonOutOfSync: a prebuilt Workload does not match its job.
 	WorkloadFinishedReasonOutOfSync = "OutOfSync"
-	// WorkloadFinishedReasonOwnerNotFound: the job is gone.
+	// WorkloadFinishedReasonOwnerNotFound: the job does not exist any more.
 	WorkloadFinishedReasonOwnerNotFound = "OwnerNotFound"
-	// WorkloadSliceReplaced: a larger slice has taken over.
+	// WorkloadSliceReplaced: a larger slice has replaced it.
 	WorkloadSliceReplaced = "WorkloadSliceReplaced"
-	// WorkloadFinishedReasonFailedToStart: what the checks added cannot be put into the pods.
+	// WorkloadFinishedReasonFailedToStart: the additions of the checks conflict with the pods.
 	WorkloadFinishedReasonFailedToStart = "FailedToStart"
 )
 
 // Reasons of DeactivationTarget, beside AdmissionCheck.
 const (
-	// WorkloadRequeuingLimitExceeded: it went back to the queue too often.
+	// WorkloadRequeuingLimitExceeded: it was requeued too often.
 	WorkloadRequeuingLimitExceeded = "RequeuingLimitExceeded"
 	// WorkloadMaximumExecutionTimeExceeded: it ran longer than it may.
 	WorkloadMaximumExecutionTimeExceeded = "MaximumExecutionTimeExceeded"
@@ -180,11 +180,12 @@ const (
 	ClusterQueueActiveReasonAdmissionCheckNotFound = "AdmissionCheckNotFound"
 	// ClusterQueueActiveReasonAdmissionCheckInactive: a check cannot be used.
 	ClusterQueueActiveReasonAdmissionCheckInactive = "AdmissionCheckInactive"
-	// ClusterQueueActiveReasonMultipleMultiKueueAdmissionChecks: more than one check sends workloads to clusters.
+	// ClusterQueueActiveReasonMultipleMultiKueueAdmissionChecks: more than one check dispatches workloads to clusters.
 	ClusterQueueActiveReasonMultipleMultiKueueAdmissionChecks = "MultipleMultiKueueAdmissionChecks"
 	// ClusterQueueActiveReasonMultiKueueAdmissionCheckAppliedPerFlavor: such a check applies to some flavors only.
 	ClusterQueueActiveReasonMultiKueueAdmissionCheckAppliedPerFlavor = "MultiKueueAdmissionCheckAppliedPerFlavor"
-	// ClusterQueueActiveReasonMultiKueueWithProvisioningRequest: such a check stands beside one that makes nodes.
+	// ClusterQueueActiveReasonMultiKueueWithProvisioningRequest: such a check is combined with one that provisions
+	// nodes.
 	ClusterQueueActiveReasonMultiKueueWithProvisioningRequest = "MultiKueueWithProvisioningRequest"
 	// ClusterQueueActiveReasonUnknown: none of the above.
 	ClusterQueueActiveReasonUnknown = "Unknown"

@@ -8,8 +8,8 @@ import (
 
 // FairSharing is the weight of a queue or cohort among its siblings.
 type FairSharing struct {
-	// weight divides the share that is used: twice the weight may use twice as much. With 0 it only gets what nobody
-	// else wants.
+	// weight divides the usage in comparisons: a queue with twice the weight may use twice as much. With weight 0 it
+	// only gets what no other queue wants.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -18,14 +18,14 @@ type FairSharing struct {
 	Weight *resource.Quantity `json:"weight,omitempty"`
 }
 
-// FairSharingStatus is the share that a queue or cohort uses.
+// FairSharingStatus is the weighted usage of a queue or cohort.
 type FairSharingStatus struct {
-	// weightedShare is the largest part, in thousandths, that what is used above nominal quota takes of what the parent
-	// can lend, divided by the weight.
+	// weightedShare is the maximum over all resources of usage above nominal quota divided by what the parent can lend,
+	// in thousandths, divided by the weight.
 	WeightedShare int64 `json:"weightedShare"`
 }
 
-// LocalQueueFairSharingStatus is the share that a LocalQueue uses of its ClusterQueue.
+// LocalQueueFairSharingStatus is the weighted usage of a LocalQueue.
 type LocalQueueFairSharingStatus struct {
 	// weightedShare is the share in thousandths.
 	WeightedShare int64 `json:"weightedShare"`
@@ -36,31 +36,31 @@ type LocalQueueFairSharingStatus struct {
 	AdmissionFairSharingStatus *AdmissionFairSharingStatus `json:"admissionFairSharingStatus,omitempty"`
 }
 
-// AdmissionFairSharingStatus is usage in the past, old usage counting for less.
+// AdmissionFairSharingStatus is past usage, which decays over time.
 type AdmissionFairSharingStatus struct {
-	// consumedResources, aged.
+	// consumedResources with decay applied.
 	//
 	// +optional
 	ConsumedResources corev1.ResourceList `json:"consumedResources,omitempty"`
 
-	// lastUpdate is when it was last reckoned.
+	// lastUpdate is when it was last computed.
 	LastUpdate metav1.Time `json:"lastUpdate"`
 }
 
-// AdmissionScope says how the LocalQueues of a ClusterQueue share it.
+// AdmissionScope determines how the LocalQueues of a ClusterQueue share it.
 type AdmissionScope struct {
-	// admissionMode: by past usage, or not at all.
+	// admissionMode selects whether past usage orders the LocalQueues.
 	//
 	// +kubebuilder:validation:Enum=UsageBasedAdmissionFairSharing;NoAdmissionFairSharing
 	AdmissionMode AdmissionMode `json:"admissionMode"`
 }
 
-// AdmissionMode is how the LocalQueues of a ClusterQueue share it.
+// AdmissionMode determines how the LocalQueues of a ClusterQueue share it.
 type AdmissionMode string
 
 const (
-	// UsageBasedAdmissionFairSharing tries the LocalQueue with the least past usage first.
+	// UsageBasedAdmissionFairSharing considers the LocalQueue with the least past usage first.
 	UsageBasedAdmissionFairSharing AdmissionMode = "UsageBasedAdmissionFairSharing"
-	// NoAdmissionFairSharing makes no difference between LocalQueues.
+	// NoAdmissionFairSharing does not distinguish LocalQueues.
 	NoAdmissionFairSharing AdmissionMode = "NoAdmissionFairSharing"
 )

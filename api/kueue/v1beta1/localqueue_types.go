@@ -6,23 +6,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LocalQueue is the door to a ClusterQueue for the jobs of one namespace.
+// LocalQueue is the queue of one namespace's jobs, and points to a ClusterQueue.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName={queue,queues,lq}
-// +kubebuilder:printcolumn:name="ClusterQueue",JSONPath=".spec.clusterQueue",type=string,description="ClusterQueue behind it"
-// +kubebuilder:printcolumn:name="Pending Workloads",JSONPath=".status.pendingWorkloads",type=integer,description="Workloads that wait"
-// +kubebuilder:printcolumn:name="Admitted Workloads",JSONPath=".status.admittedWorkloads",type=integer,description="Workloads that run"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,priority=1,description="Time since it was made"
+// +kubebuilder:printcolumn:name="ClusterQueue",JSONPath=".spec.clusterQueue",type=string,description="ClusterQueue that it points to"
+// +kubebuilder:printcolumn:name="Pending Workloads",JSONPath=".status.pendingWorkloads",type=integer,description="Pending workloads"
+// +kubebuilder:printcolumn:name="Admitted Workloads",JSONPath=".status.admittedWorkloads",type=integer,description="Admitted workloads"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,priority=1,description="Time since creation"
 type LocalQueue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec names the ClusterQueue.
 	Spec LocalQueueSpec `json:"spec,omitempty"`
-	// status is what the queue holds now.
+	// status is the observed state of the queue.
 	Status LocalQueueStatus `json:"status,omitempty"`
 }
 
@@ -39,12 +39,12 @@ type LocalQueueList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterQueue) || (has(self.clusterQueue) && self.clusterQueue == oldSelf.clusterQueue)",message="field is immutable"
 type LocalQueueSpec struct {
-	// clusterQueue that workloads wait in. It cannot be changed.
+	// clusterQueue in which the workloads wait. Immutable.
 	//
 	// +optional
 	ClusterQueue ClusterQueueReference `json:"clusterQueue,omitempty"`
 
-	// stopPolicy stops the queue: Hold lets what is admitted finish, HoldAndDrain evicts it.
+	// stopPolicy stops the queue: with Hold admitted workloads may finish, with HoldAndDrain they are evicted.
 	//
 	// +optional
 	// +kubebuilder:default=None
@@ -56,9 +56,9 @@ type LocalQueueSpec struct {
 	FairSharing *FairSharing `json:"fairSharing,omitempty"`
 }
 
-// LocalQueueStatus is what a LocalQueue holds now.
+// LocalQueueStatus is the observed state of a LocalQueue.
 type LocalQueueStatus struct {
-	// conditions; Active is the one that counts.
+	// conditions of the queue; Active says whether it admits.
 	//
 	// +optional
 	// +listType=map
@@ -68,25 +68,25 @@ type LocalQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// pendingWorkloads wait for quota.
+	// pendingWorkloads is the number of workloads that wait for quota.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	PendingWorkloads int32 `json:"pendingWorkloads"`
 
-	// reservingWorkloads have reserved quota.
+	// reservingWorkloads is the number of workloads that have reserved quota.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	ReservingWorkloads int32 `json:"reservingWorkloads"`
 
-	// admittedWorkloads may run and have not finished.
+	// admittedWorkloads is the number of admitted workloads that have not finished.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	AdmittedWorkloads int32 `json:"admittedWorkloads"`
 
-	// flavorsReservation is the quota that is reserved.
+	// flavorsReservation is the reserved quota.
 	//
 	// +optional
 	// +listType=map
@@ -94,7 +94,7 @@ type LocalQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	FlavorsReservation []LocalQueueFlavorUsage `json:"flavorsReservation,omitempty"`
 
-	// flavorUsage is the quota that admitted workloads use.
+	// flavorUsage is the quota used by admitted workloads.
 	//
 	// +optional
 	// +listType=map
@@ -102,7 +102,7 @@ type LocalQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	FlavorUsage []LocalQueueFlavorUsage `json:"flavorUsage,omitempty"`
 
-	// flavors that the ClusterQueue offers, for people who may not read ClusterQueues.
+	// flavors of the ClusterQueue, for users who may not read ClusterQueues.
 	//
 	// +optional
 	// +listType=map
@@ -110,13 +110,13 @@ type LocalQueueStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Flavors []LocalQueueFlavorStatus `json:"flavors,omitempty"`
 
-	// fairSharing is the share of the ClusterQueue that the queue uses.
+	// fairSharing is the queue's usage of the ClusterQueue.
 	//
 	// +optional
 	FairSharing *LocalQueueFairSharingStatus `json:"fairSharing,omitempty"`
 }
 
-// LocalQueueFlavorUsage is the quota that is used of one flavor.
+// LocalQueueFlavorUsage is the used quota of one flavor.
 type LocalQueueFlavorUsage struct {
 	// name of the flavor.
 	Name ResourceFlavorReference `json:"name"`
@@ -129,7 +129,7 @@ type LocalQueueFlavorUsage struct {
 	Resources []LocalQueueResourceUsage `json:"resources"`
 }
 
-// LocalQueueResourceUsage is the quota that is used of one resource.
+// LocalQueueResourceUsage is the used quota of one resource.
 type LocalQueueResourceUsage struct {
 	// name of the resource.
 	Name corev1.ResourceName `json:"name"`

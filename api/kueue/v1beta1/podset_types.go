@@ -12,10 +12,11 @@ type PodSet struct {
 	// +kubebuilder:default=main
 	Name PodSetReference `json:"name,omitempty"`
 
-	// template of the pods. Of its metadata only labels and annotations are used. Requests that a container leaves out
-	// are taken from its limits, then from the namespace's LimitRanges.
+	// template of the pods. Of its metadata only labels and annotations are used. Requests that a container omits
+	// default to its limits, and then to the namespace's LimitRanges.
 	//
-	// To server-side apply it is one field, so that the API server need not track who owns each field of a template.
+	// For server-side apply it is a single field, so that the API server need not track the owner of each field of a
+	// template.
 	//
 	// +structType=atomic
 	Template corev1.PodTemplateSpec `json:"template"`
@@ -26,40 +27,40 @@ type PodSet struct {
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
 
-	// minCount is the least number of pods that the workload can run with. Without it, only count will do.
+	// minCount is the minimum number of pods with which the workload can run; default count.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinCount *int32 `json:"minCount,omitempty"`
 
-	// topologyRequest asks for nodes close to each other.
+	// topologyRequest requests nodes close to each other.
 	//
 	// +optional
 	TopologyRequest *PodSetTopologyRequest `json:"topologyRequest,omitempty"`
 }
 
-// PodSetTopologyRequest asks for the pods of a pod set to be placed close to each other. At most one of required,
+// PodSetTopologyRequest requests that the pods of a pod set are placed close to each other. At most one of required,
 // preferred and unconstrained is set.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.required), has(self.preferred), has(self.unconstrained) && self.unconstrained].filter(x, x).size() <= 1",message="at most one of required, preferred and unconstrained can be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.podsetSliceRequiredTopologyConstraints) || !(has(self.podSetSliceRequiredTopology) || has(self.podSetSliceSize))",message="podsetSliceRequiredTopologyConstraints cannot be set beside podSetSliceRequiredTopology or podSetSliceSize"
 type PodSetTopologyRequest struct {
-	// required is the node label of the level whose one domain must hold all pods.
+	// required is the node label of the level of which one domain must hold all pods.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Required *string `json:"required,omitempty"`
 
-	// preferred is the node label of the level whose one domain should hold all pods; wider domains are taken where
-	// none can.
+	// preferred is the node label of the level of which one domain should hold all pods; if none can, a wider domain is
+	// used.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Preferred *string `json:"preferred,omitempty"`
 
-	// unconstrained asks for places on any nodes.
+	// unconstrained requests placement on any nodes.
 	//
 	// +optional
 	Unconstrained *bool `json:"unconstrained,omitempty"`
@@ -82,13 +83,13 @@ type PodSetTopologyRequest struct {
 	// +optional
 	SubGroupCount *int32 `json:"subGroupCount,omitempty"`
 
-	// podSetGroupName groups pod sets that get one flavor and one domain together.
+	// podSetGroupName groups pod sets that get the same flavor and the same domain.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PodSetGroupName *string `json:"podSetGroupName,omitempty"`
 
-	// podSetSliceRequiredTopology is the node label of the level whose one domain must hold each slice.
+	// podSetSliceRequiredTopology is the node label of the level of which one domain must hold each slice.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -101,7 +102,7 @@ type PodSetTopologyRequest struct {
 	// +kubebuilder:validation:Minimum=1
 	PodSetSliceSize *int32 `json:"podSetSliceSize,omitempty"`
 
-	// podsetSliceRequiredTopologyConstraints are several layers of slices, coarsest first. Never set beside
+	// podsetSliceRequiredTopologyConstraints are several layers of slices, the coarsest first. Mutually exclusive with
 	// podSetSliceRequiredTopology and podSetSliceSize.
 	//
 	// +optional
@@ -112,7 +113,7 @@ type PodSetTopologyRequest struct {
 
 // PodsetSliceRequiredTopologyConstraint is one layer of slices.
 type PodsetSliceRequiredTopologyConstraint struct {
-	// topology is the node label of the level whose one domain must hold each slice of this layer.
+	// topology is the node label of the level of which one domain must hold each slice of this layer.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -124,7 +125,7 @@ type PodsetSliceRequiredTopologyConstraint struct {
 	Size int32 `json:"size"`
 }
 
-// PodSetRequest is what the pods of one pod set were counted as asking for, all together.
+// PodSetRequest is the sum of the requests of all pods of a pod set.
 type PodSetRequest struct {
 	// name of the pod set.
 	//

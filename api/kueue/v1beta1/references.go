@@ -6,8 +6,8 @@ package v1beta1
 // +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 type ClusterQueueReference string
 
-// CohortReference is the name of a Cohort. The Cohort need not exist as an object: a name that ClusterQueues share is
-// enough.
+// CohortReference is the name of a Cohort. The Cohort need not exist as an object: it suffices that ClusterQueues share
+// the name.
 //
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -42,7 +42,7 @@ type AdmissionCheckReference string
 // +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 type PodSetReference string
 
-// StopPolicy says whether a queue takes workloads, and what becomes of those that it holds.
+// StopPolicy determines whether a queue admits workloads, and what happens to admitted ones.
 //
 // +kubebuilder:validation:Enum=None;Hold;HoldAndDrain
 type StopPolicy string
@@ -50,8 +50,8 @@ type StopPolicy string
 const (
 	// None is the policy of a queue that admits.
 	None StopPolicy = "None"
-	// Hold admits nothing new, takes reservations back, and lets admitted workloads finish.
+	// Hold admits nothing, withdraws reservations, and lets admitted workloads finish.
 	Hold StopPolicy = "Hold"
-	// HoldAndDrain admits nothing new, takes reservations back, and evicts admitted workloads.
+	// HoldAndDrain admits nothing, withdraws reservations, and evicts admitted workloads.
 	HoldAndDrain StopPolicy = "HoldAndDrain"
 )

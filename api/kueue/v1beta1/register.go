@@ -18,7 +18,7 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource gives the group resource of this group for a plural resource name such as "workloads".
+// Resource returns the group resource for a plural resource name such as "workloads".
 func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
 }

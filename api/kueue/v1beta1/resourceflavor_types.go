@@ -5,18 +5,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceFlavor is a kind of node that quota can be given on.
+// ResourceFlavor is a kind of node for which queues have quota.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:scope=Cluster,shortName={rf}
-// +kubebuilder:printcolumn:name="Topology",JSONPath=".spec.topologyName",type=string,description="Topology that places are found by"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Topology",JSONPath=".spec.topologyName",type=string,description="Topology by which pods are placed"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type ResourceFlavor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which nodes are meant.
+	// spec selects the nodes.
 	Spec ResourceFlavorSpec `json:"spec,omitempty"`
 }
 
@@ -29,12 +29,12 @@ type ResourceFlavorList struct {
 	Items           []ResourceFlavor `json:"items"`
 }
 
-// ResourceFlavorSpec says which nodes a flavor means.
+// ResourceFlavorSpec selects the nodes of a flavor.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.topologyName) || (has(self.nodeLabels) && size(self.nodeLabels) > 0)",message="at least one nodeLabel is required when topology is set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.topologyName) || self == oldSelf",message="resourceFlavorSpec are immutable when topologyName is set"
 type ResourceFlavorSpec struct {
-	// nodeLabels that the nodes have. Pods that get the flavor are kept to such nodes.
+	// nodeLabels of the nodes. Pods that get the flavor are restricted to such nodes.
 	//
 	// +optional
 	// +mapType=atomic
@@ -43,8 +43,8 @@ type ResourceFlavorSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",message="values must be label values: at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 
-	// nodeTaints that the nodes have: only workloads that tolerate those with the effects NoSchedule and NoExecute get
-	// the flavor.
+	// nodeTaints of the nodes: only workloads that tolerate those with the effects NoSchedule and NoExecute get the
+	// flavor.
 	//
 	// +optional
 	// +listType=atomic
@@ -52,7 +52,7 @@ type ResourceFlavorSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"
 	NodeTaints []corev1.Taint `json:"nodeTaints,omitempty"`
 
-	// tolerations that pods get with the flavor.
+	// tolerations that are added to pods with the flavor.
 	//
 	// +optional
 	// +listType=atomic
@@ -64,8 +64,8 @@ type ResourceFlavorSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.effect) || x.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// topologyName is the Topology by which pods of this flavor are given places. It needs at least one node label,
-	// and with it the spec cannot be changed.
+	// topologyName is the Topology by which pods of this flavor are placed. It requires at least one node label, and
+	// makes the spec immutable.
 	//
 	// +optional
 	TopologyName *TopologyReference `json:"topologyName,omitempty"`

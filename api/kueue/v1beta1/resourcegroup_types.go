@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ResourceGroup is a set of resources that come in the same flavors: a workload gets one flavor for all of them.
+// ResourceGroup is a set of resources with the same flavors: a workload gets one flavor for all of them.
 //
 // +kubebuilder:validation:XValidation:rule="self.flavors.all(x, size(x.resources) == size(self.coveredResources))",message="flavors must have the same number of resources as the coveredResources"
 // +kubebuilder:validation:XValidation:rule="self.flavors.all(f, size(f.resources) != size(self.coveredResources) || f.resources.map(r, r.name) == self.coveredResources)",message="resources of a flavor must be the coveredResources, in the same order",fieldPath=".flavors"
@@ -50,7 +50,7 @@ type ResourceQuota struct {
 	// name of the resource.
 	Name corev1.ResourceName `json:"name"`
 
-	// nominalQuota is what the queue or cohort has of its own.
+	// nominalQuota is the queue's or cohort's own quota.
 	NominalQuota resource.Quantity `json:"nominalQuota"`
 
 	// borrowingLimit is the most that may be borrowed; without it there is no limit.
@@ -64,7 +64,7 @@ type ResourceQuota struct {
 	LendingLimit *resource.Quantity `json:"lendingLimit,omitempty"`
 }
 
-// FlavorUsage is the quota that is used of one flavor.
+// FlavorUsage is the used quota of one flavor.
 type FlavorUsage struct {
 	// name of the flavor.
 	Name ResourceFlavorReference `json:"name"`
@@ -77,12 +77,12 @@ type FlavorUsage struct {
 	Resources []ResourceUsage `json:"resources"`
 }
 
-// ResourceUsage is the quota that is used of one resource.
+// ResourceUsage is the used quota of one resource.
 type ResourceUsage struct {
 	// name of the resource.
 	Name corev1.ResourceName `json:"name"`
 
-	// total that is used, what is borrowed included.
+	// total that is used, including what is borrowed.
 	//
 	// +optional
 	Total resource.Quantity `json:"total,omitempty"`

@@ -6,8 +6,8 @@ import (
 
 // Workload is the unit of admission: the pods of one job, which get quota and places together or wait together.
 //
-// What its spec may be depends on its status, and the other way round. The rules that say so are in
-// tools/crdgen/workload.go: as markers, which are one line each, nobody could read them.
+// What may be in its spec depends on its status, and vice versa. These rules are in
+// charts/muster/policies/workload-*.yaml.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -23,11 +23,11 @@ type Workload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says which pods are to run, where to queue and how urgent they are.
+	// spec says which pods are to run, their queue and their priority.
 	//
 	// +required
 	Spec WorkloadSpec `json:"spec,omitempty"`
-	// status says what was decided about the Workload and how it fares.
+	// status is the observed state of the Workload, including its admission.
 	Status WorkloadStatus `json:"status,omitempty"`
 }
 
@@ -40,9 +40,9 @@ type WorkloadList struct {
 	Items           []Workload `json:"items"`
 }
 
-// WorkloadSpec is what the submitter of a Workload asks for.
+// WorkloadSpec is the request of a Workload.
 type WorkloadSpec struct {
-	// podSets are the groups of like pods that make up the workload. They cannot be changed while quota is reserved.
+	// podSets are the groups of equal pods of the workload. They are immutable while quota is reserved.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -50,25 +50,24 @@ type WorkloadSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	PodSets []PodSet `json:"podSets"`
 
-	// queueName is the LocalQueue, of the same namespace, that the workload waits in. It cannot be changed while
-	// quota is reserved.
+	// queueName is the LocalQueue, in the same namespace, of the workload. It is immutable while quota is reserved.
 	//
 	// +optional
 	QueueName LocalQueueName `json:"queueName,omitempty"`
 
-	// priorityClassName names the class that priority was taken from.
+	// priorityClassName is the class that priority was taken from.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// priority orders workloads in a queue and decides who may preempt whom; higher goes first.
+	// priority orders workloads in a queue and for preemption; higher goes first.
 	//
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// priorityClassSource says which kind priorityClassName names: a WorkloadPriorityClass
+	// priorityClassSource is the kind of priorityClassName: a WorkloadPriorityClass
 	// (kueue.x-k8s.io/workloadpriorityclass) or a pod PriorityClass (scheduling.k8s.io/priorityclass).
 	//
 	// +optional
@@ -76,21 +75,20 @@ type WorkloadSpec struct {
 	// +kubebuilder:validation:Enum=kueue.x-k8s.io/workloadpriorityclass;scheduling.k8s.io/priorityclass;""
 	PriorityClassSource string `json:"priorityClassSource,omitempty"`
 
-	// active, when false, keeps the workload from being admitted, and evicts it, without a return to the queue, if
-	// it runs.
+	// active, if false, prevents admission, and evicts an admitted workload without requeueing it.
 	//
 	// +optional
 	// +kubebuilder:default=true
 	Active *bool `json:"active,omitempty"`
 
-	// maximumExecutionTimeSeconds is how long the workload may be admitted, all admissions together, before it is
-	// deactivated. Without it there is no limit.
+	// maximumExecutionTimeSeconds is how long the workload may be admitted, in total over all admissions, before it is
+	// deactivated; no limit if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 
-	// preemptionGates name what must be opened, in the status, before the workload may preempt others.
+	// preemptionGates are the gates that must be open, in the status, before the workload may preempt others.
 	//
 	// +optional
 	// +listType=map
@@ -108,22 +106,22 @@ type PreemptionGate struct {
 	Name string `json:"name"`
 }
 
-// WorkloadStatus is what was decided about a Workload and how it fares.
+// WorkloadStatus is the observed state of a Workload, including its admission.
 type WorkloadStatus struct {
-	// admission is the quota and the places that the workload holds. Null when it holds none. Once set, only its
-	// counts, usage and places change, and only by the operator; to change the rest it goes back to null first. To
-	// server-side apply it is one field.
+	// admission is the quota and the places of the workload. Null if it has none. Once set, only its counts, usage and
+	// places change, and only by the operator; for any other change it is first reset to null. For server-side apply it
+	// is a single field.
 	//
 	// +optional
 	// +structType=atomic
 	Admission *Admission `json:"admission,omitempty"`
 
-	// requeueState counts evictions for want of ready pods and says when the workload may be tried again.
+	// requeueState counts evictions because pods were not ready, and says when the workload may be retried.
 	//
 	// +optional
 	RequeueState *RequeueState `json:"requeueState,omitempty"`
 
-	// conditions tell where the workload stands.
+	// conditions of the workload.
 	//
 	// +optional
 	// +listType=map
@@ -133,7 +131,7 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// reclaimablePods are pods that have ended and whose quota others may use.
+	// reclaimablePods are pods that have ended and whose quota is released.
 	//
 	// +optional
 	// +listType=map
@@ -151,7 +149,8 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
-	// resourceRequests is what a workload that is not admitted was counted as asking for.
+	// resourceRequests are the computed requests of a workload that is not admitted. While an admitted one is being
+	// shrunk, they are what its pods still use.
 	//
 	// +optional
 	// +listType=map
@@ -159,8 +158,8 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	ResourceRequests []PodSetRequest `json:"resourceRequests,omitempty"`
 
-	// accumulatedPastExexcutionTimeSeconds is how long the workload was admitted in admissions that have ended. The
-	// spelling is the public API's.
+	// accumulatedPastExexcutionTimeSeconds is how long the workload was admitted in past admissions. The spelling is
+	// the public API's.
 	//
 	// +optional
 	AccumulatedPastExexcutionTimeSeconds *int32 `json:"accumulatedPastExexcutionTimeSeconds,omitempty"`
@@ -170,7 +169,7 @@ type WorkloadStatus struct {
 	// +optional
 	SchedulingStats *SchedulingStats `json:"schedulingStats,omitempty"`
 
-	// nominatedClusterNames are the clusters that the workload may be sent to. Never set beside clusterName.
+	// nominatedClusterNames are the clusters to which the workload may be sent. Mutually exclusive with clusterName.
 	//
 	// +optional
 	// +listType=atomic
@@ -178,13 +177,13 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	NominatedClusterNames []string `json:"nominatedClusterNames,omitempty"`
 
-	// clusterName is the cluster that the workload was sent to.
+	// clusterName is the cluster to which the workload was sent.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	ClusterName *string `json:"clusterName,omitempty"`
 
-	// unhealthyNodes are nodes that hold a place of the workload and can no longer run its pods.
+	// unhealthyNodes are nodes on which the workload has places but its pods cannot run any more.
 	//
 	// +optional
 	// +listType=map
@@ -192,7 +191,7 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	UnhealthyNodes []UnhealthyNode `json:"unhealthyNodes,omitempty"`
 
-	// preemptionGates is the position of each gate of the spec; one that is not listed is closed.
+	// preemptionGates are the states of the spec's gates; one that is not listed is closed.
 	//
 	// +optional
 	// +listType=map
@@ -201,33 +200,32 @@ type WorkloadStatus struct {
 	PreemptionGates []PreemptionGateState `json:"preemptionGates,omitempty"`
 }
 
-// RequeueState is the back-off of a workload.
+// RequeueState is the requeue backoff of a workload.
 type RequeueState struct {
-	// count of the times that the workload went back to the queue because its pods were not ready in time. Null again
-	// after a deactivation.
+	// count of requeues because pods were not ready in time. Reset to null after a deactivation.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Count *int32 `json:"count,omitempty"`
 
-	// requeueAt is when the workload may be tried again.
+	// requeueAt is when the workload may be retried.
 	//
 	// +optional
 	RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
 }
 
-// ReclaimablePod is how many pods of a pod set no longer need their quota.
+// ReclaimablePod is the number of pods of a pod set that do not need their quota any more.
 type ReclaimablePod struct {
 	// name of the pod set.
 	Name PodSetReference `json:"name"`
 
-	// count of pods. It only grows while quota is reserved.
+	// count of pods. It only increases while quota is reserved.
 	//
 	// +kubebuilder:validation:Minimum=0
 	Count int32 `json:"count"`
 }
 
-// SchedulingStats counts what has happened to a workload.
+// SchedulingStats counts scheduling events of a workload.
 type SchedulingStats struct {
 	// evictions, by reason and underlying cause.
 	//
@@ -246,7 +244,7 @@ type WorkloadSchedulingStatsEviction struct {
 	// +kubebuilder:validation:MaxLength=316
 	Reason string `json:"reason"`
 
-	// underlyingCause says more than the reason; it may be empty.
+	// underlyingCause refines the reason; may be empty.
 	//
 	// +kubebuilder:validation:MaxLength=316
 	UnderlyingCause string `json:"underlyingCause"`
@@ -257,7 +255,7 @@ type WorkloadSchedulingStatsEviction struct {
 	Count int32 `json:"count"`
 }
 
-// UnhealthyNode is a node that holds a place and cannot run pods.
+// UnhealthyNode is a node with places of the workload that cannot run its pods.
 type UnhealthyNode struct {
 	// name of the node.
 	//
@@ -265,15 +263,15 @@ type UnhealthyNode struct {
 	Name string `json:"name"`
 }
 
-// GatePosition says whether a gate lets a workload through.
+// GatePosition is the position of a preemption gate.
 //
 // +kubebuilder:validation:Enum=Open;Closed
 type GatePosition string
 
 const (
-	// GateOpen lets the workload preempt.
+	// GateOpen allows the workload to preempt.
 	GateOpen GatePosition = "Open"
-	// GateClosed keeps the workload from preempting.
+	// GateClosed prevents the workload from preempting.
 	GateClosed GatePosition = "Closed"
 )
 

@@ -4,13 +4,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkloadPriorityClass is a priority for queueing and preemption that leaves the priority of the pods alone.
+// WorkloadPriorityClass is a priority for queueing and preemption that does not affect the priority of the pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:scope=Cluster,shortName={wpc}
 // +kubebuilder:printcolumn:name="Value",JSONPath=".value",type=integer,description="Priority of its workloads"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type WorkloadPriorityClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -18,7 +18,7 @@ type WorkloadPriorityClass struct {
 	// value is the priority; higher goes first.
 	Value int32 `json:"value"`
 
-	// description tells people when to use the class.
+	// description says when to use the class.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048

@@ -1,26 +1,26 @@
 package v1alpha1
 
-// ConcurrencyPolicy is what happens at a time of the schedule while an earlier run goes on.
+// ConcurrencyPolicy determines what happens at a scheduled time while an earlier run is active.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent runs them side by side.
+	// AllowConcurrent runs both concurrently.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
-	// ForbidConcurrent lets the earlier one end first.
+	// ForbidConcurrent starts the run only after the earlier one has ended.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
-	// ReplaceConcurrent stops the earlier one.
+	// ReplaceConcurrent stops the earlier run.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// How many runs that have ended are kept where nothing is said.
+// Default numbers of finished runs that are kept.
 const (
 	DefaultSuccessfulJobsHistoryLimit = 3
 	DefaultFailedJobsHistoryLimit     = 1
 )
 
-// CronSpec has the job run again and again. Each run is a LatticeJob of its own.
+// CronSpec runs the job repeatedly. Each run is a LatticeJob of its own.
 type CronSpec struct {
 	// schedule is when the job runs, in UTC: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly,
 	// @monthly, @yearly.
@@ -30,29 +30,29 @@ type CronSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Schedule string `json:"schedule,omitempty"`
 
-	// concurrencyPolicy is what happens at a time of the schedule while an earlier run goes on; Allow where nothing is said.
+	// concurrencyPolicy determines what happens at a scheduled time while an earlier run is active; default Allow.
 	//
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// suspend begins no more runs. Those that have begun go on.
+	// suspend starts no more runs. Active runs continue.
 	//
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// successfulJobsHistoryLimit is how many runs are kept that have succeeded; 3 where nothing is said.
+	// successfulJobsHistoryLimit is how many succeeded runs are kept; default 3.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// failedJobsHistoryLimit is how many runs are kept that have failed; 1 where nothing is said.
+	// failedJobsHistoryLimit is how many failed runs are kept; default 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// startingDeadlineSeconds is how late a run may begin that could not at its time. At any time where it is absent.
+	// startingDeadlineSeconds is how late a run that missed its scheduled time may start; no limit if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -1,34 +1,34 @@
 package v1alpha1
 
-// What the objects that a LatticeJob is compiled to are known by.
+// Labels and the field manager of the objects that a LatticeJob is compiled to.
 const (
-	// NameLabel holds the name of the job on its VCJob, and <job>-<task> on all that is a task's.
+	// NameLabel holds the name of the job on its VCJob, and <job>-<task> on the objects of a task.
 	NameLabel = "app.kubernetes.io/name"
-	// ManagedByLabel says who looks after the object; its value is ManagedBy.
+	// ManagedByLabel names the controller of the object; its value is ManagedBy.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	ManagedBy      = "lattice"
-	// FieldManager owns the fields of the objects that are applied.
+	// FieldManager is the field manager of the applied objects.
 	FieldManager = "lattice-job-controller"
 )
 
 // Labels of the pods of a training.
 const (
-	// TrainingJobLabel holds the name of the job: pods of it talk to each other directly.
+	// TrainingJobLabel holds the name of the job, whose pods communicate directly.
 	TrainingJobLabel = "lattice.dev/training-job"
-	// MeshModeLabel keeps them out of the ambient mesh with the value NoMesh.
+	// MeshModeLabel with the value NoMesh excludes them from the ambient mesh.
 	MeshModeLabel = "istio.io/dataplane-mode"
 	NoMesh        = "none"
 )
 
-// What a run of a job with a schedule is known by.
+// Label and annotation of a run of a job with a schedule.
 const (
 	// CronJobLabel holds the name of the job with the schedule.
 	CronJobLabel = "lattice.dev/cron-job"
-	// ScheduledAtAnnotation is the time of the schedule that it is for.
+	// ScheduledAtAnnotation is the scheduled time of the run.
 	ScheduledAtAnnotation = "lattice.dev/scheduled-at"
 )
 
-// DefaultScheduler is the scheduler of a job that names none.
+// DefaultScheduler is the scheduler of a job without schedulerName.
 const DefaultScheduler = "volcano"
 
 // Messages of the status.
@@ -36,16 +36,16 @@ const (
 	SubmittedMessage = "Job submitted to Volcano"
 	SucceededMessage = "All tasks completed successfully"
 	FailedMessage    = "Job failed"
-	// LostMessage is that of a job whose VCJob somebody deleted while it ran. It stays Running.
+	// LostMessage is that of a job whose VCJob was deleted by others while it ran. It stays Running.
 	LostMessage = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
-	// CronSubmittedMessage is that of a job with a schedule at first, and CronActiveMessage later: how many runs go on, and
-	// the last time of the schedule at which one began.
+	// CronSubmittedMessage is the first one of a job with a schedule; CronActiveMessage replaces it with the number of
+	// active runs and the scheduled time of the last run.
 	CronSubmittedMessage = "Cron job active"
 	CronActiveMessage    = "Cron active: %d job(s), last scheduled: %s"
-	// CompileFailedMessage takes what is wrong with the spec.
+	// CompileFailedMessage takes the error in the spec.
 	CompileFailedMessage = "Failed to compile job: %s"
-	// RetryCompileMessage takes what could not be read.
+	// RetryCompileMessage takes the error of a read.
 	RetryCompileMessage = "Compile failed (will retry): %s"
-	// RetryApplyMessage takes what could not be written.
+	// RetryApplyMessage takes the error of a write.
 	RetryApplyMessage = "Apply failed (will retry): %s"
 )

@@ -4,26 +4,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LatticeJob is tasks, each a number of equal pods, that are scheduled together.
+// LatticeJob is a set of tasks, each a number of equal pods, that are scheduled together.
 //
-// Rules over names, and over several parts of it at once, are in charts/muster/policies/latticejob-rules.yaml.
+// Validation rules for names, and rules that involve several parts of it, are in
+// charts/muster/policies/latticejob-rules.yaml.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=latticejobs,shortName=lj
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",JSONPath=".status.phase",type=string,description="Where the job stands"
+// +kubebuilder:printcolumn:name="Phase",JSONPath=".status.phase",type=string,description="State of the job"
 // +kubebuilder:printcolumn:name="Queue",JSONPath=".spec.queue",type=string,priority=1,description="Queue that the job names"
-// +kubebuilder:printcolumn:name="Schedule",JSONPath=".spec.schedule",type=string,priority=1,description="When it runs again"
-// +kubebuilder:printcolumn:name="Message",JSONPath=".status.message",type=string,priority=1,description="Why it stands there"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Schedule",JSONPath=".spec.schedule",type=string,priority=1,description="Schedule of its runs"
+// +kubebuilder:printcolumn:name="Message",JSONPath=".status.message",type=string,priority=1,description="Reason of the state"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type LatticeJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is to run. Changes are ignored once the job runs.
+	// spec is the desired state of the job. Changes are ignored once the job runs.
 	Spec LatticeJobSpec `json:"spec"`
-	// status is how it fares.
+	// status is the observed state of the job.
 	//
 	// +optional
 	Status LatticeJobStatus `json:"status,omitempty"`
@@ -38,52 +39,53 @@ type LatticeJobList struct {
 	Items           []LatticeJob `json:"items"`
 }
 
-// LatticeJobSpec is what a LatticeJob is to run.
+// LatticeJobSpec describes a LatticeJob.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="a schedule can be changed, but not given to a job or taken from it: make another LatticeJob"
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.concurrencyPolicy) && !has(self.suspend) && !has(self.successfulJobsHistoryLimit) && !has(self.failedJobsHistoryLimit) && !has(self.startingDeadlineSeconds)",message="concurrencyPolicy, suspend, startingDeadlineSeconds and history limits need a schedule"
 type LatticeJobSpec struct {
 	CronSpec `json:",inline"`
 
-	// schedulerName is that of the pods.
+	// schedulerName is the scheduler of the pods.
 	//
 	// +optional
 	// +kubebuilder:default=volcano
 	// +kubebuilder:validation:MaxLength=253
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// minAvailable is how many pods must be able to run together before any is started; all of them where it is absent.
+	// minAvailable is how many pods must be able to run together before any is started; default all.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// maxRetry is how often all pods are restarted before the job has failed. Only with it does a failed pod restart them.
+	// maxRetry is how often all pods are restarted before the job fails. Without it, a failed pod does not restart
+	// them.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxRetry *int32 `json:"maxRetry,omitempty"`
 
-	// queue is the name of the queue; default where it is empty.
+	// queue is the name of the queue; if empty, default.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// priorityClassName says how urgent the job is.
+	// priorityClassName is the name of the job's priority class.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// topology says how near to each other the pods must be.
+	// topology determines how close to each other the pods are placed.
 	//
 	// +optional
 	Topology *NetworkTopology `json:"topology,omitempty"`
 
-	// policies say what is done when something happens to a pod whose task does not say it. They go in the place of those
-	// that every job has.
+	// policies determine the actions on events of pods whose task has no policy for them. They replace the default
+	// policies of jobs.
 	//
 	// +optional
 	// +listType=atomic
@@ -91,17 +93,18 @@ type LatticeJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || !self.exists(p, p.event in ['Any', '*'])",message="where a policy is for Any there must be no other"
 	Policies []JobPolicy `json:"policies,omitempty"`
 
-	// defaults are merged into every task, which goes before them: maps by their keys, lists as a whole.
+	// defaults are merged into every task, whose own fields take precedence: maps are merged by key, lists are
+	// replaced.
 	//
 	// +optional
 	Defaults *JobTaskSpec `json:"defaults,omitempty"`
 
-	// training has the pods be told how to find each other, as the framework wants it.
+	// training configures the pods to find each other as the framework requires.
 	//
 	// +optional
 	Training *TrainingConfig `json:"training,omitempty"`
 
-	// tasks are the pods, by the name of their task.
+	// tasks are the pods, keyed by the name of their task.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -109,40 +112,40 @@ type LatticeJobSpec struct {
 	Tasks map[string]JobTaskSpec `json:"tasks,omitempty"`
 }
 
-// RestartPolicy is what happens to a container that ends.
+// RestartPolicy determines what happens when a container ends.
 //
 // +kubebuilder:validation:Enum=Never;OnFailure;Always
 type RestartPolicy string
 
 const (
-	// RestartNever leaves it ended.
+	// RestartNever does not restart it.
 	RestartNever RestartPolicy = "Never"
-	// RestartOnFailure runs it again in its pod if it has failed.
+	// RestartOnFailure restarts it in its pod if it has failed.
 	RestartOnFailure RestartPolicy = "OnFailure"
-	// RestartAlways runs it again in its pod.
+	// RestartAlways restarts it in its pod.
 	RestartAlways RestartPolicy = "Always"
 )
 
 // JobTaskSpec is a number of equal pods.
 type JobTaskSpec struct {
-	// replicas is how many pods there are; 1 where nothing is said.
+	// replicas is the number of pods; default 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// workload is what runs in each of them.
+	// workload describes the containers of each pod.
 	//
 	// +optional
 	Workload WorkloadSpec `json:"workload,omitempty"`
 
-	// restartPolicy is what happens to a container that ends; Never where nothing is said.
+	// restartPolicy determines what happens when a container ends; default Never.
 	//
 	// +optional
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 
-	// policies say what is done when something happens to a pod of the task. They go before those of the job.
+	// policies determine the actions on events of the task's pods. They take precedence over those of the job.
 	//
 	// +optional
 	// +listType=atomic
@@ -153,31 +156,31 @@ type JobTaskSpec struct {
 	RuntimeSpec `json:",inline"`
 }
 
-// RuntimeSpec is what the pods of a task have in common beside their workload.
+// RuntimeSpec configures the pods of a task apart from their workload.
 type RuntimeSpec struct {
-	// sidecars run beside the containers, or before them, by their names.
+	// sidecars run beside the containers, or before them, keyed by name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Sidecars map[string]SidecarSpec `json:"sidecars,omitempty"`
 
-	// sysctls are parameters of the kernel.
+	// sysctls are kernel parameters.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Sysctls map[string]string `json:"sysctls,omitempty"`
 
-	// hostNetwork has pods use the network of their node.
+	// hostNetwork makes pods use the network of their node.
 	//
 	// +optional
 	HostNetwork *bool `json:"hostNetwork,omitempty"`
 
-	// shareProcessNamespace has the containers of a pod see each other's processes.
+	// shareProcessNamespace lets the containers of a pod see each other's processes.
 	//
 	// +optional
 	ShareProcessNamespace *bool `json:"shareProcessNamespace,omitempty"`
 
-	// imagePullSecrets are names of the workload's resources of type secret, with which images are pulled.
+	// imagePullSecrets are names of resources of type secret in the workload, with which images are pulled.
 	//
 	// +optional
 	// +listType=atomic
@@ -185,31 +188,31 @@ type RuntimeSpec struct {
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
 }
 
-// JobPhase is where a LatticeJob stands.
+// JobPhase is the phase of a LatticeJob.
 //
 // +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
 type JobPhase string
 
 const (
-	// Pending: the job is compiled, or waits for what it needs.
+	// Pending: the job is being compiled, or waits for what it needs.
 	Pending JobPhase = "Pending"
-	// Running: all that it needs was made, and its VCJob too.
+	// Running: its VCJob and everything that it needs has been created.
 	Running JobPhase = "Running"
-	// Succeeded: all its tasks have.
+	// Succeeded: all its tasks have succeeded.
 	Succeeded JobPhase = "Succeeded"
-	// Failed: it cannot be compiled, or has failed.
+	// Failed: it could not be compiled, or has failed.
 	Failed JobPhase = "Failed"
 )
 
-// LatticeJobStatus is how a LatticeJob fares.
+// LatticeJobStatus is the observed state of a LatticeJob.
 type LatticeJobStatus struct {
-	// phase is where it stands.
+	// phase of the job.
 	//
 	// +optional
 	// +kubebuilder:default=Pending
 	Phase JobPhase `json:"phase,omitempty"`
 
-	// message tells people why.
+	// message explains the phase.
 	//
 	// +optional
 	// +nullable
@@ -221,7 +224,7 @@ type LatticeJobStatus struct {
 	// +nullable
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 
-	// lastScheduleTime is the last time of the schedule at which a run was begun.
+	// lastScheduleTime is the last scheduled time at which a run was started.
 	//
 	// +optional
 	// +nullable

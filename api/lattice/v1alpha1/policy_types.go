@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyEvent is something that happens to a pod or a task.
+// PolicyEvent is an event of a pod or a task.
 //
 // +kubebuilder:validation:Enum=PodFailed;PodEvicted;PodPending;TaskCompleted;Unknown;Any;*
 type PolicyEvent string
@@ -12,27 +12,27 @@ type PolicyEvent string
 const (
 	// OnTaskCompleted: all pods of the task have succeeded.
 	OnTaskCompleted PolicyEvent = "TaskCompleted"
-	// OnAny is any event; "*" means the same.
+	// OnAny is any event; equivalent to "*".
 	OnAny PolicyEvent = "Any"
 )
 
-// PolicyAction is what is done about it.
+// PolicyAction is the action on an event.
 //
 // +kubebuilder:validation:Enum=AbortJob;RestartJob;RestartTask;RestartPod;TerminateJob;CompleteJob
 type PolicyAction string
 
-// CompleteJob has the job succeed.
+// CompleteJob completes the job successfully.
 const CompleteJob PolicyAction = "CompleteJob"
 
-// JobPolicy says what is done when something happens.
+// JobPolicy is an action on an event.
 type JobPolicy struct {
-	// event is what happens.
+	// event that triggers the action.
 	Event PolicyEvent `json:"event"`
 
-	// action is what is done.
+	// action to take.
 	Action PolicyAction `json:"action"`
 
-	// timeout is for how long it must be so before anything is done; not at all where it is absent.
+	// timeout is how long the state of the event must last before the action is taken; zero if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -41,7 +41,7 @@ type JobPolicy struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// TopologyMode is whether pods must be near to each other, or should.
+// TopologyMode says whether the pods must or should be close to each other.
 //
 // +kubebuilder:validation:Enum=Hard;Soft
 type TopologyMode string
@@ -53,14 +53,14 @@ const (
 	SoftTopology TopologyMode = "Soft"
 )
 
-// NetworkTopology says how near to each other pods must be.
+// NetworkTopology determines how close to each other pods are placed.
 //
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Hard' || has(self.maxTier)",message="a topology of mode Hard needs maxTier"
 type NetworkTopology struct {
-	// mode is whether they must or should.
+	// mode says whether this is required or preferred.
 	Mode TopologyMode `json:"mode"`
 
-	// maxTier is the tier of the largest domain that may hold them all; 1 is the smallest.
+	// maxTier is the highest tier of a domain that may hold them all; 1 is the smallest.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1

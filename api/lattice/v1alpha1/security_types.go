@@ -1,32 +1,32 @@
 package v1alpha1
 
-// SecurityContext says what a container may do beyond what is hardened by default.
+// SecurityContext configures the privileges of a container, which is hardened by default.
 type SecurityContext struct {
-	// capabilities are added to those that are left.
+	// capabilities are added to the remaining ones.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Capabilities []string `json:"capabilities,omitempty"`
 
-	// dropCapabilities are taken away: all where it is absent.
+	// dropCapabilities are removed; default all.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	DropCapabilities []string `json:"dropCapabilities,omitempty"`
 
-	// privileged gives the container all that its node has; false where it is absent.
+	// privileged gives the container access to everything on its node; default false.
 	//
 	// +optional
 	Privileged *bool `json:"privileged,omitempty"`
 
-	// readOnlyRootFilesystem keeps it from writing outside of volumes; true where it is absent.
+	// readOnlyRootFilesystem prevents writes outside of volumes; default true.
 	//
 	// +optional
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
 
-	// runAsNonRoot keeps it from running as root; true where it is absent, unless runAsUser is 0.
+	// runAsNonRoot prevents it from running as root; default true, unless runAsUser is 0.
 	//
 	// +optional
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
@@ -43,34 +43,34 @@ type SecurityContext struct {
 	// +kubebuilder:validation:Minimum=0
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 
-	// allowPrivilegeEscalation lets it gain more rights than its parent; false where it is absent.
+	// allowPrivilegeEscalation lets it gain more privileges than its parent process; default false.
 	//
 	// +optional
 	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty"`
 
-	// seccompProfile is which system calls it may make; RuntimeDefault where it is absent.
+	// seccompProfile restricts its system calls; default RuntimeDefault.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=RuntimeDefault;Localhost;Unconfined
 	SeccompProfile string `json:"seccompProfile,omitempty"`
 
-	// seccompLocalhostProfile is the profile on the node, with Localhost.
+	// seccompLocalhostProfile is the profile on the node, used with Localhost.
 	//
 	// +optional
 	SeccompLocalhostProfile string `json:"seccompLocalhostProfile,omitempty"`
 
-	// apparmorProfile is what it may do; RuntimeDefault where it is absent.
+	// apparmorProfile restricts its access to resources; default RuntimeDefault.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=RuntimeDefault;Localhost;Unconfined
 	ApparmorProfile string `json:"apparmorProfile,omitempty"`
 
-	// apparmorLocalhostProfile is the profile on the node, with Localhost.
+	// apparmorLocalhostProfile is the profile on the node, used with Localhost.
 	//
 	// +optional
 	ApparmorLocalhostProfile string `json:"apparmorLocalhostProfile,omitempty"`
 
-	// allowedBinaries are the only ones that may be run, beside its command; "*" allows all.
+	// allowedBinaries are the only binaries that may be executed, in addition to its command; "*" allows all.
 	//
 	// +optional
 	// +listType=atomic

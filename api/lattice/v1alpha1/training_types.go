@@ -1,6 +1,6 @@
 package v1alpha1
 
-// TrainingFramework is by what the pods of a training find each other.
+// TrainingFramework is the framework by which the pods of a training find each other.
 //
 // +kubebuilder:validation:Enum=PyTorch;DeepSpeed;Jax
 type TrainingFramework string
@@ -8,37 +8,37 @@ type TrainingFramework string
 const (
 	// PyTorch is torch.distributed.
 	PyTorch TrainingFramework = "PyTorch"
-	// DeepSpeed is told what PyTorch is.
+	// DeepSpeed is configured like PyTorch.
 	DeepSpeed TrainingFramework = "DeepSpeed"
 	// Jax is jax.distributed.
 	Jax TrainingFramework = "Jax"
 )
 
-// DefaultCoordinator is the task of the coordinator where a training names none.
+// DefaultCoordinator is the coordinator task of a training without coordinatorTask.
 const DefaultCoordinator = "master"
 
-// TrainingConfig says how the pods of a job train together.
+// TrainingConfig configures distributed training.
 type TrainingConfig struct {
-	// framework is by what they find each other.
+	// framework by which the pods find each other.
 	//
 	// +optional
 	// +kubebuilder:default=PyTorch
 	Framework TrainingFramework `json:"framework,omitempty"`
 
-	// coordinatorTask is the task whose first pod the others look for. The job is complete with the task.
+	// coordinatorTask is the task whose first pod is the rendezvous of the others. The job completes with this task.
 	//
 	// +optional
 	// +kubebuilder:default=master
 	// +kubebuilder:validation:MaxLength=63
 	CoordinatorTask string `json:"coordinatorTask,omitempty"`
 
-	// nccl says how GPUs of different pods talk to each other.
+	// nccl configures communication between GPUs of different pods.
 	//
 	// +optional
 	NCCL *NCCLConfig `json:"nccl,omitempty"`
 }
 
-// NCCLConfig says how GPUs of different pods talk to each other.
+// NCCLConfig configures communication between GPUs of different pods.
 type NCCLConfig struct {
 	// netIf is the network interface, as NCCL_SOCKET_IFNAME.
 	//
@@ -46,24 +46,24 @@ type NCCLConfig struct {
 	// +kubebuilder:validation:MaxLength=256
 	NetIf string `json:"netIf,omitempty"`
 
-	// ibHca are the adapters of InfiniBand, as NCCL_IB_HCA.
+	// ibHca are the InfiniBand adapters, as NCCL_IB_HCA.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	IBHCA string `json:"ibHca,omitempty"`
 
-	// gdr has the adapters read the memory of GPUs directly, or keeps them from it.
+	// gdr enables or disables GPUDirect RDMA.
 	//
 	// +optional
 	GDR *bool `json:"gdr,omitempty"`
 
-	// debug is how much is logged, as NCCL_DEBUG; WARN where it is absent.
+	// debug is the log level, as NCCL_DEBUG; default WARN.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Debug string `json:"debug,omitempty"`
 
-	// extraEnv are further variables.
+	// extraEnv are additional environment variables.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256

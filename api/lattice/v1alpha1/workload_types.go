@@ -6,36 +6,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// WorkloadSpec is what runs in a pod.
+// WorkloadSpec describes the containers of a pod.
 type WorkloadSpec struct {
-	// containers by their names. A task has one at least.
+	// containers, keyed by name. A task has at least one.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Containers map[string]ContainerSpec `json:"containers,omitempty"`
 
-	// resources are what the containers depend on, by names that templates use.
+	// resources are the dependencies of the containers, keyed by the names that templates use.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Resources map[string]ResourceSpec `json:"resources,omitempty"`
 
-	// service has the ports at which each pod is reached.
+	// service defines the ports at which each pod is reached.
 	//
 	// +optional
 	Service *ServiceSpec `json:"service,omitempty"`
 }
 
-// ServiceSpec has the ports at which a pod is reached.
+// ServiceSpec defines the ports at which a pod is reached.
 type ServiceSpec struct {
-	// ports by their names.
+	// ports, keyed by name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Ports map[string]ServicePort `json:"ports,omitempty"`
 }
 
-// ServicePort is one port.
+// ServicePort is a port.
 type ServicePort struct {
 	// port is its number.
 	//
@@ -43,14 +43,14 @@ type ServicePort struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// targetPort is the number at which the container listens; port where it is absent.
+	// targetPort is the number at which the container listens; default port.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	TargetPort *int32 `json:"targetPort,omitempty"`
 
-	// protocol is TCP unless it says otherwise.
+	// protocol of the port; default TCP.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
@@ -61,7 +61,7 @@ type ServicePort struct {
 type ContainerSpec struct {
 	SidecarContainer `json:",inline"`
 
-	// envFrom are names of resources of type secret, all of whose keys become variables.
+	// envFrom are names of resources of type secret, all of whose keys become environment variables.
 	//
 	// +optional
 	// +listType=atomic
@@ -73,21 +73,21 @@ type ContainerSpec struct {
 type SidecarSpec struct {
 	SidecarContainer `json:",inline"`
 
-	// init has it run before the others, to its end.
+	// init runs it to completion before the others.
 	//
 	// +optional
 	Init *bool `json:"init,omitempty"`
 }
 
-// SidecarContainer is what containers and sidecars have in common.
+// SidecarContainer has the fields common to containers and sidecars.
 type SidecarContainer struct {
-	// image is what runs. A container has one.
+	// image of the container, required for containers.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
 
-	// command goes in place of the image's entry point.
+	// command replaces the image's entrypoint.
 	//
 	// +optional
 	// +listType=atomic
@@ -101,51 +101,51 @@ type SidecarContainer struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Args []string `json:"args,omitempty"`
 
-	// workingDir is where the command starts.
+	// workingDir of the command.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	WorkingDir string `json:"workingDir,omitempty"`
 
-	// variables of the environment. Those of containers, not of sidecars, are templates.
+	// variables of the environment. Those of containers, but not of sidecars, are templates.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=1024
 	Variables map[string]string `json:"variables,omitempty"`
 
-	// resources are what the container asks for, and how much it may use.
+	// resources that the container requests, and their limits.
 	//
 	// +optional
 	Resources *ResourceRequirements `json:"resources,omitempty"`
 
-	// files by the paths where they are mounted.
+	// files, keyed by the paths where they are mounted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
 	Files map[string]FileMount `json:"files,omitempty"`
 
-	// volumes by the paths where they are mounted.
+	// volumes, keyed by the paths where they are mounted.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=128
 	Volumes map[string]VolumeMount `json:"volumes,omitempty"`
 
-	// livenessProbe says whether the container must be restarted.
+	// livenessProbe determines whether the container must be restarted.
 	//
 	// +optional
 	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
 
-	// readinessProbe says whether it can be used.
+	// readinessProbe determines whether it is ready.
 	//
 	// +optional
 	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
-	// startupProbe says whether it has started.
+	// startupProbe determines whether it has started.
 	//
 	// +optional
 	StartupProbe *Probe `json:"startupProbe,omitempty"`
 
-	// security says what it may do beyond what is hardened by default.
+	// security configures its privileges, which are hardened by default.
 	//
 	// +optional
 	Security *SecurityContext `json:"security,omitempty"`
@@ -153,12 +153,12 @@ type SidecarContainer struct {
 
 // ResourceRequirements are amounts of cpu and memory.
 type ResourceRequirements struct {
-	// requests are what the container is sure to have.
+	// requests are guaranteed to the container.
 	//
 	// +optional
 	Requests *ResourceQuantity `json:"requests,omitempty"`
 
-	// limits are what it can have at most.
+	// limits are the most that it can use.
 	//
 	// +optional
 	Limits *ResourceQuantity `json:"limits,omitempty"`
@@ -177,9 +177,9 @@ type ResourceQuantity struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
-// FileMount is a file that is made in the container. It has one of content, binaryContent and source.
+// FileMount is a file created in the container. Exactly one of content, binaryContent and source is set.
 type FileMount struct {
-	// content is a template of the text.
+	// content is the text of the file, a template.
 	//
 	// +optional
 	Content *string `json:"content,omitempty"`
@@ -189,31 +189,31 @@ type FileMount struct {
 	// +optional
 	BinaryContent *string `json:"binaryContent,omitempty"`
 
-	// source is the name of a file beside the manifest, which tools put in as content before they apply it.
+	// source is the name of a file beside the manifest, which tools insert as content before they apply it.
 	//
 	// +optional
 	Source *string `json:"source,omitempty"`
 
-	// mode is what its owner, its group and others may do with it, as three or four octal digits.
+	// mode is the file mode as three or four octal digits.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-7]{3,4}$`
 	Mode string `json:"mode,omitempty"`
 
-	// noExpand takes the content as it is.
+	// noExpand uses the content without expansion.
 	//
 	// +optional
 	NoExpand *bool `json:"noExpand,omitempty"`
 
-	// reverseExpand leaves ${...} as it is and expands $${...}: for files that have many of the former.
+	// reverseExpand expands $${...} and keeps ${...}, for files with many of the latter.
 	//
 	// +optional
 	ReverseExpand *bool `json:"reverseExpand,omitempty"`
 }
 
-// VolumeMount is a volume that is mounted.
+// VolumeMount is a mounted volume.
 type VolumeMount struct {
-	// source is ${resources.NAME}, of a resource of type volume. Without it the volume is an empty one of the pod's.
+	// source is ${resources.NAME}, for a resource of type volume. Without it, the volume is an emptyDir of the pod.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -225,18 +225,18 @@ type VolumeMount struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path,omitempty"`
 
-	// readOnly keeps the container from writing.
+	// readOnly prevents the container from writing.
 	//
 	// +optional
 	ReadOnly *bool `json:"readOnly,omitempty"`
 
-	// medium of an empty volume: Memory, or that of the node where it is empty.
+	// medium of an emptyDir: Memory, or the node's default medium if empty.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Memory;""
 	Medium string `json:"medium,omitempty"`
 
-	// sizeLimit of an empty volume.
+	// sizeLimit of an emptyDir.
 	//
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
@@ -254,54 +254,54 @@ type Probe struct {
 	// +optional
 	Exec *ExecProbe `json:"exec,omitempty"`
 
-	// initialDelaySeconds is how long to wait after the start.
+	// initialDelaySeconds is how long to wait after the container's start.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InitialDelaySeconds *int32 `json:"initialDelaySeconds,omitempty"`
 
-	// periodSeconds is how often to check; every 10 where it is absent.
+	// periodSeconds is the interval between checks; default 10.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
-	// timeoutSeconds is how long an answer may take; 1 where it is absent.
+	// timeoutSeconds is the timeout of a check; default 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// failureThreshold is how many checks must fail in a row; 3 where it is absent.
+	// failureThreshold is how many consecutive checks must fail; default 3.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 
-	// successThreshold is how many must succeed in a row after that; 1 where it is absent.
+	// successThreshold is how many consecutive checks must succeed after a failure; default 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
 }
 
-// HTTPGetProbe is a request by HTTP.
+// HTTPGetProbe is an HTTP request.
 type HTTPGetProbe struct {
 	// path of the request.
 	//
 	// +optional
 	Path string `json:"path,omitempty"`
-	// port to which it is made.
+	// port of the request.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
-	// scheme is HTTP unless it says otherwise.
+	// scheme of the request; default HTTP.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=HTTP;HTTPS
 	Scheme corev1.URIScheme `json:"scheme,omitempty"`
-	// host is the pod's address unless it says otherwise.
+	// host of the request; default the pod's address.
 	//
 	// +optional
 	Host string `json:"host,omitempty"`
@@ -313,11 +313,11 @@ type HTTPGetProbe struct {
 	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty"`
 }
 
-// HTTPHeader is one header.
+// HTTPHeader is a header of a request.
 type HTTPHeader struct {
 	// name of the header.
 	Name string `json:"name"`
-	// value of it.
+	// value of the header.
 	Value string `json:"value"`
 }
 
@@ -331,7 +331,8 @@ type ExecProbe struct {
 	Command []string `json:"command"`
 }
 
-// ResourceType is what a resource is. Any other DNS label is a type of the user's own, of which nothing is made.
+// ResourceType is the type of a resource. Any other DNS label is a type defined by the user, for which nothing is
+// created.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
@@ -339,19 +340,19 @@ type ExecProbe struct {
 type ResourceType string
 
 const (
-	// ServiceResource is another service or task of the cluster.
+	// ServiceResource is another service, or another task, in the cluster.
 	ServiceResource ResourceType = "service"
-	// ExternalServiceResource is a service outside of it.
+	// ExternalServiceResource is a service outside the cluster.
 	ExternalServiceResource ResourceType = "external-service"
-	// VolumeResource is a persistent volume claim.
+	// VolumeResource is a PersistentVolumeClaim.
 	VolumeResource ResourceType = "volume"
-	// SecretResource is a secret of an external store.
+	// SecretResource is a secret in an external store.
 	SecretResource ResourceType = "secret"
-	// GPUResource is a number of GPUs, or of parts of them.
+	// GPUResource is a number of GPUs, or of shares of GPUs.
 	GPUResource ResourceType = "gpu"
 )
 
-// Direction is who calls whom.
+// Direction is the direction of calls.
 //
 // +kubebuilder:validation:Enum=outbound;inbound;both
 type Direction string
@@ -365,18 +366,18 @@ const (
 	Both Direction = "both"
 )
 
-// ResourceSpec is something that containers depend on.
+// ResourceSpec is a dependency of containers.
 type ResourceSpec struct {
-	// type is what it is.
+	// type of the resource.
 	Type ResourceType `json:"type"`
 
-	// class of the resource, for those who provide it.
+	// class of the resource, interpreted by its provider.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Class string `json:"class,omitempty"`
 
-	// id is its name where it lives: the key in the secret store, the volume, the service.
+	// id of the resource where it is stored: the key in the secret store, the volume, the service.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -387,19 +388,19 @@ type ResourceSpec struct {
 	// +optional
 	Metadata *ResourceMetadata `json:"metadata,omitempty"`
 
-	// params are those of its type.
+	// params specific to the type.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Params *runtime.RawExtension `json:"params,omitempty"`
 
-	// direction is who calls whom; outbound where it is absent.
+	// direction of calls; default outbound.
 	//
 	// +optional
 	Direction Direction `json:"direction,omitempty"`
 
-	// namespace of the service; the job's where it is absent.
+	// namespace of the service; default the job's.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

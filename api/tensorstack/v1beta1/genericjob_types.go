@@ -6,25 +6,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// GenericJob is a job of replicas of several types, each a pod, that end together by rules over them.
+// GenericJob is a job with replicas of several types, each replica a pod, whose end is determined by rules on the
+// replicas.
 //
-// Rules over several parts of it at once are in tools/crdgen/genericjob.go.
+// Validation rules that involve several parts of it are in tools/crdgen/genericjob.go.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",JSONPath=".status.phase",type=string,description="Where the job stands"
-// +kubebuilder:printcolumn:name="Running",JSONPath=".status.aggregate.running",type=integer,description="Pods that run"
+// +kubebuilder:printcolumn:name="Phase",JSONPath=".status.phase",type=string,description="State of the job"
+// +kubebuilder:printcolumn:name="Running",JSONPath=".status.aggregate.running",type=integer,description="Running pods"
 // +kubebuilder:printcolumn:name="Succeeded",JSONPath=".status.aggregate.succeeded",type=integer,description="Pods that have succeeded"
 // +kubebuilder:printcolumn:name="Queue",JSONPath=".spec.scheduler.t9kScheduler.queue",type=string,priority=1,description="Queue that the job names"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type GenericJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is to run.
+	// spec is the desired state of the job.
 	Spec GenericJobSpec `json:"spec"`
-	// status is how it fares.
+	// status is the observed state of the job.
 	//
 	// +optional
 	Status GenericJobStatus `json:"status,omitempty"`
@@ -39,45 +40,47 @@ type GenericJobList struct {
 	Items           []GenericJob `json:"items"`
 }
 
-// GenericJobSpec is what a GenericJob is to run. Types and numbers of replicas are fixed at creation.
+// GenericJobSpec describes the replicas of a GenericJob and how they are run. Types and numbers of replicas are
+// immutable.
 type GenericJobSpec struct {
-	// successRules say when the job has succeeded: when one of them is met. Without any it is when all replicas have.
+	// successRules: the job has succeeded when one of them is met. Without any, it has succeeded when all replicas
+	// have.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	SuccessRules []FinishRule `json:"successRules,omitempty"`
 
-	// failureRules say when the job has failed: when one of them is met. It has failed too when no success rule can be
-	// met any more.
+	// failureRules: the job has failed when one of them is met. It has also failed when no success rule can be met any
+	// more.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	FailureRules []FinishRule `json:"failureRules,omitempty"`
 
-	// service gives each replica a Service of its own. Without it there is none.
+	// service creates a Service for each replica. Without it there is none.
 	//
 	// +optional
 	Service *ServiceOption `json:"service,omitempty"`
 
-	// runMode says how the job is run: at once, unless it says otherwise.
+	// runMode allows the job to be run in debug mode or paused. Without it the job runs at once.
 	//
 	// +optional
 	RunMode *RunMode `json:"runMode,omitempty"`
 
-	// cleanUpPolicy says which pods are deleted when the job has ended.
+	// cleanUpPolicy selects the pods that are deleted after the end of the job.
 	//
 	// +optional
 	// +kubebuilder:default=None
 	CleanUpPolicy CleanUpPolicy `json:"cleanUpPolicy,omitempty"`
 
-	// scheduler says by whom, and in which queue, the job is scheduled.
+	// scheduler selects the scheduler of the job, and its queue.
 	//
 	// +optional
 	Scheduler *SchedulePolicy `json:"scheduler,omitempty"`
 
-	// replicaSpecs are the replicas, by type.
+	// replicaSpecs describe the replicas, by type.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -86,21 +89,21 @@ type GenericJobSpec struct {
 	ReplicaSpecs []ReplicaSpec `json:"replicaSpecs"`
 }
 
-// FinishRule names replicas: the indices of each type. It is met when all of them have succeeded, or failed, and will not
-// be restarted.
+// FinishRule lists replicas: the indices of each type. It is met when all of them have succeeded (or failed, in
+// failureRules) and will not be restarted.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=64
 type FinishRule map[string]Indices
 
-// Indices of replicas of one type, from 0, as numbers or as text.
+// Indices of replicas of one type, from 0, as numbers or strings.
 //
 // +listType=atomic
 // +kubebuilder:validation:MinItems=1
 // +kubebuilder:validation:MaxItems=5000
 type Indices []intstr.IntOrString
 
-// ServiceOption is what the Services of replicas have in common.
+// ServiceOption is the common configuration of the Services of replicas.
 type ServiceOption struct {
 	// ports of each Service.
 	//
@@ -112,27 +115,27 @@ type ServiceOption struct {
 	Ports []corev1.ServicePort `json:"ports,omitempty"`
 }
 
-// RunMode says how a job is run. Pause goes before debug.
+// RunMode configures how a job is run. Pause takes precedence over debug.
 type RunMode struct {
-	// debug has pods made that do nothing, for people to work in.
+	// debug creates pods that run no workload, for users to work in.
 	//
 	// +optional
 	Debug *DebugMode `json:"debug,omitempty"`
 
-	// pause has the job's pods deleted, or never made, until it is resumed.
+	// pause deletes the job's pods, or prevents their creation, until the job is resumed.
 	//
 	// +optional
 	Pause *PauseMode `json:"pause,omitempty"`
 }
 
-// DebugMode says how pods are made in debug mode.
+// DebugMode configures the pods of debug mode.
 type DebugMode struct {
-	// enabled turns the mode on, for pods that are made from then on.
+	// enabled enables the mode for pods that are created from then on.
 	//
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 
-	// replicaSpecs say, by type, what differs. A type that is not listed has the defaults.
+	// replicaSpecs configure the replicas by type. The defaults apply to types that are not listed.
 	//
 	// +optional
 	// +listType=map
@@ -141,7 +144,7 @@ type DebugMode struct {
 	ReplicaSpecs []ReplicaDebugSet `json:"replicaSpecs,omitempty"`
 }
 
-// ReplicaDebugSet says how replicas of a type are made in debug mode.
+// ReplicaDebugSet configures the replicas of a type in debug mode.
 type ReplicaDebugSet struct {
 	// type of the replicas.
 	//
@@ -162,14 +165,14 @@ type ReplicaDebugSet struct {
 	Command []string `json:"command,omitempty"`
 }
 
-// PauseMode says whether the job is paused, and how it goes on.
+// PauseMode says whether the job is paused, and how it is resumed.
 type PauseMode struct {
-	// enabled pauses the job, and resumes it, at any time.
+	// enabled pauses the job when set and resumes it when unset, at any time.
 	//
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 
-	// resumeSpecs say, by type, what differs in pods that are made after a pause. They are fixed at creation.
+	// resumeSpecs configure, by type, pods that are created after a pause. They are immutable.
 	//
 	// +optional
 	// +listType=map
@@ -178,7 +181,7 @@ type PauseMode struct {
 	ResumeSpecs []ResumeSpec `json:"resumeSpecs,omitempty"`
 }
 
-// ResumeSpec says how replicas of a type go on after a pause.
+// ResumeSpec configures the replicas of a type after a pause.
 type ResumeSpec struct {
 	// type of the replicas.
 	//
@@ -190,14 +193,14 @@ type ResumeSpec struct {
 	// +optional
 	SkipInitContainer bool `json:"skipInitContainer,omitempty"`
 
-	// command of the main container, the first; the template's where it is absent.
+	// command of the main container, the first; default: that of the template.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Command []string `json:"command,omitempty"`
 
-	// args of the main container, the first; the template's where they are absent.
+	// args of the main container, the first; default: those of the template.
 	//
 	// +optional
 	// +listType=atomic
@@ -205,13 +208,13 @@ type ResumeSpec struct {
 	Args []string `json:"args,omitempty"`
 }
 
-// CleanUpPolicy says which pods are deleted when a job has ended.
+// CleanUpPolicy selects the pods that are deleted after the end of a job.
 //
 // +kubebuilder:validation:Enum=None;Unfinished;All
 type CleanUpPolicy string
 
 const (
-	// CleanUpNone keeps all pods, running ones too.
+	// CleanUpNone keeps all pods, including running ones.
 	CleanUpNone CleanUpPolicy = "None"
 	// CleanUpUnfinished deletes pods that have not ended, and keeps the others for their logs.
 	CleanUpUnfinished CleanUpPolicy = "Unfinished"
@@ -219,24 +222,24 @@ const (
 	CleanUpAll CleanUpPolicy = "All"
 )
 
-// SchedulePolicy says by whom a job is scheduled.
+// SchedulePolicy selects the scheduler of a job.
 type SchedulePolicy struct {
-	// t9kScheduler asks for a queue, where the pods wait until there is room for all of them.
+	// t9kScheduler queues the job until all its pods can run.
 	//
 	// +optional
 	T9kScheduler *T9kScheduler `json:"t9kScheduler,omitempty"`
 }
 
-// T9kScheduler names a queue and the job's rank in it.
+// T9kScheduler has the job's queue and its priority there.
 type T9kScheduler struct {
-	// queue is the name of the queue; default where it is empty.
+	// queue is the name of the queue; if empty, default.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// priority in the queue: the higher goes first.
+	// priority in the queue: a higher one goes first.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -245,15 +248,15 @@ type T9kScheduler struct {
 	Priority int32 `json:"priority,omitempty"`
 }
 
-// ReplicaSpec is a number of replicas of one type.
+// ReplicaSpec describes a number of replicas of one type.
 type ReplicaSpec struct {
-	// type of the replicas. It is part of their names.
+	// type of the replicas, which is part of the names of their pods.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Type string `json:"type"`
 
-	// replicas is how many there are.
+	// replicas is the number of replicas.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -261,18 +264,18 @@ type ReplicaSpec struct {
 	// +kubebuilder:validation:Maximum=5000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// restartPolicy says whether replicas that have ended are started anew.
+	// restartPolicy says whether replicas that have ended are restarted.
 	//
 	// +optional
 	// +kubebuilder:default={policy: OnFailure}
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 
-	// template of the pods. In command, args and env of its containers stand $(type), $(rank), $(replicas[TYPE]),
-	// $(service.TYPE[RANK].host) and $(service.port[NAME]) for what they say.
+	// template of the pods. In command, args and env of its containers, the variables $(type), $(rank),
+	// $(replicas[TYPE]), $(service.TYPE[RANK].host) and $(service.port[NAME]) are expanded.
 	Template corev1.PodTemplateSpec `json:"template"`
 }
 
-// RestartPolicy says whether replicas that have ended are started anew.
+// RestartPolicy says whether replicas that have ended are restarted.
 type RestartPolicy struct {
 	// policy says after which end a replica is restarted.
 	//
@@ -298,6 +301,6 @@ const (
 	RestartNever RestartPolicyType = "Never"
 	// RestartOnFailure restarts replicas that have failed.
 	RestartOnFailure RestartPolicyType = "OnFailure"
-	// RestartAlways restarts replicas that have succeeded too.
+	// RestartAlways also restarts replicas that have succeeded.
 	RestartAlways RestartPolicyType = "Always"
 )

@@ -4,12 +4,12 @@ package v1beta1
 const (
 	// GenericJobLabel holds the name of the GenericJob.
 	GenericJobLabel = "genericjob"
-	// ReplicaLabel holds the name of the replica, <job>-<type>-<rank>, which is the pod's and the Service's too.
+	// ReplicaLabel holds the name of the replica, <job>-<type>-<rank>, which is also that of the pod and the Service.
 	ReplicaLabel = "genericjob-replica"
-	// ComponentLabel says what made the pod; its value is ComponentGenericJob.
+	// ComponentLabel says what created the pod; its value is ComponentGenericJob.
 	ComponentLabel      = "tensorstack.dev/component"
 	ComponentGenericJob = "genericjob"
-	// ComponentTypeLabel says for whom it was made; its value is ComponentTypeUser.
+	// ComponentTypeLabel says for whom the pod was created; its value is ComponentTypeUser.
 	ComponentTypeLabel = "tensorstack.dev/component-type"
 	ComponentTypeUser  = "user"
 	// OwnerNameLabel holds the name of the GenericJob.
@@ -29,5 +29,5 @@ const (
 // T9kSchedulerName is the name of the vendor's own scheduler in a pod's spec.
 const T9kSchedulerName = "t9k-scheduler"
 
-// DefaultQueue is the queue of a t9kScheduler section that names none.
+// DefaultQueue is the queue of a t9kScheduler section without one.
 const DefaultQueue = "default"

@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// GenericJobStatus is how a GenericJob fares.
+// GenericJobStatus is the observed state of a GenericJob.
 type GenericJobStatus struct {
-	// tasks list the replicas, by type in the order of the spec.
+	// tasks lists the replicas, by type in the order of the spec.
 	//
 	// +optional
 	// +listType=atomic
 	Tasks []Tasks `json:"tasks,omitempty"`
 
-	// phase is where the job stands, in a word.
+	// phase is the state of the job, in one word.
 	//
 	// +optional
 	Phase JobPhase `json:"phase,omitempty"`
@@ -24,7 +24,7 @@ type GenericJobStatus struct {
 	// +optional
 	Aggregate *Aggregate `json:"aggregate,omitempty"`
 
-	// conditions tell more.
+	// conditions of the job.
 	//
 	// +optional
 	// +listType=map
@@ -32,41 +32,41 @@ type GenericJobStatus struct {
 	Conditions []JobCondition `json:"conditions,omitempty"`
 }
 
-// JobPhase is where a job stands.
+// JobPhase is the phase of a job.
 type JobPhase string
 
 const (
 	// JobPhasePending: the job waits for its replicas to start.
 	JobPhasePending JobPhase = "Pending"
-	// JobPhaseRunning: all replicas were started.
+	// JobPhaseRunning: all replicas have been started.
 	JobPhaseRunning JobPhase = "Running"
 	// JobPhasePaused: the job is paused.
 	JobPhasePaused JobPhase = "Paused"
-	// JobPhaseResuming: the job was paused, and not all replicas run again.
+	// JobPhaseResuming: the job was paused, and not all replicas are running again.
 	JobPhaseResuming JobPhase = "Resuming"
 	// JobPhaseSucceeded: the job has succeeded.
 	JobPhaseSucceeded JobPhase = "Succeeded"
 	// JobPhaseFailed: the job has failed.
 	JobPhaseFailed JobPhase = "Failed"
-	// JobPhaseUnknown: what became of a pod cannot be told.
+	// JobPhaseUnknown: the state of a pod is not known.
 	JobPhaseUnknown JobPhase = "Unknown"
 )
 
-// Aggregate counts replicas by phase. Together they are all replicas.
+// Aggregate counts replicas by phase. The sum of its fields is the number of replicas.
 type Aggregate struct {
-	// creating counts replicas that have no pod, or one that has no node.
+	// creating counts replicas without a pod, or with a pod that is not scheduled.
 	Creating int32 `json:"creating"`
-	// pending counts pods that have a node and do not run yet.
+	// pending counts pods that are scheduled and not yet running.
 	Pending int32 `json:"pending"`
-	// running counts pods that run.
+	// running counts running pods.
 	Running int32 `json:"running"`
 	// succeeded counts pods that have succeeded.
 	Succeeded int32 `json:"succeeded"`
 	// failed counts pods that have failed.
 	Failed int32 `json:"failed"`
-	// unknown counts pods of whose state nothing is known.
+	// unknown counts pods whose state is not known.
 	Unknown int32 `json:"unknown"`
-	// deleted counts replicas whose pod was deleted and is not made again, for the time being.
+	// deleted counts replicas whose pod was deleted and is not to be recreated at present.
 	Deleted int32 `json:"deleted"`
 }
 
@@ -75,7 +75,7 @@ type Tasks struct {
 	// type of the replicas.
 	Type string `json:"type"`
 
-	// restartCount adds up how often they were restarted.
+	// restartCount is the sum of their restarts.
 	//
 	// +optional
 	RestartCount int32 `json:"restartCount"`
@@ -87,12 +87,12 @@ type Tasks struct {
 	Replicas []ReplicaStatus `json:"replicas,omitempty"`
 }
 
-// ReplicaStatus is how a replica fares.
+// ReplicaStatus is the observed state of a replica.
 type ReplicaStatus struct {
 	// name of the replica, and of its pod.
 	Name string `json:"name"`
 
-	// uid of its pod, of the last one if there is none.
+	// uid of its pod, or of the last one if there is none.
 	//
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
@@ -100,39 +100,39 @@ type ReplicaStatus struct {
 	// phase of the pod, or Creating or Deleted.
 	Phase ReplicaPhase `json:"phase"`
 
-	// restartCount is how often this replica was restarted. The pod of that attempt bears the number too.
+	// restartCount is how often this replica was restarted. The pod of that attempt has the number in an annotation.
 	//
 	// +optional
 	RestartCount int32 `json:"restartCount,omitempty"`
 
-	// containers of the pod, of the last one if there is none.
+	// containers of the pod, or of the last one if there is none.
 	//
 	// +optional
 	// +listType=atomic
 	Containers []ContainerStatus `json:"containers,omitempty"`
 }
 
-// ReplicaPhase is where a replica stands: a phase of its pod, Creating or Deleted.
+// ReplicaPhase is the phase of a replica: that of its pod, Creating or Deleted.
 type ReplicaPhase string
 
 const (
-	// ReplicaCreating: there is no pod yet, or it has no node.
+	// ReplicaCreating: there is no pod yet, or it is not scheduled.
 	ReplicaCreating ReplicaPhase = "Creating"
-	// ReplicaPending: the pod has a node and does not run yet.
+	// ReplicaPending: the pod is scheduled and not yet running.
 	ReplicaPending ReplicaPhase = ReplicaPhase(corev1.PodPending)
-	// ReplicaRunning: the pod runs.
+	// ReplicaRunning: the pod is running.
 	ReplicaRunning ReplicaPhase = ReplicaPhase(corev1.PodRunning)
 	// ReplicaSucceeded: the pod has succeeded.
 	ReplicaSucceeded ReplicaPhase = ReplicaPhase(corev1.PodSucceeded)
 	// ReplicaFailed: the pod has failed.
 	ReplicaFailed ReplicaPhase = ReplicaPhase(corev1.PodFailed)
-	// ReplicaUnknown: nothing is known of the pod.
+	// ReplicaUnknown: the state of the pod is not known.
 	ReplicaUnknown ReplicaPhase = ReplicaPhase(corev1.PodUnknown)
-	// ReplicaDeleted: the pod was deleted and is not made again, for the time being.
+	// ReplicaDeleted: the pod was deleted and is not to be recreated at present.
 	ReplicaDeleted ReplicaPhase = "Deleted"
 )
 
-// ContainerStatus is how a container fares.
+// ContainerStatus is the observed state of a container.
 type ContainerStatus struct {
 	// name of the container.
 	Name string `json:"name"`
@@ -146,7 +146,7 @@ type ContainerStatus struct {
 	ExitCode *int32 `json:"exitCode,omitempty"`
 }
 
-// ContainerState is where a container stands.
+// ContainerState is the state of a container.
 type ContainerState string
 
 const (
@@ -171,12 +171,12 @@ type JobCondition struct {
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// reason is why, in a word.
+	// reason as one word in CamelCase.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message is why, in a sentence.
+	// message in human-readable form.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -7,26 +7,26 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 )
 
-// Job is tasks, each a number of equal pods, that start together.
+// Job is a set of tasks, each a number of equal pods, that start together.
 //
-// Rules over several parts of it at once are in tools/crdgen/vcjob.go.
+// Validation rules that involve several parts of it are in tools/crdgen/vcjob.go.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=jobs,shortName=vcjob;vj
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.state.phase`,description="Where the job stands"
+// +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.state.phase`,description="State of the job"
 // +kubebuilder:printcolumn:name="minAvailable",type=integer,JSONPath=`.status.minAvailable`,description="Pods that must run together"
-// +kubebuilder:printcolumn:name="RUNNINGS",type=integer,JSONPath=`.status.running`,description="Pods that run"
-// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since it was made"
+// +kubebuilder:printcolumn:name="RUNNINGS",type=integer,JSONPath=`.status.running`,description="Running pods"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
 // +kubebuilder:printcolumn:name="QUEUE",type=string,priority=1,JSONPath=`.spec.queue`,description="Queue that the job names"
 type Job struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is to run.
+	// spec is the desired state of the job.
 	Spec JobSpec `json:"spec"`
-	// status is how it fares.
+	// status is the observed state of the job.
 	//
 	// +optional
 	Status JobStatus `json:"status,omitempty"`
@@ -41,16 +41,16 @@ type JobList struct {
 	Items           []Job `json:"items"`
 }
 
-// JobSpec is what a Job is to run. After creation only minAvailable, replicas and priorityClassName may change.
+// JobSpec describes a Job. After creation only minAvailable, replicas and priorityClassName may change.
 type JobSpec struct {
-	// schedulerName is that of all pods whose template names none.
+	// schedulerName is the scheduler of all pods whose template names none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// minAvailable is how many pods must be able to run together before any is started. It is the sum of the tasks' where it
-	// is 0 or absent.
+	// minAvailable is how many pods must be able to run together before any is started. If it is 0 or absent, it is the
+	// sum over the tasks.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -63,27 +63,27 @@ type JobSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Volumes []VolumeSpec `json:"volumes,omitempty"`
 
-	// tasks are the pods, in groups of equal ones.
+	// tasks are the pods, in groups of equal pods.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tasks []TaskSpec `json:"tasks,omitempty"`
 
-	// policies say what is done when something happens to a pod whose task does not say it.
+	// policies determine the actions on events of pods whose task has no policy for them.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Policies []LifecyclePolicy `json:"policies,omitempty"`
 
-	// plugins add to pods what they need to know of each other: by name, with arguments.
+	// plugins configure pods to find each other, keyed by the plugin's name, with arguments.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Plugins map[string]PluginArguments `json:"plugins,omitempty"`
 
-	// runningEstimate is how long the job will probably run.
+	// runningEstimate is the expected duration of the job.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -91,51 +91,52 @@ type JobSpec struct {
 	// +kubebuilder:validation:Pattern=`^(0|([0-9]{1,6}(\.[0-9]{1,9})?h)?([0-9]{1,7}(\.[0-9]{1,9})?m)?([0-9]{1,9}(\.[0-9]{1,9})?s)?([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns))?)$`
 	RunningEstimate *metav1.Duration `json:"runningEstimate,omitempty"`
 
-	// queue is the name of the queue; default where it is empty.
+	// queue is the name of the queue; if empty, default.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// maxRetry is how often the job is restarted before it has failed; 3 where it is 0.
+	// maxRetry is how often the job is restarted before it fails; 0 means 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	MaxRetry int32 `json:"maxRetry,omitempty"`
 
-	// ttlSecondsAfterFinished is how long the job is kept after its end; for ever where it is absent.
+	// ttlSecondsAfterFinished is how long the job is kept after its end; forever if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// priorityClassName says how urgent the job is.
+	// priorityClassName is the name of the job's priority class.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// minSuccess is how many pods must succeed for the job to have; then it ends. Without it the job ends with its last pod.
+	// minSuccess is how many pods must succeed for the job to succeed; then it ends. Without it the job ends with its
+	// last pod.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinSuccess *int32 `json:"minSuccess,omitempty"`
 
-	// networkTopology says how near to each other the pods must be.
+	// networkTopology determines how close to each other the pods are placed.
 	//
 	// +optional
 	NetworkTopology *NetworkTopologySpec `json:"networkTopology,omitempty"`
 }
 
-// PluginArguments are what a plugin is told, as on a command line.
+// PluginArguments are the arguments of a plugin, as on a command line.
 //
 // +listType=atomic
 // +kubebuilder:validation:MaxItems=64
 type PluginArguments []string
 
-// NetworkTopologyMode is whether pods must be near to each other, or should.
+// NetworkTopologyMode says whether the pods must or should be close to each other.
 //
 // +kubebuilder:validation:Enum=hard;soft
 type NetworkTopologyMode string
@@ -147,15 +148,15 @@ const (
 	SoftNetworkTopologyMode NetworkTopologyMode = "soft"
 )
 
-// NetworkTopologySpec says how near to each other pods must be.
+// NetworkTopologySpec determines how close to each other pods are placed.
 type NetworkTopologySpec struct {
-	// mode is whether they must or should.
+	// mode says whether this is required or preferred.
 	//
 	// +optional
 	// +kubebuilder:default=hard
 	Mode NetworkTopologyMode `json:"mode,omitempty"`
 
-	// highestTierAllowed is the tier of the largest domain that may hold them all; 1 is the smallest.
+	// highestTierAllowed is the highest tier of a domain that may hold them all; 1 is the smallest.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -163,41 +164,41 @@ type NetworkTopologySpec struct {
 	HighestTierAllowed *int32 `json:"highestTierAllowed,omitempty"`
 }
 
-// VolumeSpec is a volume claim that all containers mount.
+// VolumeSpec is a volume claim mounted in all containers.
 type VolumeSpec struct {
-	// mountPath is where.
+	// mountPath of the volume.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	MountPath string `json:"mountPath"`
 
-	// volumeClaimName is the claim, of one that is there.
+	// volumeClaimName is the name of an existing claim.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	VolumeClaimName string `json:"volumeClaimName,omitempty"`
 
-	// volumeClaim is the claim that is made.
+	// volumeClaim is the spec of a claim to create.
 	//
 	// +optional
 	VolumeClaim *corev1.PersistentVolumeClaimSpec `json:"volumeClaim,omitempty"`
 }
 
-// LifecyclePolicy says what is done when something happens.
+// LifecyclePolicy is an action on an event.
 type LifecyclePolicy struct {
-	// action is what is done.
+	// action to take.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=AbortJob;RestartJob;RestartTask;RestartPod;RestartPartition;TerminateJob;CompleteJob;ResumeJob
 	Action bus.Action `json:"action,omitempty"`
 
-	// event is what happens.
+	// event that triggers the action.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=*;PodFailed;PodEvicted;PodPending;PodRunning;Unknown;TaskCompleted;TaskFailed
 	Event bus.Event `json:"event,omitempty"`
 
-	// events are what may happen.
+	// events that trigger the action.
 	//
 	// +optional
 	// +listType=atomic
@@ -205,12 +206,12 @@ type LifecyclePolicy struct {
 	// +kubebuilder:validation:items:Enum=*;PodFailed;PodEvicted;PodPending;PodRunning;Unknown;TaskCompleted;TaskFailed
 	Events []bus.Event `json:"events,omitempty"`
 
-	// exitCode is that of a container: the policy is for pods that fail with it.
+	// exitCode of a container: the policy applies to pods that fail with it.
 	//
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// timeout is for how long it must be so before anything is done; not at all where it is absent.
+	// timeout is how long the state of the event must last before the action is taken; zero if absent.
 	//
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -219,28 +220,28 @@ type LifecyclePolicy struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// NumaPolicy is what a pod asks of the NUMA nodes of its node. Volcano's scheduler alone heeds it.
+// NumaPolicy is a pod's NUMA policy. Only Volcano's scheduler implements it.
 //
 // +kubebuilder:validation:Enum=none;best-effort;restricted;single-numa-node
 type NumaPolicy string
 
 // TaskSpec is a number of equal pods.
 type TaskSpec struct {
-	// name of the task, which is part of the names of its pods: default and its number where it is empty.
+	// name of the task, which is part of the names of its pods; if empty, default followed by its index.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	Name string `json:"name,omitempty"`
 
-	// replicas is how many pods there are.
+	// replicas is the number of pods.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// minAvailable is how many of them must be able to run together before any is started; all where it is absent.
+	// minAvailable is how many of them must be able to run together before any is started; default all.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -251,44 +252,44 @@ type TaskSpec struct {
 	// +optional
 	Template corev1.PodTemplateSpec `json:"template,omitempty"`
 
-	// policies say what is done when something happens to a pod of the task. They go before those of the job.
+	// policies determine the actions on events of the task's pods. They take precedence over those of the job.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Policies []LifecyclePolicy `json:"policies,omitempty"`
 
-	// topologyPolicy is what a pod asks of the NUMA nodes of its node. Volcano's scheduler alone heeds it.
+	// topologyPolicy is the pods' NUMA policy. Only Volcano's scheduler implements it.
 	//
 	// +optional
 	TopologyPolicy NumaPolicy `json:"topologyPolicy,omitempty"`
 
-	// maxRetry is how often containers of the task's pods may fail and be restarted where they are before the event TaskFailed.
+	// maxRetry is how often containers of the task's pods may be restarted in place before the event TaskFailed.
 	//
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	MaxRetry int32 `json:"maxRetry,omitempty"`
 
-	// dependsOn are tasks that must run first.
+	// dependsOn are tasks whose pods must be running first.
 	//
 	// +optional
 	DependsOn *DependsOn `json:"dependsOn,omitempty"`
 }
 
-// Iteration is of how many of the named tasks something must hold.
+// Iteration says for how many of the named tasks a condition must hold.
 //
 // +kubebuilder:validation:Enum=any;all
 type Iteration string
 
 const (
-	// IterationAny: of one.
+	// IterationAny: for at least one.
 	IterationAny Iteration = "any"
-	// IterationAll: of all.
+	// IterationAll: for all.
 	IterationAll Iteration = "all"
 )
 
-// DependsOn names tasks that must run before the pods of another are made.
+// DependsOn lists tasks that must run before the pods of another task are created.
 type DependsOn struct {
 	// name lists the tasks.
 	//
@@ -298,7 +299,7 @@ type DependsOn struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Name []string `json:"name,omitempty"`
 
-	// iteration is whether all of them must run, or any; all where it is absent.
+	// iteration says whether all of them must run or any; default all.
 	//
 	// +optional
 	Iteration Iteration `json:"iteration,omitempty"`

@@ -12,11 +12,11 @@ const (
 	TaskSpecKey = "volcano.sh/task-spec"
 	// TaskIndexKey holds the number of the pod in its task; a label, and an annotation too.
 	TaskIndexKey = "volcano.sh/task-index"
-	// JobVersionKey holds status.version of the Job when the pod was made; an annotation.
+	// JobVersionKey holds status.version of the Job when the pod was created; an annotation.
 	JobVersionKey = "volcano.sh/job-version"
-	// JobRetryCountKey holds status.retryCount of the Job when the pod was made; an annotation.
+	// JobRetryCountKey holds status.retryCount of the Job when the pod was created; an annotation.
 	JobRetryCountKey = "volcano.sh/job-retry-count"
-	// JobTypeKey holds the kind of job that it is for Volcano's users; an annotation that is theirs to set.
+	// JobTypeKey holds the type of the job as its user sets it; an annotation.
 	JobTypeKey = "volcano.sh/job-type"
 	// TemplateUIDKey holds the name of job and task; an annotation.
 	TemplateUIDKey = "volcano.sh/template-uid"
@@ -27,21 +27,21 @@ const (
 // SchedulerName is the name of Volcano's scheduler in a pod's spec.
 const SchedulerName = "volcano"
 
-// Reasons of the state of a Job that is Pending and may have no pods yet. Volcano has none of them.
+// Reasons of the state of a Pending Job. They do not exist in Volcano.
 const (
-	// WaitingForQuota is that of a Job whose queue has no room for it yet, or no more.
+	// WaitingForQuota: the queue has no quota for the Job yet, or not any more.
 	WaitingForQuota = "WaitingForQuota"
-	// QueueNotFound is that of a Job whose queue there is not.
+	// QueueNotFound: the queue of the Job does not exist.
 	QueueNotFound = "QueueNotFound"
-	// NoPods is that of a Job of which all tasks have no replicas.
+	// NoPods: all tasks of the Job have 0 replicas.
 	NoPods = "NoPods"
 )
 
-// DefaultQueue is the queue of a Job that names none.
+// DefaultQueue is the queue of a Job without one.
 const DefaultQueue = "default"
 
-// DefaultMaxRetry is how often a Job is restarted that does not say it.
+// DefaultMaxRetry is the maxRetry of a Job without one.
 const DefaultMaxRetry int32 = 3
 
-// DefaultTaskPrefix begins the name of a task that has none; its number follows.
+// DefaultTaskPrefix, followed by its index, is the name of a task without one.
 const DefaultTaskPrefix = "default"

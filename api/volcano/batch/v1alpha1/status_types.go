@@ -5,50 +5,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// JobPhase is where a Job stands.
+// JobPhase is the phase of a Job.
 type JobPhase string
 
 const (
 	// Pending: the job waits for its pods to run.
 	Pending JobPhase = "Pending"
-	// Aborting: it is being stopped, for the time being.
+	// Aborting: it is being stopped and can be resumed.
 	Aborting JobPhase = "Aborting"
 	// Aborted: it is stopped until it is resumed.
 	Aborted JobPhase = "Aborted"
-	// Running: as many pods run as must.
+	// Running: at least minAvailable pods are running.
 	Running JobPhase = "Running"
-	// Restarting: its pods are being stopped, and will be made anew.
+	// Restarting: its pods are being stopped in order to be recreated.
 	Restarting JobPhase = "Restarting"
-	// Completing: it has done its work, and what still runs is being stopped.
+	// Completing: it has succeeded, and its running pods are being stopped.
 	Completing JobPhase = "Completing"
-	// Completed: it has done its work.
+	// Completed: it has succeeded.
 	Completed JobPhase = "Completed"
-	// Terminating: it is being stopped for good.
+	// Terminating: it is being stopped permanently.
 	Terminating JobPhase = "Terminating"
-	// Terminated: it was stopped for good.
+	// Terminated: it was stopped permanently.
 	Terminated JobPhase = "Terminated"
 	// Failed: it has failed, or was restarted too often.
 	Failed JobPhase = "Failed"
 )
 
-// JobState is where a Job stands, and since when.
+// JobState is the state of a Job.
 type JobState struct {
-	// phase is a word for it.
+	// phase of the Job.
 	//
 	// +optional
 	Phase JobPhase `json:"phase,omitempty"`
 
-	// reason is a word for why.
+	// reason as one word in CamelCase.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// message tells people why.
+	// message in human-readable form.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// lastTransitionTime is since when.
+	// lastTransitionTime is when the phase last changed.
 	//
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
@@ -56,7 +56,7 @@ type JobState struct {
 
 // TaskState counts the pods of a task.
 type TaskState struct {
-	// phase has how many there are of each phase.
+	// phase maps pod phases to numbers of pods.
 	//
 	// +optional
 	Phase map[corev1.PodPhase]int32 `json:"phase,omitempty"`
@@ -67,15 +67,15 @@ type JobCondition struct {
 	// status is the phase.
 	Status JobPhase `json:"status"`
 
-	// lastTransitionTime is since when.
+	// lastTransitionTime is when the phase began.
 	//
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
-// JobStatus is how a Job fares.
+// JobStatus is the observed state of a Job.
 type JobStatus struct {
-	// state is where it stands.
+	// state of the Job.
 	//
 	// +optional
 	State JobState `json:"state,omitempty"`
@@ -90,12 +90,12 @@ type JobStatus struct {
 	// +optional
 	TaskStatusCount map[string]TaskState `json:"taskStatusCount,omitempty"`
 
-	// pending counts pods that are there and do not run yet.
+	// pending counts pods that exist and are not yet running.
 	//
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
 
-	// running counts pods that run.
+	// running counts running pods.
 	//
 	// +optional
 	Running int32 `json:"running,omitempty"`
@@ -110,17 +110,17 @@ type JobStatus struct {
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
 
-	// terminating counts pods that were deleted and are still there.
+	// terminating counts pods with a deletion timestamp.
 	//
 	// +optional
 	Terminating int32 `json:"terminating,omitempty"`
 
-	// unknown counts pods of whose state nothing is known.
+	// unknown counts pods whose state is not known.
 	//
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
 
-	// version is how often the job was stopped or restarted. Pods of an earlier one count no more.
+	// version is how often the job was stopped or restarted. Pods of an earlier version are ignored.
 	//
 	// +optional
 	Version int32 `json:"version,omitempty"`
@@ -135,12 +135,12 @@ type JobStatus struct {
 	// +optional
 	RunningDuration *metav1.Duration `json:"runningDuration,omitempty"`
 
-	// controlledResources lists what plugins have made, and what is remembered of pods that may be gone.
+	// controlledResources lists what plugins have created, and records data of pods that may have been deleted.
 	//
 	// +optional
 	ControlledResources map[string]string `json:"controlledResources,omitempty"`
 
-	// conditions are the phases that the job was in, the last one last.
+	// conditions are the phases of the job so far, the latest last.
 	//
 	// +optional
 	// +listType=atomic

@@ -2,18 +2,19 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Command asks for one action on one object. Who carries it out deletes it first, so that nobody does it twice.
+// Command requests one action on one object. The controller deletes it before it executes it, so that it is not
+// executed twice.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +kubebuilder:printcolumn:name="Action",JSONPath=".action",type=string,description="What is to be done"
-// +kubebuilder:printcolumn:name="Target",JSONPath=".target.name",type=string,description="To which object"
-// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+// +kubebuilder:printcolumn:name="Action",JSONPath=".action",type=string,description="Action to take"
+// +kubebuilder:printcolumn:name="Target",JSONPath=".target.name",type=string,description="Object of the action"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type Command struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// action is what is to be done.
+	// action to take.
 	//
 	// +optional
 	Action Action `json:"action,omitempty"`
@@ -23,13 +24,13 @@ type Command struct {
 	// +optional
 	TargetObject *metav1.OwnerReference `json:"target,omitempty"`
 
-	// reason is a word for why.
+	// reason as one word in CamelCase.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message tells people more.
+	// message in human-readable form.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768

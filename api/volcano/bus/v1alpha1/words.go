@@ -1,32 +1,32 @@
 package v1alpha1
 
-// Action is what is done about something that happened, or because somebody asked for it.
+// Action is an action of a policy or of a Command.
 type Action string
 
 const (
-	// AbortJobAction stops the Job, keeps its ended pods, and leaves it so that it can be resumed.
+	// AbortJobAction stops the Job so that it can be resumed, and keeps its finished pods.
 	AbortJobAction Action = "AbortJob"
-	// RestartJobAction starts all pods of the Job anew.
+	// RestartJobAction restarts all pods of the Job.
 	RestartJobAction Action = "RestartJob"
-	// RestartTaskAction starts the pods of the task anew in which it happened.
+	// RestartTaskAction restarts the pods of the event's task.
 	RestartTaskAction Action = "RestartTask"
-	// RestartPodAction starts the pod anew to which it happened.
+	// RestartPodAction restarts the event's pod.
 	RestartPodAction Action = "RestartPod"
-	// RestartPartitionAction starts the pods of the partition anew in which it happened.
+	// RestartPartitionAction restarts the pods of the event's partition.
 	RestartPartitionAction Action = "RestartPartition"
-	// TerminateJobAction stops the Job for good.
+	// TerminateJobAction stops the Job permanently.
 	TerminateJobAction Action = "TerminateJob"
-	// CompleteJobAction stops the Job for good, as one that has done its work.
+	// CompleteJobAction stops the Job permanently, as succeeded.
 	CompleteJobAction Action = "CompleteJob"
-	// ResumeJobAction starts a Job again that was aborted.
+	// ResumeJobAction resumes an aborted Job.
 	ResumeJobAction Action = "ResumeJob"
-	// OpenQueueAction has a Queue take in jobs again.
+	// OpenQueueAction makes a Queue accept jobs again.
 	OpenQueueAction Action = "OpenQueue"
-	// CloseQueueAction has a Queue take in no more jobs.
+	// CloseQueueAction makes a Queue accept no more jobs.
 	CloseQueueAction Action = "CloseQueue"
 )
 
-// Event is what may happen to a Job or its pods.
+// Event is an event of a Job or its pods.
 type Event string
 
 const (
@@ -34,20 +34,20 @@ const (
 	AnyEvent Event = "*"
 	// PodFailedEvent: a pod has failed.
 	PodFailedEvent Event = "PodFailed"
-	// PodEvictedEvent: a pod was deleted, not by the Job itself.
+	// PodEvictedEvent: a pod was deleted by others than the Job itself.
 	PodEvictedEvent Event = "PodEvicted"
-	// PodPendingEvent: a pod waits. It is of use with a timeout.
+	// PodPendingEvent: a pod is pending. It is useful only with a timeout.
 	PodPendingEvent Event = "PodPending"
-	// PodRunningEvent: a pod runs. It takes back what waits because of PodPending.
+	// PodRunningEvent: a pod is running. It cancels the pending action of PodPending.
 	PodRunningEvent Event = "PodRunning"
-	// JobUnknownEvent: some pods of a gang run, and the rest finds no room.
+	// JobUnknownEvent: some pods of a gang are running, and the rest cannot be scheduled.
 	JobUnknownEvent Event = "Unknown"
 	// TaskCompletedEvent: all pods of a task have succeeded.
 	TaskCompletedEvent Event = "TaskCompleted"
 	// TaskFailedEvent: a task has failed more often than its maxRetry allows.
 	TaskFailedEvent Event = "TaskFailed"
-	// OutOfSyncEvent is the vendor's own for changes that nothing is to be done about.
+	// OutOfSyncEvent is used only within Volcano, for changes that require no action.
 	OutOfSyncEvent Event = "OutOfSync"
-	// CommandIssuedEvent is the vendor's own for Commands.
+	// CommandIssuedEvent is used only within Volcano, for Commands.
 	CommandIssuedEvent Event = "CommandIssued"
 )

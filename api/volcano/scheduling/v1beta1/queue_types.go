@@ -5,24 +5,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Queue is a share of the cluster that jobs ask for by its name.
+// Queue is a share of the cluster for the jobs that name it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=queues,scope=Cluster,shortName=q;queue-v1beta1
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`,description="Whether it takes in jobs"
-// +kubebuilder:printcolumn:name="PARENT",type=string,JSONPath=`.spec.parent`,description="Queue above it"
-// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since it was made"
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`,description="Whether it accepts jobs"
+// +kubebuilder:printcolumn:name="PARENT",type=string,JSONPath=`.spec.parent`,description="Parent queue"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation"
 type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what it is to hold.
+	// spec is the desired state of the queue.
 	//
 	// +optional
 	Spec QueueSpec `json:"spec,omitempty"`
-	// status is what it holds.
+	// status is the observed state of the queue.
 	//
 	// +optional
 	Status QueueStatus `json:"status,omitempty"`
@@ -37,9 +37,9 @@ type QueueList struct {
 	Items           []Queue `json:"items"`
 }
 
-// QueueSpec is what a Queue is to hold.
+// QueueSpec describes the resources of a Queue.
 type QueueSpec struct {
-	// weight is its share of what nobody is entitled to, beside the others'.
+	// weight of the queue's share of resources that no queue is entitled to.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -47,76 +47,76 @@ type QueueSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Weight int32 `json:"weight,omitempty"`
 
-	// capability is what it may hold at most.
+	// capability is the most that its jobs may hold.
 	//
 	// +optional
 	Capability corev1.ResourceList `json:"capability,omitempty"`
 
-	// reclaimable is whether others may take back what it holds beyond what it deserves; true where it is absent.
+	// reclaimable says whether other queues may reclaim what its jobs hold beyond deserved; default true.
 	//
 	// +optional
 	Reclaimable *bool `json:"reclaimable,omitempty"`
 
-	// extendClusters are other clusters that jobs may be sent to. Nobody does.
+	// extendClusters are other clusters to which jobs may be sent. Not implemented.
 	//
 	// +optional
 	// +listType=atomic
 	ExtendClusters []Cluster `json:"extendClusters,omitempty"`
 
-	// guarantee is what is kept for it, though it does not use it.
+	// guarantee is reserved for it even if it is not used.
 	//
 	// +optional
 	Guarantee Guarantee `json:"guarantee,omitempty"`
 
-	// affinity is on which groups of nodes its pods may run. Volcano's scheduler alone heeds it.
+	// affinity selects node groups for its pods. Only Volcano's scheduler implements it.
 	//
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
 
-	// type is the vendor's word for where the queue comes from.
+	// type is Volcano's word for the origin of the queue.
 	//
 	// +optional
 	Type string `json:"type,omitempty"`
 
-	// parent is the queue above it; root where it is absent.
+	// parent is the parent queue; default root.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Parent string `json:"parent,omitempty"`
 
-	// deserved is what it may take back from others.
+	// deserved is what the queue may reclaim from others.
 	//
 	// +optional
 	Deserved corev1.ResourceList `json:"deserved,omitempty"`
 
-	// priority goes before weight: the higher is served first.
+	// priority takes precedence over weight: a queue with a higher one is served first.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Priority int32 `json:"priority,omitempty"`
 
-	// dequeueStrategy is which job is tried next when the first finds no room: all in turn, or none before it.
+	// dequeueStrategy says whether other jobs are tried if the first one does not fit.
 	//
 	// +optional
 	// +kubebuilder:default=traverse
 	DequeueStrategy DequeueStrategy `json:"dequeueStrategy,omitempty"`
 }
 
-// DequeueStrategy is whether jobs may overtake one that finds no room.
+// DequeueStrategy says whether jobs may overtake one that does not fit.
 //
 // +kubebuilder:validation:Enum=fifo;traverse
 type DequeueStrategy string
 
 const (
-	// DequeueStrategyFIFO: none may.
+	// DequeueStrategyFIFO: they may not.
 	DequeueStrategyFIFO DequeueStrategy = "fifo"
 	// DequeueStrategyTraverse: they may.
 	DequeueStrategyTraverse DequeueStrategy = "traverse"
 )
 
-// Guarantee is what is kept for a Queue.
+// Guarantee is what is reserved for a Queue.
 type Guarantee struct {
-	// resource has how much of each resource.
+	// resource is the amount of each resource.
 	//
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`
@@ -128,23 +128,23 @@ type Cluster struct {
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
-	// weight is its share.
+	// weight of the cluster's share.
 	//
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
-	// capacity is what it has.
+	// capacity of the cluster.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
-// Affinity is on which groups of nodes pods may run.
+// Affinity selects node groups for pods.
 type Affinity struct {
-	// nodeGroupAffinity are groups that they should be on.
+	// nodeGroupAffinity are groups on which the pods run.
 	//
 	// +optional
 	NodeGroupAffinity *NodeGroups `json:"nodeGroupAffinity,omitempty"`
-	// nodeGroupAntiAffinity are groups that they should not be on.
+	// nodeGroupAntiAffinity are groups on which the pods do not run.
 	//
 	// +optional
 	NodeGroupAntiAffinity *NodeGroups `json:"nodeGroupAntiAffinity,omitempty"`
@@ -152,61 +152,61 @@ type Affinity struct {
 
 // NodeGroups are names of groups of nodes.
 type NodeGroups struct {
-	// requiredDuringSchedulingIgnoredDuringExecution is without exception.
+	// requiredDuringSchedulingIgnoredDuringExecution must be satisfied.
 	//
 	// +optional
 	// +listType=atomic
 	Required []string `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
-	// preferredDuringSchedulingIgnoredDuringExecution is if it can be.
+	// preferredDuringSchedulingIgnoredDuringExecution is satisfied if possible.
 	//
 	// +optional
 	// +listType=atomic
 	Preferred []string `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// QueueState is whether a Queue takes in jobs.
+// QueueState says whether a Queue accepts jobs.
 type QueueState string
 
 const (
 	// QueueStateOpen: it does.
 	QueueStateOpen QueueState = "Open"
-	// QueueStateClosed: it does not, and nothing runs in it.
+	// QueueStateClosed: it does not, and none of its jobs is running.
 	QueueStateClosed QueueState = "Closed"
-	// QueueStateClosing: it does not, and what runs in it runs on.
+	// QueueStateClosing: it does not, and its running jobs continue.
 	QueueStateClosing QueueState = "Closing"
-	// QueueStateUnknown: it is not known, or the queue cannot be as it says.
+	// QueueStateUnknown: it is not known, or the spec is contradictory.
 	QueueStateUnknown QueueState = "Unknown"
 )
 
-// QueueStatus is what a Queue holds.
+// QueueStatus is the observed state of a Queue.
 type QueueStatus struct {
-	// state is whether it takes in jobs.
+	// state says whether it accepts jobs.
 	//
 	// +optional
 	State QueueState `json:"state,omitempty"`
 
-	// unknown counts jobs of whose state nothing is known.
+	// unknown counts jobs whose state is not known.
 	//
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
-	// pending counts jobs that wait.
+	// pending counts waiting jobs.
 	//
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
-	// running counts jobs that run.
+	// running counts running jobs.
 	//
 	// +optional
 	Running int32 `json:"running,omitempty"`
-	// inqueue counts jobs that hold room and do not run yet.
+	// inqueue counts jobs that hold quota and are not yet running.
 	//
 	// +optional
 	Inqueue int32 `json:"inqueue,omitempty"`
-	// completed counts jobs that have ended.
+	// completed counts finished jobs.
 	//
 	// +optional
 	Completed int32 `json:"completed,omitempty"`
 
-	// reservation is what is locked for it.
+	// reservation is what is locked for the queue.
 	//
 	// +optional
 	Reservation Reservation `json:"reservation,omitempty"`
