@@ -24,7 +24,7 @@ func (h *heartbeat) start() []string {
 	}
 	file, err := os.CreateTemp("", "heartbeat-")
 	if err != nil {
-		logf("nobody watches whether the command hangs: %v", err)
+		logf("cannot detect whether the command hangs: %v", err)
 		return nil
 	}
 	file.Close()

@@ -22,7 +22,7 @@ func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.A
 	}
 	authority, err := rendezvous.AddTo(ctx, mgr, rendezvous.Options{Bind: o.rendezvousBind, Namespace: ownNamespace(o)})
 	if err != nil {
-		ctrl.Log.WithName("rendezvous").Error(err, "no agents are served; the next start tries again")
+		ctrl.Log.WithName("rendezvous").Error(err, "agents are not served; the next start tries again")
 		return none
 	}
 	return func() podspec.Agent {

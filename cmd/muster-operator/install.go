@@ -44,7 +44,7 @@ func ownName(ctx context.Context, cluster *rest.Config) string {
 	}
 	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		ctrl.Log.WithName("install").Info("the API server does not say who this is, so the policies name the user of the chart", "why", err.Error())
+		ctrl.Log.WithName("install").Info("cannot get the operator's own user name, so the policies name the chart's user", "why", err.Error())
 		return ""
 	}
 	return review.Status.UserInfo.Username

@@ -41,7 +41,7 @@ func mayProfile(o options) error {
 		return fmt.Errorf("--profiling needs an address that serves metrics, and --metrics-bind-address is %q: %w", o.metricsAddress, err)
 	}
 	if ip := net.ParseIP(host); !o.metricsSecure && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("--profiling shows what the operator has in memory: set --metrics-secure, or a --metrics-bind-address of this machine alone")
+		return errors.New("--profiling exposes the operator's memory: set --metrics-secure, or a --metrics-bind-address on loopback")
 	}
 	return nil
 }

@@ -46,15 +46,15 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	log := ctrl.Log.WithName("gangs")
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
-		log.Error(err, "making a client; gangs are not told to kube-scheduler")
+		log.Error(err, "making a client; kube-scheduler is not told about gangs")
 		return false
 	}
 	has, err := jobs.HasNativeGangs(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
 	if err != nil {
-		log.Error(err, "gangs are not told to kube-scheduler; the next start tries again")
+		log.Error(err, "kube-scheduler is not told about gangs; the next start tries again")
 		return false
 	}
-	log.Info("asked whether the cluster has gangs of its own", "native", has)
+	log.Info("checked whether the cluster supports gangs natively", "native", has)
 	return has
 }
 

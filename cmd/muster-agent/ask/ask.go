@@ -34,7 +34,7 @@ type Operator struct {
 func New(address, authority, tokenFile string, logf func(string, ...any)) (*Operator, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(authority)) {
-		return nil, errors.New("the certificate of the operator's authority is none")
+		return nil, errors.New("the certificate of the operator's authority is not a valid PEM certificate")
 	}
 	return &Operator{
 		url: "https://" + address + protocol.Path, tokenFile: tokenFile, Logf: logf,

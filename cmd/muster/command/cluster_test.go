@@ -93,7 +93,7 @@ func TestCommandsOnACluster(t *testing.T) {
 		{"a job that is not there", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
 			`muster: no job "three" in namespace ` + namespace},
 		{"a kind of which there are no jobs", []string{"explain", namespace + "/pods/one"}, exitNotFound, nil,
-			`muster: "pod" is no kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace + "` lists the jobs"},
+			`muster: "pod" is not a kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace + "` lists the jobs"},
 		{"completion of a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
 		{"completion of a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
 		{"completion of a job of a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},

@@ -111,7 +111,7 @@ func explainConnection(err error) error {
 	case errors.Is(err, observe.ErrNotInstalled):
 		return fmt.Errorf("%w: Muster is not installed there; install its chart, or use another cluster with --context or `muster up`", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: ask for the right, or look at a namespace of yours with -n", err)
+		return fmt.Errorf("%w: ask for permission, or choose a namespace of yours with -n", err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w: log in again, or check the user of the kubeconfig", err)
 	case errors.As(err, &unreachable):

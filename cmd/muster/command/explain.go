@@ -140,7 +140,7 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 		return nil, scheduleError(schedule)
 	}
 	if kinds := view.KindWords(jobs); len(found) == 0 && name.Kind != "" && !slices.Contains(kinds, name.Kind) {
-		return nil, notFound("%q is no kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind, strings.Join(kinds, ", "), name.Namespace)
+		return nil, notFound("%q is not a kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind, strings.Join(kinds, ", "), name.Namespace)
 	}
 	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
@@ -197,7 +197,7 @@ func choose(found []view.Job, argument, namespace string, streams genericiooptio
 	answer, _ := bufio.NewReader(input).ReadString('\n')
 	number, err := strconv.Atoi(strings.TrimSpace(answer))
 	if err != nil || number < 1 || number > len(found) {
-		return nil, usageError("%q is none of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
+		return nil, usageError("%q is not one of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
 	}
 	return &found[number-1], nil
 }

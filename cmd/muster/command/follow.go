@@ -125,15 +125,15 @@ func answerMessage(lost error) string {
 	}
 	if apierrors.IsUnauthorized(lost) {
 		// The credentials were read when the command started and are not reloaded.
-		return "muster: " + oneLine(lost.Error()) + ": log in again and start this command anew; what is shown is as of before"
+		return "muster: " + oneLine(lost.Error()) + ": log in again and restart this command; the output shows the last known state"
 	}
-	return "muster: " + oneLine(explainConnection(lost).Error()) + "; what is shown is as of before, and goes on once it answers"
+	return "muster: " + oneLine(explainConnection(lost).Error()) + "; the output shows the last known state, and continues once it answers"
 }
 
 // reportUnreadable reports the jobs that are left out since they cannot be decoded, one per line.
 func reportUnreadable(report func(line string), jobs []view.Unreadable) {
 	for _, job := range jobs {
-		report(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
+		report(fmt.Sprintf("muster: %s %s of namespace %s is left out, since it cannot be read: %s: fix it with `muster kubectl edit -n %s %s %s`",
 			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name))
 	}
 }
@@ -141,14 +141,14 @@ func reportUnreadable(report func(line string), jobs []view.Unreadable) {
 // reportUnseen reports the kinds of jobs that are left out because the user may not list them.
 func reportUnseen(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		report("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
+		report("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, unless they have Workloads")
 	}
 }
 
 // reportUnwatchable reports the kinds that the user may not watch, whose displayed state may be outdated.
 func reportUnwatchable(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		report("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again about once a minute, as long as you may, and shown as they were then")
+		report("muster: you may not watch " + strings.Join(kinds, ", ") + ": they are listed again about once a minute, as long as you may list them, and shown as of then")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func TestUnauthorizedMessageSaysToStartAgain(t *testing.T) {
-	want := "muster: no such token: log in again and start this command anew; what is shown is as of before"
+	want := "muster: no such token: log in again and restart this command; the output shows the last known state"
 	if got := answerMessage(apierrors.NewUnauthorized("no such token")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

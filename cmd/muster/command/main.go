@@ -52,7 +52,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Batch and training jobs on Kubernetes: which run, which wait, and why",
-		Long: `Muster runs batch and training jobs on Kubernetes: jobs queue, start whole, and finish.
+		Long: `Muster runs batch and training jobs on Kubernetes: jobs queue, start as gangs, and finish.
 
   muster up       starts a cluster on this machine; muster demo plays the examples on one
   muster jobs     says of each job whether it runs and, if not, why

@@ -26,7 +26,7 @@ func newQueues(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "queues",
 		Aliases: []string{"queue"},
-		Short:   "List queues: quota, who holds it, and what the first in line waits for",
+		Short:   "List queues: quota, how much of it is used, and what the head of the queue waits for",
 		Long: `List the ClusterQueues, a line for each resource of each flavor. With -n, only those that a LocalQueue of that
 namespace leads to.`,
 		Example: `  muster queues
@@ -43,7 +43,7 @@ namespace leads to.`,
 
 func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
 	queues := listing[view.Queue]{
-		what: "queues", forbidden: "queues are summed from ClusterQueues and the Workloads of all namespaces: ask for the right, or see with `muster jobs -n NAMESPACE` who waits in one of yours",
+		what: "queues", forbidden: "queues are summed from ClusterQueues and the Workloads of all namespaces: ask for permission, or list the jobs of a namespace of yours with `muster jobs -n NAMESPACE`",
 		config: o.config, output: o.output, watch: o.watch,
 		renderer: renderer[view.Queue]{
 			table:  show.QueueTable,

@@ -13,9 +13,9 @@ import (
 func newReplay(streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Decide again what a decision log says, and compare",
-		Long: `Read a decision log that ` + "`muster-operator --decision-log FILE`" + ` wrote, let an engine hear again what it says, and compare
-what comes of it with what was decided. It needs no cluster. - reads the standard input.
+		Short: "Replay a decision log and compare the decisions",
+		Long: `Read a decision log that ` + "`muster-operator --decision-log FILE`" + ` wrote, give its inputs to an engine, and compare the
+engine's decisions with the recorded ones. It needs no cluster. - reads the standard input.
 
 The exit code is 0 if all decisions are the same, and 1 if one differs or the log cannot be read.`,
 		Example: `  muster replay decisions.log

@@ -280,13 +280,13 @@ func TestExplanationByTheEngine(t *testing.T) {
   asks      workers: 8 pods x 8 gpu
   queue     gpu of ClusterQueue lab (position 2 of 9, priority 10, since 2025-06-01 14:02:00 UTC)
   pods      0/8 ready or done
-  behind    ml/workload/w-first, the head of the queue, which is StrictFIFO: nobody passes it
+  behind    ml/workload/w-first, the head of the queue, which is StrictFIFO: no job may overtake it
   flavor    h100      40 of 576 gpu free, 24 more needed, borrowed quota included; fits by preemption of ml/job/tune  <- nearest
             a100      untolerated taint {reserved true NoSchedule <nil>} in flavor a100
             v100      more than it could ever give: 64 gpu asked, 8 at most
             t4        fits: 80 of 80 gpu free
-            l4        0 of 80 gpu free, 72 more needed; fits once those have gone that were told to
-  held by   ml/workload/w-old  8 gpu (priority 0, is going)
+            l4        0 of 80 gpu free, 72 more needed; fits once the evicted jobs have terminated
+  held by   ml/workload/w-old  8 gpu (priority 0, is terminating)
             ml/jobset/pretrain  512 gpu (priority 0, cannot be preempted: withinClusterQueue is Never)
             ml/job/tune  24 gpu (priority -5, of ClusterQueue guests, may be preempted)
   would fit by preemption of ml/job/tune

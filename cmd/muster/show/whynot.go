@@ -19,7 +19,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	case len(x.BehindLacks) > 0:
 		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind), strings.Join(x.BehindLacks, ", ")))
 	case x.Behind != nil:
-		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: nobody passes it")
+		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: no job may overtake it")
 	}
 	if len(x.Unready) > 0 {
 		line(text, "awaits", names(e, x.Unready)+", whose pods are not ready")
@@ -80,7 +80,7 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	case reason.Fits:
 		return "fits: " + said
 	case reason.FitsAfterEvicted:
-		return said + "; fits once those have gone that were told to"
+		return said + "; fits once the evicted jobs have terminated"
 	case reason.FitsByPreemption:
 		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
 	}
@@ -126,9 +126,9 @@ func holder(e *view.Explanation, h *reason.Holder) string {
 	}
 	switch {
 	case h.Leaving:
-		notes = append(notes, "is going")
+		notes = append(notes, "is terminating")
 	case h.Promised:
-		notes = append(notes, "waits for it: it is kept for it")
+		notes = append(notes, "waits for it: the quota is reserved for it")
 	case h.Preemptable:
 		notes = append(notes, "may be preempted")
 	default:
@@ -142,7 +142,7 @@ func remedies(e *view.Explanation) []string {
 	x := e.WhyNot
 	var ways []string
 	if len(x.Awaits) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
-		ways = append(ways, "after the end of "+names(e, x.Awaits)+", told to go")
+		ways = append(ways, "after the end of "+names(e, x.Awaits)+", which is being evicted")
 	}
 	if len(x.WouldPreempt) > 0 {
 		var victims []reason.Name

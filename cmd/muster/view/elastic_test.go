@@ -39,7 +39,7 @@ func TestElasticJobs(t *testing.T) {
 		least, most  int32
 		why          string
 	}{
-		{"one that has not been looked at", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"},
+		{"one that has not been looked at", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
 		{"one that waits", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
 		{"one that runs", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
 		{"one that was shrunk", aTrainingJob("tune", running(3, 3)),

@@ -76,7 +76,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name:     "a JobSet with a queue and no Workload has not been looked at",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
-		want:     []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		want:     []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a JobSet of which no pods can be started says why, in a queue or not, also where it was admitted before",
 		snapshot: Snapshot{
@@ -198,7 +198,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name:     "a GenericJob waits in the queue of its scheduler section",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
-		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a JobSet that another controller manages says so",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
@@ -226,7 +226,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name:     "a VCJob waits in the queue that it names",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train")}},
-		want:     []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		want:     []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a VCJob that cannot be queued says why",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
@@ -270,7 +270,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{
 			{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"},
-			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"},
+			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
 		},
 	}, {
 		name: "a LatticeJob that was handed over to Volcano says so",
@@ -448,7 +448,7 @@ func TestJobs(t *testing.T) {
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
 			},
 		},
-		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
 		snapshot: Snapshot{

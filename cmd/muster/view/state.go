@@ -152,7 +152,7 @@ func (s *subject) status(now time.Time) (state State, reason, message string) {
 	case s.blocked != "" && s.pods.up() == 0:
 		return Pending, "", s.blocked
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
-		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"
+		return Pending, "", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
 	}
 	return s.runningStatus()
 }

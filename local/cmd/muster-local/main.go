@@ -62,7 +62,7 @@ func command(name string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{fmt.Errorf("say what to do: `%[1]s up` or `%[1]s down`; `%[1]s --help` tells more", name)}
+			return usageError{fmt.Errorf("missing command: `%[1]s up` or `%[1]s down`; see `%[1]s --help`", name)}
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -60,7 +60,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&f.port, "port", 0, "port of the API server on loopback; 0 for a free one")
 	flags.IntVar(&f.nodes, "nodes", 1, "number of nodes that run pods as processes of this machine; 0 for none")
 	flags.StringVar(&f.runtime, "runtime", "exec", "what runs the pods of these nodes: exec, or none")
-	flags.IntVar(&f.simNodes, "sim-nodes", 0, "number of simulated nodes, whose pods only pretend to run")
+	flags.IntVar(&f.simNodes, "sim-nodes", 0, "number of simulated nodes, whose pods run nothing")
 	flags.IntVar(&f.simGPUs, "sim-gpus", 8, "GPUs of each simulated node")
 	flags.StringVar(&f.simGPUProduct, "sim-gpu-product", "NVIDIA-H100-80GB-HBM3", "product name of these GPUs")
 	flags.BoolVar(&f.noOperator, "no-operator", false, "do not run Muster's operator")

@@ -60,7 +60,7 @@ func watchCluster(ctx context.Context, client kubernetes.Interface, node string)
 	all.Start(ctx.Done())
 	own.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil, errors.New("stopped before the API server had told which pods there are")
+		return nil, errors.New("stopped before the pods were listed from the API server")
 	}
 	return c, nil
 }

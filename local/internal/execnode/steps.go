@@ -198,7 +198,7 @@ func (w *worker) tellIgnored(pod *corev1.Pod) {
 		for i := range list {
 			if user, ok := securitycontext.DetermineEffectiveRunAsUser(pod, &list[i]); ok && *user != own {
 				w.warn(pod, reasonUserIgnored, fmt.Sprintf(
-					"container %q asks to run as user %d and runs as user %d, who runs this node: only root may change users",
+					"container %q asks to run as user %d but runs as user %d, the user of this node: only root may change users",
 					list[i].Name, *user, own))
 				return
 			}
