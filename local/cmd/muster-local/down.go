@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
-// stopPatience is longer than a cluster with many processes takes to stop.
-const stopPatience = 2 * time.Minute
+// stopTimeout is longer than a cluster with many processes takes to stop.
+const stopTimeout = 2 * time.Minute
 
 func downCommand() *cobra.Command {
 	var dir string
@@ -25,7 +25,7 @@ func downCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), stopPatience)
+			ctx, cancel := context.WithTimeout(cmd.Context(), stopTimeout)
 			defer cancel()
 			pid, err := statedir.Stop(ctx, path)
 			if errors.Is(err, statedir.ErrNotRunning) {

@@ -41,16 +41,16 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	}
 }
 
-// nodesAreLookedAt is longer than the node lifecycle controller's period, in which it writes an event for each node
+// nodeMonitorPeriod is longer than the node lifecycle controller's period, in which it writes an event for each node
 // that is new to it.
-const nodesAreLookedAt = 12 * time.Second
+const nodeMonitorPeriod = 12 * time.Second
 
 // settledWrites returns the counts of writes once none has been made for a while.
 func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
 	t.Helper()
 	last := writes(t, client)
 	for range 5 {
-		time.Sleep(nodesAreLookedAt)
+		time.Sleep(nodeMonitorPeriod)
 		now := writes(t, client)
 		quiet := true
 		for what, count := range now {

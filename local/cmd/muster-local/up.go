@@ -18,8 +18,8 @@ import (
 
 const dirUsage = "directory of the cluster's state and its kubeconfig (default $XDG_STATE_HOME/muster or ~/.local/state/muster)"
 
-// nodesMost is the maximum number of nodes that run processes on this machine.
-const nodesMost = 100
+// maxNodesHere is the maximum number of nodes that run processes on this machine.
+const maxNodesHere = 100
 
 // upFlags are the flags of up as given.
 type upFlags struct {
@@ -100,8 +100,8 @@ func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", f.runtime)}
 	case f.nodes < 0 || f.simNodes < 0 || f.simGPUs < 0:
 		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
-	case f.nodes > nodesMost:
-		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", f.nodes, nodesMost)}
+	case f.nodes > maxNodesHere:
+		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", f.nodes, maxNodesHere)}
 	case f.noOperator && f.operator != "":
 		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
 	case f.noOperator && f.config != "":

@@ -122,7 +122,7 @@ func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
 }
 
 // TestInterruptedStartEndsCleanly interrupts the start at each of its steps.
-func TestAStartThatIsInterruptedEndsCleanly(t *testing.T) {
+func TestInterruptedStartEndsCleanly(t *testing.T) {
 	for _, step := range []string{"state is in", "etcd serves", "kube-apiserver serves", "node local-0"} {
 		t.Run("at "+step, func(t *testing.T) {
 			p := upTo(t, step, "--ephemeral", "--no-operator")
@@ -140,7 +140,7 @@ func TestAStartThatIsInterruptedEndsCleanly(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
+func TestUsageErrorIsOneLineWithAdvice(t *testing.T) {
 	taken, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

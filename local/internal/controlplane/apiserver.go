@@ -20,8 +20,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// readyPoll is the interval at which /readyz is polled while the server starts.
-const readyPoll = 20 * time.Millisecond
+// readyPollInterval is the interval at which /readyz is polled while the server starts.
+const readyPollInterval = 20 * time.Millisecond
 
 type apiServer struct {
 	chain    *aggregator.APIAggregator
@@ -137,7 +137,7 @@ func (s *apiServer) await(ctx context.Context, without ...string) error {
 		return fmt.Errorf("making a client of kube-apiserver: %w", err)
 	}
 	var last error
-	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
 		request := client.Discovery().RESTClient().Get().AbsPath("/readyz")
 		for _, check := range without {
 			request.Param("exclude", check)

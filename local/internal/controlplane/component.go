@@ -9,9 +9,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// stopPatience is how long one component may take to stop. A component that has not ended by then ends with the
+// stopTimeout is how long one component may take to stop. A component that has not ended by then ends with the
 // process.
-const stopPatience = 8 * time.Second
+const stopTimeout = 8 * time.Second
 
 // component is a library's Run function on a goroutine of its own.
 type component struct {
@@ -41,6 +41,6 @@ func (c *component) stop() {
 	c.cancel()
 	select {
 	case <-c.ended:
-	case <-time.After(stopPatience):
+	case <-time.After(stopTimeout):
 	}
 }

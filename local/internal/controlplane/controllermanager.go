@@ -25,9 +25,9 @@ import (
 // and simulated nodes send none.
 const heartbeatGrace = "876000h"
 
-// controllersOff are disabled since they need a cloud, pod CIDRs, attachable disks or a metrics server. The TTL
+// disabledControllers are disabled since they need a cloud, pod CIDRs, attachable disks or a metrics server. The TTL
 // controller would annotate each node with what only kubelets read.
-var controllersOff = []string{
+var disabledControllers = []string{
 	names.HorizontalPodAutoscalerController,
 	names.NodeIpamController,
 	names.PersistentVolumeAttachDetachController,
@@ -54,7 +54,7 @@ func newControllerManager(ctx context.Context, c *credentials, log *logFile) (*c
 		"--leader-elect=false",
 		"--profiling=false",
 		"--secure-port=0",
-		"--controllers=*,-" + strings.Join(controllersOff, ",-"),
+		"--controllers=*,-" + strings.Join(disabledControllers, ",-"),
 		// Each controller acts as its own service account, as in clusters
 		// whose policies look at the user.
 		"--use-service-account-credentials=true",

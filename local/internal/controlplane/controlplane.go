@@ -127,7 +127,7 @@ func (p *ControlPlane) letAPIServerStart() {
 	if p.api == nil || len(p.components) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	go func() {
 		<-p.components[0].ended // the API server has ended: nothing to wait for

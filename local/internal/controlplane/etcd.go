@@ -106,6 +106,6 @@ func (e *etcdServer) stop() {
 	select {
 	case <-closed:
 		e.folder.Close()
-	case <-time.After(stopPatience):
+	case <-time.After(stopTimeout):
 	}
 }

@@ -148,7 +148,7 @@ func (k *kubelet) newRuntime(ctx context.Context) error {
 		ctx, k.recorder, k.liveness, k.readiness, k.startup,
 		filepath.Join(n.config.Dir, "kubelet"), n.logsDir(),
 		&cadvisorapi.MachineInfo{MemoryCapacity: uint64(memory.Value())},
-		n.pods, mostPods, noLinks{}, &containerOptions{k},
+		n.pods, maxPods, noLinks{}, &containerOptions{k},
 		&http.Client{}, flowcontrol.NewBackOff(firstCrashBackOff, longestBackOff),
 		false, nil, 0, 0, string(kubeletconfig.NeverVerify), nil, "", "", // images
 		nil, false, metav1.Duration{}, nil, // cgroups and sysctls

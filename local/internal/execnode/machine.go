@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// mostPods is the maximum number of pods on a node. A kubelet's default is 110; processes are lighter than containers.
-const mostPods = 250
+// maxPods is the maximum number of pods on a node. A kubelet's default is 110; processes are lighter than containers.
+const maxPods = 250
 
 // capacity is what this machine has for pods: all of its CPU and memory.
 func capacity() (corev1.ResourceList, error) {
@@ -24,7 +24,7 @@ func capacity() (corev1.ResourceList, error) {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(uint64(info.Totalram)*uint64(info.Unit)), resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(mostPods, resource.DecimalSI),
+		corev1.ResourcePods:   *resource.NewQuantity(maxPods, resource.DecimalSI),
 	}, nil
 }
 

@@ -64,7 +64,7 @@ func TestTwoSetsUseTheSamePortAtOnce(t *testing.T) {
 	}
 }
 
-func TestPortClashOnTheMachinesNetworkIsTold(t *testing.T) {
+func TestPortClashOnTheMachinesNetworkIsReported(t *testing.T) {
 	b := newBench(t, rootless)
 	if len(*b.lines) == 0 || !strings.Contains((*b.lines)[0], "share this machine's network") {
 		t.Errorf("at the start the node said %q", *b.lines)

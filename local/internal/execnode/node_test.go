@@ -107,7 +107,7 @@ func TestFailedContainerIsRestartedWithBackOff(t *testing.T) {
 	}
 }
 
-func TestDeletedPodGetsItsGracePeriodAndNoMore(t *testing.T) {
+func TestDeletedPodIsKilledAfterItsGracePeriod(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		b.pod("polite", `trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.05; done`)
 		b.said("polite", "ready")

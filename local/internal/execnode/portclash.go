@@ -17,8 +17,8 @@ const reasonPortClash = "PortInUse"
 // addressInUse matches how programs report that a port is in use: the C library's message, and the name of the error.
 var addressInUse = regexp.MustCompile(`(?i)address already in use|EADDRINUSE|port is already (in use|allocated)`)
 
-// linesForClash is how many of the last lines of a container's log are searched.
-const linesForClash = 50
+// clashLogLines is how many of the last lines of a container's log are searched.
+const clashLogLines = 50
 
 // portClashes records which ends of containers were examined.
 type portClashes map[kubecontainer.ContainerID]bool
@@ -34,7 +34,7 @@ func (p portClashes) tell(w *worker, pod *corev1.Pod, state *kubecontainer.PodSt
 			continue
 		}
 		p[container.ID] = true
-		if line := clashIn(w.node.lastWords(pod, container.ID)); line != "" {
+		if line := clashIn(w.node.lastLines(pod, container.ID)); line != "" {
 			message := fmt.Sprintf("container %q ended with code %d because a port is taken: %q; pods of this node share the machine's network, so give the pods different ports",
 				container.Name, container.ExitCode, line)
 			if !pod.Spec.HostNetwork {
@@ -55,9 +55,9 @@ func clashIn(log []byte) string {
 	return ""
 }
 
-// lastWords returns the last lines of a container's log.
-func (n *Node) lastWords(pod *corev1.Pod, id kubecontainer.ContainerID) []byte {
-	lines := int64(linesForClash)
+// lastLines returns the last lines of a container's log.
+func (n *Node) lastLines(pod *corev1.Pod, id kubecontainer.ContainerID) []byte {
+	lines := int64(clashLogLines)
 	var text bytes.Buffer
 	ctx := klog.NewContext(context.Background(), klog.Background())
 	if err := n.kubelet.runtime.GetContainerLogs(ctx, pod, id, &corev1.PodLogOptions{TailLines: &lines}, &text, &text); err != nil {

@@ -51,7 +51,7 @@ func TestWhatAProcessCannotHaveIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestRefusedPodsThatAreKeptForEverWait(t *testing.T) {
+func TestRefusedPodsThatAlwaysRestartWait(t *testing.T) {
 	for policy, final := range map[corev1.RestartPolicy]bool{
 		corev1.RestartPolicyAlways: false, corev1.RestartPolicyOnFailure: true, corev1.RestartPolicyNever: true,
 	} {
@@ -82,7 +82,7 @@ func TestAdaptedPodPullsNothingAndKeepsWhatTheUserWrote(t *testing.T) {
 	}
 }
 
-func TestPortClashIsReadFromLastWords(t *testing.T) {
+func TestPortClashIsDetectedInTheLog(t *testing.T) {
 	for log, want := range map[string]string{
 		"starting\nlisten tcp :80: bind: address already in use\n":      "listen tcp :80: bind: address already in use",
 		"OSError: [Errno 98] Address already in use":                    "OSError: [Errno 98] Address already in use",

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// streamIdle is the idle timeout of an exec or a forwarded port, as a kubelet's.
-	streamIdle = 4 * time.Hour
-	// streamCreation is the timeout for a client to open its streams.
-	streamCreation = 30 * time.Second
+	// streamIdleTimeout is the idle timeout of an exec or a forwarded port, as a kubelet's.
+	streamIdleTimeout = 4 * time.Hour
+	// streamCreationTimeout is the timeout for a client to open its streams.
+	streamCreationTimeout = 30 * time.Second
 	// headerTimeout keeps silent clients from holding connections.
 	headerTimeout = 30 * time.Second
 )
@@ -96,7 +96,7 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	remotecommand.ServeExec(w, r, executor{s.node.kubelet.processes}, pod.Name, string(pod.UID), id,
-		r.URL.Query()["command"], options, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+		r.URL.Query()["command"], options, streamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
 }
 
 // runningContainer returns the ID of a container that runs.
@@ -161,7 +161,7 @@ func (s *server) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, forwarder{s.node}, pod.Name, string(pod.UID), options, streamIdle, streamCreation,
+	portforward.ServePortForward(w, r, forwarder{s.node}, pod.Name, string(pod.UID), options, streamIdleTimeout, streamCreationTimeout,
 		[]string{portforward.ProtocolV1Name})
 }
 

@@ -21,7 +21,7 @@ func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kube
 	k := w.node.kubelet
 	w.clashes.tell(w, pod, state)
 	if len(state.ContainerStatuses) == 0 {
-		w.tellIgnored(pod)
+		w.reportIgnored(pod)
 	}
 	if !w.registered {
 		k.configMaps.RegisterPod(pod)
@@ -143,13 +143,13 @@ func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontain
 // release releases what only running containers need.
 func (w *worker) release(pod *corev1.Pod) {
 	k := w.node.kubelet
-	w.stopWatching(pod)
+	w.unregister(pod)
 	k.tokens.DeleteServiceAccountToken(pod.UID)
 	k.volumes.Remove(pod.UID) // the rest is removed when the node starts or stops
 }
 
-// stopWatching stops watching the pod's ConfigMaps and Secrets.
-func (w *worker) stopWatching(pod *corev1.Pod) {
+// unregister stops watching the pod's ConfigMaps and Secrets.
+func (w *worker) unregister(pod *corev1.Pod) {
 	if w.registered {
 		w.node.kubelet.configMaps.UnregisterPod(pod)
 		w.node.kubelet.secrets.UnregisterPod(pod)
@@ -188,8 +188,8 @@ func restartsAll(status corev1.PodStatus) bool {
 // reasonUserIgnored: a container asks for another user than the one that runs the node, which requires root.
 const reasonUserIgnored = "RunAsUserIgnored"
 
-// tellIgnored records events for the features that a pod asks for and runs without.
-func (w *worker) tellIgnored(pod *corev1.Pod) {
+// reportIgnored records events for the features that a pod asks for and runs without.
+func (w *worker) reportIgnored(pod *corev1.Pod) {
 	own := int64(os.Geteuid())
 	if own == 0 && !w.node.isolation.UserNamespace {
 		return

@@ -113,7 +113,7 @@ func (w *worker) run(ctx context.Context) {
 	defer timer.Stop()
 	defer func() {
 		pod, _ := w.current()
-		w.stopWatching(pod)
+		w.unregister(pod)
 	}()
 	for {
 		select {

@@ -17,15 +17,15 @@ const (
 	end   = 30000
 )
 
-// triesMost bounds how many taken ports are tried.
-const triesMost = 20
+// maxTries bounds how many taken ports are tried.
+const maxTries = 20
 
 // OnLoopback returns a loopback address that nobody listens on, outside the ranges from which ports are assigned at
 // random.
 func OnLoopback() (netip.AddrPort, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	var err error
-	for range triesMost {
+	for range maxTries {
 		address := netip.AddrPortFrom(loopback, uint16(first+rand.IntN(end-first)))
 		var listener net.Listener
 		if listener, err = net.Listen("tcp4", address.String()); err == nil {

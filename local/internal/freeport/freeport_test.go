@@ -2,7 +2,7 @@ package freeport
 
 import "testing"
 
-func TestNoPortIsOneThatTheKernelGives(t *testing.T) {
+func TestPortIsOutsideTheEphemeralRange(t *testing.T) {
 	for range 20 {
 		address, err := OnLoopback()
 		if err != nil {

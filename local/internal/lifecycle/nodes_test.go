@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-func TestNodesOfAnEarlierStartGoIfThereAreFewerNow(t *testing.T) {
+func TestSuperfluousNodesOfAnEarlierStartAreDeleted(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		keep       int
@@ -61,7 +61,7 @@ func TestWhatWasStartedOutlivesTheContextOfItsStart(t *testing.T) {
 	}
 }
 
-func TestAStartIsGivenUpWhenItsContextEnds(t *testing.T) {
+func TestStartIsCancelledWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := startWithin(ctx, func(ctx context.Context) (any, error) {
 		cancel()

@@ -79,7 +79,7 @@ func Up(ctx context.Context, o Options) (err error) {
 		Step:      out.step,
 	})
 	if err != nil {
-		return unlessAsked(ctx, err)
+		return ignoreCancelled(ctx, err)
 	}
 	defer plane.Stop()
 	kubeconfig := dir.Path("kubeconfig")
@@ -89,7 +89,7 @@ func Up(ctx context.Context, o Options) (err error) {
 	stop, err := startRest(ctx, o, plane, dir, out)
 	defer stop()
 	if err != nil {
-		return unlessAsked(ctx, err)
+		return ignoreCancelled(ctx, err)
 	}
 	out.ready(kubeconfig)
 
@@ -213,8 +213,8 @@ func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
 	return address, atomicfile.Write(file, []byte(address.String()+"\n"))
 }
 
-// unlessAsked returns nil instead of the error of a start that was asked to stop.
-func unlessAsked(ctx context.Context, err error) error {
+// ignoreCancelled returns nil instead of the error of a start that was asked to stop.
+func ignoreCancelled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// stopPatience is how long the operator may take to stop before it is killed.
-	stopPatience = 10 * time.Second
+	// stopTimeout is how long the operator may take to stop before it is killed.
+	stopTimeout = 10 * time.Second
 	// steady is how long it must have run for its next death to restart the backoff.
 	steady = time.Minute
 )
@@ -116,9 +116,9 @@ type Operator struct {
 	ended  chan struct{}
 }
 
-// startsMost bounds the attempts of the first start: another program may take the operator's free port before it
+// maxStarts bounds the attempts of the first start: another program may take the operator's free port before it
 // listens.
-const startsMost = 3
+const maxStarts = 3
 
 // Start runs the operator and returns when it is ready. It returns an error if the operator dies before it was ready,
 // unless its port was taken: then it retries with another one. ctx bounds only the start; Stop stops the operator.
@@ -128,7 +128,7 @@ func Start(ctx context.Context, c Config) (*Operator, error) {
 		return nil, fmt.Errorf("opening the operator's log: %w", err)
 	}
 	first, err := startReady(ctx, c, log)
-	for starts := 1; err != nil && starts < startsMost && ctx.Err() == nil && addressWasTaken(c.LogFile); starts++ {
+	for starts := 1; err != nil && starts < maxStarts && ctx.Err() == nil && addressWasTaken(c.LogFile); starts++ {
 		first, err = startReady(ctx, c, log)
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func startReady(ctx context.Context, c Config, log *os.File) (*process, error) {
 		return nil, err
 	}
 	if err := p.awaitReady(ctx); err != nil {
-		p.stop(stopPatience)
+		p.stop(stopTimeout)
 		os.Remove(c.PIDFile)
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (o *Operator) keepRunning(ctx context.Context, current *process) {
 	for {
 		select {
 		case <-ctx.Done():
-			current.stop(stopPatience)
+			current.stop(stopTimeout)
 			return
 		case <-current.exited:
 		}

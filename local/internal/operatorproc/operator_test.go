@@ -90,7 +90,7 @@ func TestStartFailsWhenTheOperatorEndsBeforeItIsReady(t *testing.T) {
 	}
 }
 
-func TestAnOperatorWhoseAddressOthersHaveTakenGetsAnother(t *testing.T) {
+func TestOperatorWithATakenPortGetsAnother(t *testing.T) {
 	o, err := Start(t.Context(), config(t, "late"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAKilledOperatorIsStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAStubbornProcessIsKilled(t *testing.T) {
+func TestProcessThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	c := config(t, "stubborn")
 	log, err := os.Create(c.LogFile)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestAStubbornProcessIsKilled(t *testing.T) {
 	}
 }
 
-func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestCancelledStartLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := config(t, "serve")
@@ -170,7 +170,7 @@ func TestCheckBinarySaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestCheckConfigurationGivesTheWordsOfTheOperator(t *testing.T) {
+func TestCheckConfigurationReturnsTheOperatorsError(t *testing.T) {
 	t.Setenv(behaviour, "refuse")
 	err := CheckConfiguration(t.Context(), os.Args[0], "my file")
 	if want := `wrong: ["--config" "my file" "--print-config"]`; err == nil || err.Error() != want {
@@ -200,7 +200,7 @@ func TestTheOperatorGetsItsConfiguration(t *testing.T) {
 	}
 }
 
-func TestInstallHasTheOperatorDoItAndGivesItsWords(t *testing.T) {
+func TestInstallReturnsTheOperatorsError(t *testing.T) {
 	in := Installation{Path: os.Args[0], Kubeconfig: "admin", Namespace: "own", User: "someone"}
 	t.Setenv(behaviour, "refuse")
 	err := Install(t.Context(), in)

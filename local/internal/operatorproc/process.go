@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/local/internal/freeport"
 )
 
-// readyPoll is the interval at which /readyz is polled.
-const readyPoll = 20 * time.Millisecond
+// readyPollInterval is the interval at which /readyz is polled.
+const readyPollInterval = 20 * time.Millisecond
 
 // process is one run of the operator.
 type process struct {
@@ -103,7 +103,7 @@ func (p *process) awaitReady(ctx context.Context) error {
 		}
 	}()
 	last := "it did not answer"
-	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.probes+"/readyz", nil)
 		if err != nil {
 			return false, err

@@ -43,7 +43,7 @@ func TestAServerAndAClientOfOneAuthorityTrustEachOther(t *testing.T) {
 	}
 }
 
-func TestAClientOfAnotherAuthorityIsRefused(t *testing.T) {
+func TestClientOfAnotherAuthorityIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	ca, stranger := mustAuthority(t, dir, "ca"), mustAuthority(t, dir, "stranger")
 	server, err := ca.Server(dir, "server", []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)})
@@ -80,7 +80,7 @@ func TestASigningKeyIsKeptAndPrivate(t *testing.T) {
 	}
 }
 
-func TestHalfAnAuthorityIsMadeAnew(t *testing.T) {
+func TestIncompleteAuthorityIsRecreated(t *testing.T) {
 	dir := t.TempDir()
 	mustAuthority(t, dir, "ca")
 	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {

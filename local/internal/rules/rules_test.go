@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 // The API server's validation compiles every rule and estimates its cost, alone and together with the others of its
 // CRD.
-func TestTheOldestKubernetesTakesEveryDefinition(t *testing.T) {
+func TestOldestKubernetesAcceptsEveryCRD(t *testing.T) {
 	each(t, "apis", func(t *testing.T, object runtime.Object) field.ErrorList {
 		definition, is := object.(*apiextensions.CustomResourceDefinition)
 		if !is {
@@ -65,7 +65,7 @@ func TestTheOldestKubernetesTakesEveryDefinition(t *testing.T) {
 	})
 }
 
-func TestTheOldestKubernetesTakesEveryPolicy(t *testing.T) {
+func TestOldestKubernetesAcceptsEveryPolicy(t *testing.T) {
 	each(t, "policies", func(t *testing.T, object runtime.Object) field.ErrorList {
 		switch object := object.(type) {
 		case *admissionregistration.ValidatingAdmissionPolicy:
@@ -86,7 +86,7 @@ func TestTheOldestKubernetesTakesEveryPolicy(t *testing.T) {
 }
 
 // A CRD or policy that uses later features is rejected here; otherwise the tests above would prove nothing.
-func TestWhatCameLaterIsRefused(t *testing.T) {
+func TestLaterFeaturesAreRejected(t *testing.T) {
 	if got := environment.DefaultCompatibilityVersion(); !got.EqualTo(understood) {
 		t.Fatalf("expressions are held against Kubernetes %s, not %s", got, understood)
 	}

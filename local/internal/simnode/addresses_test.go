@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestEachLivePodHasAnAddressOfItsOwn(t *testing.T) {
+func TestLivePodsHaveUniqueAddresses(t *testing.T) {
 	a := newAddresses()
 	a.keep("old", "10.128.0.2")
 	seen := map[string]types.UID{"10.128.0.2": "old"}
@@ -40,7 +40,7 @@ func TestAPodKeepsItsAddressUntilItIsReleased(t *testing.T) {
 	}
 }
 
-func TestAddressesGoRoundTheRange(t *testing.T) {
+func TestAddressesCycleThroughTheRange(t *testing.T) {
 	a := newAddresses()
 	a.next = 1<<23 - 3
 	if last := assigned(t, a, "last"); last != netip.MustParseAddr("10.255.255.254") {
@@ -51,7 +51,7 @@ func TestAddressesGoRoundTheRange(t *testing.T) {
 	}
 }
 
-func TestAddressesOfOthersAreNoConcern(t *testing.T) {
+func TestAddressesOutsideTheRangeAreIgnored(t *testing.T) {
 	a := newAddresses()
 	for _, ip := range []string{"", "10.0.0.1", "fd00::1", "nonsense"} {
 		a.keep("p", ip)

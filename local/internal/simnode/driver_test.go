@@ -46,7 +46,7 @@ func TestABoundPodRunsForItsTimeInTwoWrites(t *testing.T) {
 	})
 }
 
-func TestNobodyWritesWhileNothingHappens(t *testing.T) {
+func TestIdleClusterWritesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.start(50)
 		w.create(podWith(lasting("100h")))
@@ -154,7 +154,7 @@ func TestThePodsOfALostNodeStayAsTheyAreUntilItIsBack(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsNotReadyStillSpeaksForItsPods(t *testing.T) {
+func TestPodsOfANotReadyNodeAreStillUpdated(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.start(1)
 		w.create(podWith())
@@ -164,7 +164,7 @@ func TestANodeThatIsNotReadyStillSpeaksForItsPods(t *testing.T) {
 	})
 }
 
-func TestAFailedWriteIsTriedAgainAndToldOnce(t *testing.T) {
+func TestFailedWriteIsRetriedAndReportedOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.start(1)
 		w.failing("patch", "pods", 5, apierrors.NewServerTimeout(podResource, "patch", 1))
@@ -182,7 +182,7 @@ func TestAFailedWriteIsTriedAgainAndToldOnce(t *testing.T) {
 	})
 }
 
-func TestAWriteAboutAnOlderPodIsGivenUpForItsEvent(t *testing.T) {
+func TestWriteForAnOutdatedPodIsDropped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.start(1)
 		w.failing("patch", "pods", 1, apierrors.NewConflict(podResource, "p", nil))
@@ -199,7 +199,7 @@ func TestAWriteAboutAnOlderPodIsGivenUpForItsEvent(t *testing.T) {
 	})
 }
 
-func TestAPatchHoldsOnlyForThePodThatWasDecidedAbout(t *testing.T) {
+func TestPatchAppliesOnlyToTheDecidedVersion(t *testing.T) {
 	pod := podWith()
 	patch, err := statusPatch(pod, &corev1.PodStatus{Phase: corev1.PodFailed, Conditions: pod.Status.Conditions})
 	if err != nil {
@@ -211,7 +211,7 @@ func TestAPatchHoldsOnlyForThePodThatWasDecidedAbout(t *testing.T) {
 	}
 }
 
-func TestNothingIsRememberedOfPodsThatAreGone(t *testing.T) {
+func TestDeletedPodsAreForgotten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		d := newDriver(w.client, quiet)
 		sim := &Cluster{}

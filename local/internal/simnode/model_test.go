@@ -67,7 +67,7 @@ func TestEveryKnownProductMakesValidLabels(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatMakesNoMachineIsRefused(t *testing.T) {
+func TestInvalidConfigurationIsRejected(t *testing.T) {
 	tests := map[string]struct {
 		config Config
 		want   string
@@ -90,7 +90,7 @@ func TestAConfigurationThatMakesNoMachineIsRefused(t *testing.T) {
 	}
 }
 
-func TestAProductOutsideTheTableHasNoMemoryLabelAndSaysSo(t *testing.T) {
+func TestUnknownProductHasNoMemoryLabelAndIsReported(t *testing.T) {
 	var said []string
 	m, err := newModel(Config{Nodes: 1, GPUs: 4, GPUProduct: "Home-Made-1", Logf: func(format string, _ ...any) {
 		said = append(said, format)
@@ -103,7 +103,7 @@ func TestAProductOutsideTheTableHasNoMemoryLabelAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutGPUsSaysNothingOfThem(t *testing.T) {
+func TestMachineWithoutGPUsHasNoGPULabels(t *testing.T) {
 	m, err := newModel(Config{Nodes: 1, GPUs: 0, Logf: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAMachineWithoutGPUsSaysNothingOfThem(t *testing.T) {
 	}
 }
 
-func TestOnlyNamesGivenHereAreOurs(t *testing.T) {
+func TestNodeIndexAcceptsOnlyGeneratedNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"sim-00000": true, "sim-04999": true, "sim-99999": true,
 		"sim-1": false, "sim-0000a": false, "sim-000001": false, "node-00001": false, "sim--0001": false, "sim-+0001": false,

@@ -23,7 +23,7 @@ func TestAnEmptyClusterGetsAllNodesInOneWriteEach(t *testing.T) {
 	})
 }
 
-func TestTheTaintOfNewNodesIsTakenAway(t *testing.T) {
+func TestTaintOfNewNodesIsRemoved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		// As the API server's admission does.
 		w.client.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -72,7 +72,7 @@ func TestBackOffGoesOnThroughARestartOfTheProcess(t *testing.T) {
 	})
 }
 
-func TestAPodBoundOrDeletedWhileNobodyRanIsTakenUpAtTheStart(t *testing.T) {
+func TestPodsChangedWhileStoppedAreHandledAtTheStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(1)
 		w.create(podWith(named("p"), lasting("1h")))
@@ -128,7 +128,7 @@ func TestPodsOfBothRunsHaveDifferentAddresses(t *testing.T) {
 	})
 }
 
-func TestThePodsOfANodeBeyondTheNewNumberAreNotDriven(t *testing.T) {
+func TestPodsOfASuperfluousNodeAreNotUpdated(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(2)
 		w.create(podWith(on("sim-00001")))

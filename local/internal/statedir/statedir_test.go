@@ -76,7 +76,7 @@ func TestATemporaryDirectoryIsRemovedAtRelease(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasOneHolderWhoIsNamedToOthers(t *testing.T) {
+func TestDirectoryHasOneHolderWhosePIDIsReported(t *testing.T) {
 	root := t.TempDir()
 	other := startHolder(t, root)
 
@@ -93,7 +93,7 @@ func TestADirectoryHasOneHolderWhoIsNamedToOthers(t *testing.T) {
 	}
 }
 
-func TestAKilledHolderHoldsNothingThoughItsFilesRemain(t *testing.T) {
+func TestKilledHolderReleasesTheDirectory(t *testing.T) {
 	root := t.TempDir()
 	other := startHolder(t, root)
 	if err := other.Process.Kill(); err != nil {
@@ -145,13 +145,13 @@ func TestStopGivesUpWhenItsTimeEnds(t *testing.T) {
 	}
 }
 
-func TestNothingRunsInADirectoryThatIsNotThere(t *testing.T) {
+func TestMissingDirectoryHasNoHolder(t *testing.T) {
 	if _, err := Stop(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Stop gave %v, want ErrNotRunning", err)
 	}
 }
 
-func TestAnUnusableDirectoryIsOneLineThatSaysWhatToDo(t *testing.T) {
+func TestUnusableDirectoryIsOneLineWithAdvice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func addresses(texts ...string) (list []netip.Addr) {
 	return list
 }
 
-func TestNamesStandForWhatTheyDoInACluster(t *testing.T) {
+func TestNamesResolveAsInACluster(t *testing.T) {
 	for name, want := range map[string]Answer{
 		"pytorch-workers-0-0.pytorch.ml.svc.cluster.local": {Exists: true, Addresses: addresses("10.64.0.2")},
 		"pytorch.ml.svc.cluster.local":                     {Exists: true, Addresses: addresses("10.64.0.2", "10.64.0.3")},
@@ -175,7 +175,7 @@ func TestServerTellsMissingNamesFromMissingAddresses(t *testing.T) {
 	}
 }
 
-func TestNameOfAPodThatIsJustStartingIsAwaited(t *testing.T) {
+func TestLookupWaitsForAStartingPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &cluster{expected: "late.set.ml", changed: make(chan struct{})}
 		zone := Zone{Domain: "cluster.local", Source: source}
@@ -185,7 +185,7 @@ func TestNameOfAPodThatIsJustStartingIsAwaited(t *testing.T) {
 			source.mu.Unlock()
 			close(source.changed)
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
+		ctx, cancel := context.WithTimeout(t.Context(), maxNameWait)
 		defer cancel()
 		began := time.Now()
 		if other := zone.Await(ctx, "other.set.ml.svc.cluster.local"); other.Exists || time.Since(began) > 0 {
@@ -198,13 +198,13 @@ func TestNameOfAPodThatIsJustStartingIsAwaited(t *testing.T) {
 	})
 }
 
-func TestNameThatNeverComesIsMissingInTheEnd(t *testing.T) {
+func TestLookupOfAPodThatNeverStartsFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zone := Zone{Domain: "cluster.local", Source: &cluster{expected: "late.set.ml"}}
-		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
+		ctx, cancel := context.WithTimeout(t.Context(), maxNameWait)
 		defer cancel()
 		began := time.Now()
-		if got := zone.Await(ctx, "late.set.ml.svc.cluster.local"); got.Exists || time.Since(began) != longestWait {
+		if got := zone.Await(ctx, "late.set.ml.svc.cluster.local"); got.Exists || time.Since(began) != maxNameWait {
 			t.Errorf("the name is %+v after %v", got, time.Since(began))
 		}
 	})

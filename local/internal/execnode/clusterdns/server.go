@@ -13,11 +13,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// answerSeconds is the TTL of answers, which is short because pods come and go.
-const answerSeconds = 1
+// answerTTLSeconds is the TTL of answers, which is short because pods come and go.
+const answerTTLSeconds = 1
 
-// longestWait bounds the wait for the address of a starting pod. Resolvers retry after five seconds.
-const longestWait = 3 * time.Second
+// maxNameWait bounds the wait for the address of a starting pod. Resolvers retry after five seconds.
+const maxNameWait = 3 * time.Second
 
 // upstreamTimeout bounds a query to one of the machine's DNS servers.
 const upstreamTimeout = 2 * time.Second
@@ -82,14 +82,14 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
 func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 func (s *Server) answer(question dns.Question, reply *dns.Msg) {
-	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
+	ctx, cancel := context.WithTimeout(context.Background(), maxNameWait)
 	defer cancel()
 	answer := s.zone.Await(ctx, plain(question.Name))
 	if !answer.Exists {
 		reply.Rcode = dns.RcodeNameError
 		return
 	}
-	header := dns.RR_Header{Name: question.Name, Class: dns.ClassINET, Ttl: answerSeconds}
+	header := dns.RR_Header{Name: question.Name, Class: dns.ClassINET, Ttl: answerTTLSeconds}
 	if answer.Alias != "" {
 		header.Rrtype = dns.TypeCNAME
 		reply.Answer = append(reply.Answer, &dns.CNAME{Hdr: header, Target: answer.Alias + "."})

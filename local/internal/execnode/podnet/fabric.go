@@ -91,13 +91,13 @@ func newFabric() (*Fabric, error) {
 // when its owner dies.
 const lockName = "@muster-podnet"
 
-// lockPatience is how long another process may take to set up its network.
-const lockPatience = time.Minute
+// lockTimeout is how long another process may take to set up its network.
+const lockTimeout = time.Minute
 
 // lockMachine keeps two processes from taking the same subnet: one of them owns the socket, and the other waits for
 // the end of a connection to it.
 func lockMachine() (unlock func(), err error) {
-	deadline := time.Now().Add(lockPatience)
+	deadline := time.Now().Add(lockTimeout)
 	for {
 		listener, err := net.Listen("unix", lockName)
 		if err == nil {
@@ -158,7 +158,7 @@ func (f *Fabric) build() error {
 		return fmt.Errorf("finding the bridge of the pods' network: %w", err)
 	}
 	f.bridge = link.Attrs().Index
-	if f.door, err = f.openDoor(); err != nil {
+	if f.door, err = f.createHostInterface(); err != nil {
 		return err
 	}
 	machine, err := f.inside.LinkByName("machine")
@@ -180,12 +180,12 @@ func (f *Fabric) build() error {
 	return nil
 }
 
-// mostFabrics bounds the names that are tried for the machine's interface.
-const mostFabrics = 256
+// maxFabrics bounds the names that are tried for the machine's interface.
+const maxFabrics = 256
 
-// openDoor creates the machine's interface with the first free name of muster0, muster1 and so on.
-func (f *Fabric) openDoor() (netlink.Link, error) {
-	for i := range mostFabrics {
+// createHostInterface creates the machine's interface with the first free name of muster0, muster1 and so on.
+func (f *Fabric) createHostInterface() (netlink.Link, error) {
+	for i := range maxFabrics {
 		name := "muster" + strconv.Itoa(i)
 		err := netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: name, Flags: net.FlagUp},
@@ -203,7 +203,7 @@ func (f *Fabric) openDoor() (netlink.Link, error) {
 		}
 		return link, nil
 	}
-	return nil, fmt.Errorf("no interface name is free: muster0 to muster%d exist", mostFabrics-1)
+	return nil, fmt.Errorf("no interface name is free: muster0 to muster%d exist", maxFabrics-1)
 }
 
 func (f *Fabric) takeDown() error {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSubnetAvoidsWhatTheMachineKnows(t *testing.T) {
+func TestSubnetAvoidsKnownNetworks(t *testing.T) {
 	prefixes := func(texts ...string) []netip.Prefix {
 		var list []netip.Prefix
 		for _, text := range texts {
@@ -37,7 +37,7 @@ func TestSubnetAvoidsWhatTheMachineKnows(t *testing.T) {
 	}
 }
 
-func TestAddressesAreUniqueAndGoRound(t *testing.T) {
+func TestAddressesAreUniqueAndCycle(t *testing.T) {
 	a := &addresses{subnet: netip.MustParsePrefix("10.0.0.0/29"), taken: map[netip.Addr]bool{}}
 	first, _ := a.take()
 	a.giveBack(first)

@@ -27,9 +27,9 @@ func containers(seen Seen, declared []corev1.Container, previous []corev1.Contai
 	c := &conversion{seen: seen, declared: declared, init: init, restarting: restarting,
 		previous: byName(previous), result: map[string]*corev1.ContainerStatus{}}
 	c.startFromPrevious()
-	c.explainMissing()
-	c.takeRuntime()
-	c.explainWaiting()
+	c.endMissing()
+	c.setFromRuntime()
+	c.setWaitingReasons()
 	if init {
 		return kubetypes.SortStatusesOfInitContainers(seen.Pod, c.result)
 	}
@@ -100,9 +100,9 @@ func volumeMounts(container *corev1.Container) []corev1.VolumeMountStatus {
 	return list
 }
 
-// explainMissing handles containers that were running before and that the runtime does not know any more: they have
+// endMissing handles containers that were running before and that the runtime does not know any more: they have
 // ended, and must not look as if they had never run.
-func (c *conversion) explainMissing() {
+func (c *conversion) endMissing() {
 	for _, container := range c.declared {
 		old, known := c.previous[container.Name]
 		if !known || c.seen.Runtime.FindContainerStatusByName(container.Name) != nil {
@@ -129,9 +129,9 @@ func (c *conversion) explainMissing() {
 	}
 }
 
-// takeRuntime sets the state of each container from its latest run in the runtime, and its last state from the one
+// setFromRuntime sets the state of each container from its latest run in the runtime, and its last state from the one
 // before.
-func (c *conversion) takeRuntime() {
+func (c *conversion) setFromRuntime() {
 	runs := slices.Clone(c.seen.Runtime.ContainerStatuses)
 	sort.Sort(sort.Reverse(kubecontainer.SortContainerStatusesByCreationTime(runs)))
 	taken := map[string]int{}
@@ -188,8 +188,8 @@ func (c *conversion) convert(run *kubecontainer.Status) *corev1.ContainerStatus 
 	return status
 }
 
-// explainWaiting marks containers that could not be started as waiting, with the reason.
-func (c *conversion) explainWaiting() {
+// setWaitingReasons marks containers that could not be started as waiting, with the reason.
+func (c *conversion) setWaitingReasons() {
 	for i := range c.declared {
 		container := &c.declared[i]
 		if c.init && c.initIsDone(container) {

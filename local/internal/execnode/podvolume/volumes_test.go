@@ -138,7 +138,7 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 	}
 }
 
-func TestMissingObjectIsNamedAndMayComeLater(t *testing.T) {
+func TestMissingObjectIsNamedAndMayAppearLater(t *testing.T) {
 	volumes, _, _ := node(t)
 	_, err := volumes.SetUp(t.Context(), podWith(map[string]corev1.VolumeSource{
 		"v": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, DefaultMode: ptr.To[int32](0o644)}},

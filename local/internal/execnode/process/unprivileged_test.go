@@ -12,8 +12,8 @@ import (
 // nobody is a user without rights on every machine.
 const nobody = 65534
 
-// TestAllOfThisWithoutRights runs the tests of containers once more as a user without rights.
-func TestAllOfThisWithoutRights(t *testing.T) {
+// TestAllWithoutPrivileges runs the tests of containers once more as a user without rights.
+func TestAllWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("runs without rights already")
 	}

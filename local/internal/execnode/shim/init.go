@@ -101,12 +101,12 @@ func enter(s *Setup) error {
 			return fmt.Errorf("mounting /proc: %w", err)
 		}
 	}
-	return giveUpCapabilities()
+	return dropCapabilities()
 }
 
-// giveUpCapabilities keeps commands from inheriting the capabilities, over the user namespace, that creating the view
+// dropCapabilities keeps commands from inheriting the capabilities, over the user namespace, that creating the view
 // needed.
-func giveUpCapabilities() error {
+func dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("giving up capabilities: %w", err)
 	}

@@ -244,15 +244,15 @@ func mirrorEntry(base, onto string, entry os.DirEntry) error {
 		}
 	}
 	err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
-	if err != nil && canBeLeftOut(err) {
+	if err != nil && isSkippable(err) {
 		return os.Remove(to)
 	}
 	return err
 }
 
-// canBeLeftOut reports whether an entry cannot be shown for reasons of its own: it is gone since it was listed, this
+// isSkippable reports whether an entry cannot be shown for reasons of its own: it is gone since it was listed, this
 // user has no access, or it is a network or FUSE file system that does not respond.
-func canBeLeftOut(err error) bool {
+func isSkippable(err error) bool {
 	return slices.ContainsFunc([]error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOTCONN, unix.ESTALE, unix.EIO},
 		func(reason error) bool { return errors.Is(err, reason) })
 }
