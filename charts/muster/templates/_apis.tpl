@@ -1,9 +1,9 @@
-{{/* The name of the definition that a file has. */}}
+{{/* The name of the CRD in a file. */}}
 {{- define "muster.definition" -}}
 {{- regexFind "\n  name: [^\n]+" . | trimPrefix "\n  name: " -}}
 {{- end -}}
 
-{{/* Whose an object is that somebody else has installed, in words. */}}
+{{/* The owner of an object installed by others, as text. */}}
 {{- define "muster.owner" -}}
 {{- $labels := default dict .metadata.labels -}}
 {{- $annotations := default dict .metadata.annotations -}}
@@ -18,7 +18,7 @@ somebody else
 {{- end -}}
 {{- end -}}
 
-{{/* Not empty where Volcano runs its Jobs itself: the configuration says so, or leaves it to whose definition is there. */}}
+{{/* Not empty if Volcano runs its Jobs itself: the configuration says so, or the CRD is Volcano's. */}}
 {{- define "muster.volcano" -}}
 {{- $mode := default "auto" (include "muster.config" . | fromYaml).volcano -}}
 {{- if eq $mode "external" -}}

@@ -6,12 +6,12 @@
 {{- default (.Values.serviceAccount.create | ternary (include "muster.name" .) "default") .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{/* The user that the API server takes the operator for. */}}
+{{/* The user name of the operator. */}}
 {{- define "muster.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "muster.account" . }}
 {{- end -}}
 
-{{/* The image, with a tag. Only what follows the last / may have one: before it a : is a port's. */}}
+{{/* The image, with a tag. Only the part after the last / may have one: a : before it separates a port. */}}
 {{- define "muster.image" -}}
 {{- if regexMatch "[:@]" (last (splitList "/" .Values.image)) -}}
 {{ .Values.image }}
@@ -33,7 +33,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* The configuration, without what is named in it and left empty: a section of which every line is commented out, or one of its values. */}}
+{{/* The configuration without empty entries, such as a section whose lines are all commented out. */}}
 {{- define "muster.config" -}}
 {{- $config := dict -}}
 {{- range $section, $says := .Values.config -}}
@@ -48,7 +48,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* Fails where two things are to be served at one port. */}}
+{{/* Fails if the same port is used twice. */}}
 {{- define "muster.ports" -}}
 {{- $ports := list (list "service.probePort" .Values.service.probePort) (list "service.internalPort" .Values.service.internalPort) -}}
 {{- if .Values.rendezvous.enabled }}{{ $ports = append $ports (list "rendezvous.port" .Values.rendezvous.port) }}{{ end -}}
@@ -63,7 +63,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The files of the webhooks that the configuration turns on, as a list. */}}
+{{/* The files of the webhooks that the configuration enables, as a list. */}}
 {{- define "muster.webhooks" -}}
 {{- $files := list -}}
 {{- $config := include "muster.config" . | fromYaml -}}
