@@ -115,7 +115,7 @@ func headline(e *view.Explanation) string {
 		why = job.Reason // the verdict of each flavor follows below
 	}
 	if e.Warning != nil {
-		why = pending(job, e.Warning)
+		why = whyBesides(job, e.Warning)
 	}
 	if why != "" {
 		text += ": " + why
@@ -123,11 +123,11 @@ func headline(e *view.Explanation) string {
 	return text
 }
 
-// pending returns why a job waits without the part that repeats the warning told, which is printed separately. What
+// whyBesides returns why a job waits without the part that repeats the warning, which is printed separately. What
 // remains is for instance the end of a backoff, or the queue that holds the job.
-func pending(job *view.Job, told *view.Warning) string {
+func whyBesides(job *view.Job, warning *view.Warning) string {
 	why, _, _ := strings.Cut(job.Why(), ":")
-	switch _, left, repeats := strings.Cut(job.Message, told.Message); {
+	switch _, left, repeats := strings.Cut(job.Message, warning.Message); {
 	case repeats:
 		return why + left
 	case job.Reason == "":

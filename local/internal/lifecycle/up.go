@@ -197,7 +197,7 @@ func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, pl
 	return operator, nil
 }
 
-// rendezvousAddress returns where the operator serves the agents in pods. They are told it once, so it is kept in the
+// rendezvousAddress returns where the operator serves the agents in pods. The pods keep it, so it is stored in the
 // state directory.
 func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
 	file := dir.Path("rendezvous")

@@ -122,7 +122,8 @@ func (k *kubelet) begin(status *corev1.ContainerStatus) {
 	k.at.stepped = k.now
 }
 
-// exit ends a running container at a time that is not after now: a process does not run longer because nobody looks.
+// exit ends a running container at its end time, which is not after now: a process does not run longer because the
+// driver is late.
 func (k *kubelet) exit(status *corev1.ContainerStatus, end time.Time, code int32) {
 	reason := reasonCompleted
 	if code != 0 {

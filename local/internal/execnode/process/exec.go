@@ -185,7 +185,7 @@ func (s *streams) await(ctx context.Context) {
 	}
 }
 
-// drain copies until the end, and goes on reading when nobody wants the data any more, so that the command can end.
+// drain copies until the end, and continues to read after the destination has failed, so that the command can end.
 func drain(to io.Writer, from io.Reader) {
 	if to != nil {
 		io.Copy(to, from)
@@ -193,7 +193,7 @@ func drain(to io.Writer, from io.Reader) {
 	io.Copy(io.Discard, from)
 }
 
-// closeFiles closes the command's ends, which it has by now.
+// closeFiles closes this process's copies of the command's ends.
 func (s *streams) closeFiles() {
 	for _, file := range s.files {
 		if file != nil {

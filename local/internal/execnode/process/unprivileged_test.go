@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// nobody is a user without rights on every machine.
+// nobody is the UID of an unprivileged user that every machine has.
 const nobody = 65534
 
 // TestAllWithoutPrivileges runs the tests of containers once more as a user without rights.
