@@ -1,5 +1,5 @@
-// Package examples carries the manifests of this folder, so that `muster demo` plays them from anywhere. Each of them
-// is applied as it stands, byte for byte what a reader finds here. Only the demo and tests may import it.
+// Package examples carries the manifests of this folder, so that `muster demo` can run them from anywhere. Each of them
+// is applied unmodified. Only the demo and tests may import it.
 package examples
 
 import "embed"
