@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEachDependencyHasALine: docs/dependencies.md has what each module of the project requires for its own sake, and nothing else.
-func TestEachDependencyHasALine(t *testing.T) {
+// TestPageListsDirectDependencies checks that docs/dependencies.md has every direct dependency of each module, and no others.
+func TestPageListsDirectDependencies(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestEachDependencyHasALine(t *testing.T) {
 		named := firstColumn(sections[folder])
 		for _, path := range direct {
 			if !slices.Contains(named, path) {
-				t.Errorf("%s requires %s, of which the page does not say what for", file, path)
+				t.Errorf("%s requires %s, which the page does not list", file, path)
 			}
 		}
 		for _, path := range named {
@@ -48,7 +48,7 @@ func TestEachDependencyHasALine(t *testing.T) {
 	}
 }
 
-// required are the modules that a go.mod requires for what is in its folder, and all that it requires; the project's own are left out.
+// required returns the direct dependencies in a go.mod, and all of them, without the project's own modules.
 func required(t *testing.T, file string) (direct, all []string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -74,7 +74,7 @@ func required(t *testing.T, file string) (direct, all []string) {
 	return direct, all
 }
 
-// firstColumn has the modules that the rows of the tables begin with.
+// firstColumn returns the modules in the first column of the tables.
 func firstColumn(section string) (modules []string) {
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, "|")

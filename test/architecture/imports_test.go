@@ -1,4 +1,4 @@
-// Package architecture holds docs/architecture.md against the code: which room imports which, and who writes to the API server; and
+// Package architecture checks docs/architecture.md against the code, for allowed imports and writers to the API server, and
 // docs/dependencies.md against what the modules require.
 package architecture
 
@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/musterhq/muster/"
 
-// mayNotUse lists libraries that a room must not need, by the beginning of their
-// path: what decides has no client, no clock of its own and no controller.
+// mayNotUse lists libraries that a package tree must not import, by the prefix of their path: code that decides has no client, no
+// clock of its own and no controller.
 var mayNotUse = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/sim":                 {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "k8s.io/utils/clock"},
@@ -29,20 +29,20 @@ var mayNotUse = map[string][]string{
 	"api":                          {"k8s.io/client-go", "github.com/musterhq/muster/internal"},
 }
 
-// TestRoomsImportWhatThePageSays: no more, and no less.
-func TestRoomsImportWhatThePageSays(t *testing.T) {
+// TestPageListsAllImports checks that the table Allowed imports is exact.
+func TestPageListsAllImports(t *testing.T) {
 	page, code := importsOfThePage(t), map[string]sets.Set[string]{}
-	for room := range page {
-		code[room] = sets.Set[string]{}
+	for tree := range page {
+		code[tree] = sets.Set[string]{}
 	}
 	for _, p := range load(t) {
-		from := roomOf(page, p.PkgPath)
+		from := treeOf(page, p.PkgPath)
 		if from == "" {
 			t.Errorf("%s belongs to no row of the table Allowed imports in docs/architecture.md", p.PkgPath)
 			continue
 		}
 		for imported := range p.Imports {
-			if to := roomOf(page, imported); strings.HasPrefix(imported, module) && to != from && to != "api" {
+			if to := treeOf(page, imported); strings.HasPrefix(imported, module) && to != from && to != "api" {
 				code[from].Insert(to)
 			}
 		}
@@ -52,20 +52,20 @@ func TestRoomsImportWhatThePageSays(t *testing.T) {
 	}
 }
 
-// importsOfThePage are what each room may import, as the page's table has it.
+// importsOfThePage returns what each package tree may import, from the page's table.
 func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	t.Helper()
 	out := map[string]sets.Set[string]{}
 	for _, row := range rows(t, "### Allowed imports") {
-		for _, room := range named(row[0]) {
-			out[room] = sets.New(named(row[1])...)
+		for _, tree := range named(row[0]) {
+			out[tree] = sets.New(named(row[1])...)
 		}
 	}
 	return out
 }
 
-// TestNoJobAPIKnowsAnother: what two of them share belongs to package jobs.
-func TestNoJobAPIKnowsAnother(t *testing.T) {
+// TestNoJobAPIImportsAnother: what two of them share belongs to package jobs.
+func TestNoJobAPIImportsAnother(t *testing.T) {
 	const jobs = module + "internal/jobs/"
 	for _, p := range load(t) {
 		for imported := range p.Imports {
@@ -79,9 +79,9 @@ func TestNoJobAPIKnowsAnother(t *testing.T) {
 	}
 }
 
-func TestWhatDecidesUsesNoClient(t *testing.T) {
+func TestCodeThatDecidesUsesNoClient(t *testing.T) {
 	for _, p := range load(t) {
-		for _, forbidden := range mayNotUse[roomOf(mayNotUse, p.PkgPath)] {
+		for _, forbidden := range mayNotUse[treeOf(mayNotUse, p.PkgPath)] {
 			for imported := range p.Imports {
 				if imported == forbidden || strings.HasPrefix(imported, forbidden+"/") {
 					t.Errorf("%s imports %s", p.PkgPath, imported)
@@ -91,8 +91,7 @@ func TestWhatDecidesUsesNoClient(t *testing.T) {
 	}
 }
 
-// load lists the packages of the main module with what their own files import,
-// tests left out.
+// load lists the packages of the main module with their imports, without tests.
 func load(t *testing.T) []*packages.Package {
 	t.Helper()
 	list, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports, Dir: "../.."}, "./...")
@@ -105,12 +104,12 @@ func load(t *testing.T) []*packages.Package {
 	return list
 }
 
-// roomOf is the room of a package: the longest of the folders that it is in.
-func roomOf[V any](rooms map[string]V, path string) (best string) {
+// treeOf returns the package tree of a package: the longest of the folders that it is in.
+func treeOf[V any](trees map[string]V, path string) (best string) {
 	path = strings.TrimPrefix(path, module)
-	for room := range rooms {
-		if (path == room || strings.HasPrefix(path, room+"/")) && len(room) > len(best) {
-			best = room
+	for tree := range trees {
+		if (path == tree || strings.HasPrefix(path, tree+"/")) && len(tree) > len(best) {
+			best = tree
 		}
 	}
 	return best

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rows are those of the table under the heading of docs/architecture.md that begin with a name from the code, by cells.
+// rows returns the cells of the rows that begin with a quoted name, in the table under a heading of docs/architecture.md.
 func rows(t *testing.T, heading string) (out [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/architecture.md")
@@ -29,7 +29,7 @@ func rows(t *testing.T, heading string) (out [][]string) {
 
 var quoted = regexp.MustCompile("`[^`]+`")
 
-// named are the names from the code in a cell.
+// named returns the quoted names in a cell.
 func named(cell string) (out []string) {
 	for _, name := range quoted.FindAllString(cell, -1) {
 		out = append(out, strings.Trim(name, "`"))

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestThePageNamesAllWhoWrite: the folders of the operator in which a client is asked to write, as the table of the page has them.
-func TestThePageNamesAllWhoWrite(t *testing.T) {
+// TestPageListsAllWriters compares the folders of the operator that write with a client with the page's table.
+func TestPageListsAllWriters(t *testing.T) {
 	var found []string
 	for _, under := range []string{"internal", "cmd/muster-operator"} {
 		err := filepath.WalkDir(filepath.Join("../..", under), func(path string, entry fs.DirEntry, err error) error {
@@ -31,14 +31,14 @@ func TestThePageNamesAllWhoWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found = slices.DeleteFunc(found, func(folder string) bool { return folder == "internal/testcluster" }) // no part of the operator
+	found = slices.DeleteFunc(found, func(folder string) bool { return folder == "internal/testcluster" }) // not part of the operator
 	slices.Sort(found)
 	if diff := cmp.Diff(found, listed(t)); diff != "" {
 		t.Errorf("docs/architecture.md, under Who writes to the API server (-code +page):\n%s", diff)
 	}
 }
 
-// writes reports whether the file has a call that looks like a client's: a verb that is given a context first.
+// writes reports whether the file has a call that looks like a client's: a writing verb with a context as its first argument.
 func writes(t *testing.T, path string) (does bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -59,7 +59,7 @@ func writes(t *testing.T, path string) (does bool) {
 	return does
 }
 
-// isContext reports whether the argument is a context, by its name.
+// isContext reports whether the argument is a context, judged by its name.
 func isContext(argument ast.Expr) bool {
 	switch argument := argument.(type) {
 	case *ast.Ident:
@@ -75,7 +75,7 @@ func isContext(argument ast.Expr) bool {
 	return false
 }
 
-// listed are the folders in the page's table.
+// listed returns the folders in the page's table.
 func listed(t *testing.T) (folders []string) {
 	t.Helper()
 	for _, row := range rows(t, "## Who writes to the API server") {

@@ -1,4 +1,4 @@
-// Package docs runs the commands of the pages for users, as they stand, on the embedded control plane.
+// Package docs runs the commands of README.md and docs/ unmodified on the embedded control plane, and checks what the pages name.
 package docs
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// bare are the pages that put Muster on a cluster: they share one without it, in this order.
+// bare are the pages that install Muster: they share a cluster without it, in this order.
 var bare = []string{"docs/install.md", "docs/tracing.md"}
 
-// patience bounds all commands of a page, on a machine that is busy with other tests.
-const patience = 10 * time.Minute
+// pageTimeout bounds all commands of a page, on a machine that is busy with other tests.
+const pageTimeout = 10 * time.Minute
 
 func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
-// TestTheCommandsOfThePagesDoWhatThePagesSay runs every block of commands of every page but what is on the list of elsewhere.
-// Pages that start a cluster run on that one, beside the others, and most on the one with Muster of these tests.
-func TestTheCommandsOfThePagesDoWhatThePagesSay(t *testing.T) {
+// TestCommandsOfPagesPrintWhatPagesShow runs every command block of every page, except the commands in elsewhere. Pages that start
+// a cluster use that one, in parallel with the others; most share the cluster of these tests, which has Muster.
+func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 	programs := programsOfPages(t)
 	t.Run("pages", func(t *testing.T) {
 		t.Run("others", func(t *testing.T) {
@@ -57,20 +57,20 @@ func TestTheCommandsOfThePagesDoWhatThePagesSay(t *testing.T) {
 	})
 }
 
-// startsCluster tells whether a page has people start the cluster that its commands reach.
+// startsCluster reports whether a page starts the cluster that its commands use.
 func startsCluster(t *testing.T, page string) bool {
 	return strings.Contains(read(t, page), "\n$ bin/muster up ")
 }
 
-// shell is where the commands of pages are run: programs is the folder with those that they name.
+// shell runs the commands of pages; programs is a folder with the programs that they use.
 type shell struct {
 	programs, kubeconfig string
 }
 
-// runs is a test of a page: its commands are run in one shell, from top to bottom.
+// runs returns a test that runs all commands of a page in one shell, from top to bottom.
 func (s *shell) runs(page string) func(*testing.T) {
 	return func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
 		defer cancel()
 		var steps []block
 		for _, block := range blocks(t, page) {
@@ -88,7 +88,7 @@ func (s *shell) runs(page string) func(*testing.T) {
 			case "promql":
 				for _, metric := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(block.text, -1) {
 					if !strings.Contains(read(t, "docs/metrics.md"), "`"+metric+"`") {
-						t.Errorf("docs/metrics.md tells of no %s", metric)
+						t.Errorf("docs/metrics.md has no %s", metric)
 					}
 				}
 			}
@@ -97,7 +97,7 @@ func (s *shell) runs(page string) func(*testing.T) {
 	}
 }
 
-// step is a block as a script: without the commands that run elsewhere, and with the cluster started that it starts.
+// step turns a block into a script: it leaves out the commands in elsewhere, and starts a cluster where the block does.
 func (s *shell) step(t *testing.T, b block) (step block) {
 	t.Helper()
 	commands, shows := b.commands()
@@ -111,9 +111,9 @@ func (s *shell) step(t *testing.T, b block) (step block) {
 			s.up(t, command)
 			step.shows = nil
 		case command == "export KUBECONFIG=…":
-			// the cluster that was started is already the one that commands reach
+			// commands already use the cluster that was started
 		case b.language == "console" && strings.Contains(command, "muster explain"):
-			step.text += line + " || [ $? = 1 ]\n" // as it ends where the job waits
+			step.text += line + " || [ $? = 1 ]\n" // it exits with 1 if the job waits
 		default:
 			step.text += line + "\n"
 		}
@@ -121,7 +121,7 @@ func (s *shell) step(t *testing.T, b block) (step block) {
 	return step
 }
 
-// run runs the steps of a page, and compares what each prints with what the page shows.
+// run runs the steps of a page, and compares the output of each with the lines that the page shows.
 func (s *shell) run(ctx context.Context, t *testing.T, steps []block) {
 	t.Helper()
 	const done = "== a block is done ==\n"
@@ -144,7 +144,7 @@ func (s *shell) run(ctx context.Context, t *testing.T, steps []block) {
 	}
 }
 
-// takes has a command read a block.
+// takes pipes a block into a command, which must succeed.
 func (s *shell) takes(ctx context.Context, t *testing.T, command string, block block) {
 	t.Helper()
 	reader := s.command(ctx, command)
@@ -161,16 +161,15 @@ func (s *shell) command(ctx context.Context, script string) *exec.Cmd {
 	return shell
 }
 
-// up starts a cluster by a command that keeps it until the test is done, as in a terminal of its own. It is the one that commands
-// reach from then on.
+// up starts a cluster with a command that keeps it running until the end of the test. Later commands use that cluster.
 func (s *shell) up(t *testing.T, command string) {
 	t.Helper()
 	words := strings.Fields(command)
 	s.kubeconfig = testcluster.Another(t, filepath.Join(root, words[0]), words[1:]...)
 }
 
-// programsOfPages is a folder with the programs that pages name: those that were built, the kubectl in muster, and the helm whose
-// library the chart's tests use.
+// programsOfPages returns a folder with the programs that pages use: the built ones, muster's kubectl, and the helm of the chart's
+// tests.
 func programsOfPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

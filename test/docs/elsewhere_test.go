@@ -10,25 +10,24 @@ import (
 	"testing"
 )
 
-// elsewhere are the commands of blocks that are not run here, and why not. What they name is there all the same: they are looked at
-// as those within text are.
+// elsewhere are the commands of blocks that are not run here, with the reason. Their names are checked like those of inline commands.
 var elsewhere = map[string]string{
 	"make demo":      "the gate runs it by itself",
 	"make test":      "this is part of it",
 	"make test-node": "the gate runs it by itself",
 	"make image":     "the gate runs it by itself",
 	"kubectl apply --server-side -f bin/muster.yaml": "make test-node installs so",
-	// An API server never ends the deletion of a definition whose storage it is only about to begin.
+	// An API server never completes the deletion of a definition whose storage is still being set up.
 	"kubectl delete crd -l muster.dev/served=true": "test/chart deletes the definitions after each test",
-	"bin/muster down":             "local/cmd/muster-local's tests stop clusters by it",
+	"bin/muster down":             "local/cmd/muster-local's tests stop clusters with it",
 	"muster replay decisions.log": "test/scenario replays what an operator wrote; the operator of these tests writes none",
 }
 
-// programs are those that commands within text begin with, and that can say whether they know the rest of them.
+// programs are the first words of inline commands that are checked: they can validate their own arguments.
 var programs = []string{"muster", "muster-operator", "muster-agent", "kubectl", "helm", "make", "go"}
 
-// TestCommandsThatAreNotRunNameWhatThereIs: those within text, and those that run elsewhere.
-func TestCommandsThatAreNotRunNameWhatThereIs(t *testing.T) {
+// TestCommandsThatAreNotRunExist checks the names in inline commands, and in those in elsewhere.
+func TestCommandsThatAreNotRunExist(t *testing.T) {
 	path := programsOfPages(t)
 	checked := map[string]bool{}
 	check := func(t *testing.T, words []string) {
@@ -43,7 +42,7 @@ func TestCommandsThatAreNotRunNameWhatThereIs(t *testing.T) {
 				t.Errorf("%s: the Makefile has no such target", command)
 			}
 		case "go":
-			goTestNamesWhatThereIs(t, words)
+			goTestNamesExist(t, words)
 		default:
 			knows(t, path, words)
 		}
@@ -78,28 +77,28 @@ func TestCommandsThatAreNotRunNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// knows has a program say whether it knows a command and its flags, without doing it: of what is in brackets any may be there, and
-// words in capitals stand for others.
+// knows checks that a program accepts a command and its flags, by adding --help. Words in brackets are optional, and words in
+// capitals are placeholders.
 func knows(t *testing.T, path string, words []string) {
 	t.Helper()
 	command := strings.Join(words, " ")
 	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "…" })
 	for i, word := range words {
-		words[i] = regexp.MustCompile(`^[A-Z]+$`).ReplaceAllString(strings.Trim(word, `[]"'`), "1") // also a number
+		words[i] = regexp.MustCompile(`^[A-Z]+$`).ReplaceAllString(strings.Trim(word, `[]"'`), "1") // valid as a number too
 	}
 	ask := exec.Command(filepath.Join(path, words[0]), append(words[1:], "--help")...)
 	ask.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
 	said, err := ask.CombinedOutput()
 	if words[0] == "muster-agent" && strings.Contains(string(said), "  "+command+" ") {
-		return // it ends with wrong use, and tells all that it knows
+		return // it prints its usage with all commands, and fails
 	}
 	if err != nil {
 		t.Errorf("%s: %v\n%s", command, err, said)
 	}
 }
 
-// goTestNamesWhatThereIs looks for the packages and the tests that a `go test` names.
-func goTestNamesWhatThereIs(t *testing.T, words []string) {
+// goTestNamesExist checks that the packages and tests that a `go test` names exist.
+func goTestNamesExist(t *testing.T, words []string) {
 	t.Helper()
 	command, tests := strings.Join(words, " "), ""
 	for i, word := range words {

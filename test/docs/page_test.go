@@ -9,26 +9,26 @@ import (
 	"testing"
 )
 
-// root is the project's, from here.
+// root is the project's root folder.
 var root, _ = filepath.Abs("../..")
 
-// languages are those of blocks, and what is made of them; a block of another one, or of none, is nobody's to check.
+// languages are the allowed languages of blocks, and how each is checked. A block of any other language, or of none, is an error.
 var languages = map[string]string{
 	"sh":      "commands, which are run from top to bottom as one script",
-	"console": "commands behind `$ ` as people type them, one after the other, with what they print",
-	"text":    "right after commands some of the lines that they print; else a drawing, which has no commands",
-	"yaml":    "what the API server takes, if it is whole",
-	"python":  "what Python can read",
-	"promql":  "metrics that there are",
+	"console": "commands after `$ `, one after the other, with their output",
+	"text":    "right after commands, some lines of their output; else a drawing",
+	"yaml":    "accepted by the API server, if it is a complete object",
+	"python":  "parsed by Python",
+	"promql":  "names existing metrics",
 }
 
-// block of a page. Shows are the lines that the page says its commands print: … in them is any text.
+// block is a fenced block of a page. shows are the lines that its commands must print; … in them matches any text.
 type block struct {
 	language, text string
 	shows          []string
 }
 
-// pages are the README and all of docs/, from the project's root.
+// pages returns the README and all of docs/, relative to the project's root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -41,7 +41,7 @@ func pages(t *testing.T) []string {
 	return append(found, "README.md")
 }
 
-// blocks reads the blocks of a page. A block `text` right after commands becomes what these show.
+// blocks returns the blocks of a page. A block `text` right after a block of commands becomes the shows of that block.
 func blocks(t *testing.T, page string) (found []block) {
 	t.Helper()
 	var open *block
@@ -73,7 +73,7 @@ func blocks(t *testing.T, page string) (found []block) {
 	return found
 }
 
-// commands of a block, a line each where the block is typed, with what it shows.
+// commands returns the commands of a block, one per line in a console block, and the lines that they must print.
 func (b block) commands() (commands, shows []string) {
 	if b.language != "console" {
 		return strings.Split(b.text, "\n"), b.shows
@@ -89,7 +89,7 @@ func (b block) commands() (commands, shows []string) {
 	return commands, shows
 }
 
-// inline are the commands within the text of a page, without its blocks: those of the programs that pages are about.
+// inline returns the commands of programs in the text of a page, outside its blocks.
 func inline(t *testing.T, page string) (commands [][]string) {
 	t.Helper()
 	text := regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(read(t, page), "")
@@ -103,7 +103,7 @@ func inline(t *testing.T, page string) (commands [][]string) {
 	return commands
 }
 
-// read gives what a page says, by its path from the project's root.
+// read returns the content of a page, by its path from the project's root.
 func read(t *testing.T, page string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestTheReasonsOfTroubleshootingAreThoseOfTheCode: people look up what they see, and what they find must be what they can see.
-// What the page of reasons lists, which is all codes of the engine, is here too.
-func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
+// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses, and one for
+// each code in docs/reasons.md.
+func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	written := texts(t, "internal", "api", "cmd/muster/view")
 	named := map[string]bool{}
 	for row := range strings.Lines(read(t, "docs/troubleshooting.md")) {
@@ -26,7 +26,7 @@ func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
 		for _, match := range regexp.MustCompile("`([A-Z][A-Za-z]+)(…?)`").FindAllStringSubmatch(cells[1], -1) {
 			named[match[1]] = true
 			if !written[match[1]] {
-				t.Errorf("docs/troubleshooting.md has a row for %s, which the code never says", match[1])
+				t.Errorf("docs/troubleshooting.md has a row for %s, which the code does not use", match[1])
 			}
 		}
 	}
@@ -41,8 +41,8 @@ func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestLinksOfPagesLeadSomewhere: of each page to files and to headings.
-func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+// TestLinksOfPagesResolve checks links to files and to headings, and that the README links to every page.
+func TestLinksOfPagesResolve(t *testing.T) {
 	led := map[string]bool{}
 	for _, page := range pages(t) {
 		for _, match := range regexp.MustCompile(`\]\(([a-z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
@@ -51,23 +51,23 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 				to = page
 			}
 			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-				t.Errorf("%s leads to %s, which is not there", page, to)
+				t.Errorf("%s links to %s, which does not exist", page, to)
 				continue
 			}
 			if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !anchors(read(t, to))[anchor] {
-				t.Errorf("%s leads to #%s of %s, which has no such heading", page, anchor, to)
+				t.Errorf("%s links to #%s of %s, which has no such heading", page, anchor, to)
 			}
 			led[to] = led[to] || page == "README.md"
 		}
 	}
 	for _, page := range pages(t) {
 		if page != "README.md" && !led[page] {
-			t.Errorf("the README does not lead to %s", page)
+			t.Errorf("the README does not link to %s", page)
 		}
 	}
 }
 
-// anchors are by what a page's headings can be led to: small letters, with a dash for each space, without other signs.
+// anchors returns the anchors of a page's headings: lower case, with a dash for each space, without punctuation.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(page) {
@@ -81,7 +81,7 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// texts are the texts that the code of some folders has as literals, tests left out.
+// texts returns the string literals in the code of some folders, without tests.
 func texts(t *testing.T, folders ...string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
