@@ -27,7 +27,7 @@ func genericJobElasticRules() []rule {
 		{of, "max-replicas is a number", inElastic, "the annotation muster.dev/max-replicas of a template must be a number from 1 to 9999",
 			[]attempt{{what: "0", change: between("1", "0")}, {what: "a word", change: between("1", "many")}},
 			[]attempt{{what: "replicas", change: between("1", "4")}, {what: "more", change: between("1", "8")}}},
-		{of, "max-replicas needs min-replicas", inElastic, "the annotation muster.dev/max-replicas of a template needs muster.dev/min-replicas beside it",
+		{of, "max-replicas needs min-replicas", inElastic, "the annotation muster.dev/max-replicas of a template requires muster.dev/min-replicas",
 			[]attempt{{what: "alone", change: between("", "4")}},
 			[]attempt{{what: "both", change: between("4", "4")}}},
 		{of, "replicas is between min-replicas and max-replicas", inElastic, "replicas of a type must be between the annotations muster.dev/min-replicas and muster.dev/max-replicas of its template",

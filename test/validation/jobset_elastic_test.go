@@ -33,7 +33,7 @@ func jobSetElasticRules() []rule {
 		{of, "max-replicas is a number", inJobSetElastic, "the annotation muster.dev/max-replicas of a pod template must be a number from 1 to 9999",
 			[]attempt{{what: "0", change: between("1", "0")}, {what: "a word", change: between("1", "many")}},
 			[]attempt{{what: "parallelism", change: between("1", "4")}, {what: "more", change: between("1", "8")}}},
-		{of, "max-replicas needs min-replicas", inJobSetElastic, "the annotation muster.dev/max-replicas of a pod template needs muster.dev/min-replicas beside it",
+		{of, "max-replicas needs min-replicas", inJobSetElastic, "the annotation muster.dev/max-replicas of a pod template requires muster.dev/min-replicas",
 			[]attempt{{what: "alone", change: between("", "4")}},
 			[]attempt{{what: "both", change: between("4", "4")}}},
 		{of, "one replicated job is elastic", inJobSetElastic, "one replicated job of a JobSet may have the annotation muster.dev/min-replicas",

@@ -107,7 +107,7 @@ func makerRules() []rule {
 	vcJob := edits{"spec>volumes": "yaml:[{mountPath: /v, volumeClaim: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]"}
 	const mesh = "o: {type: service, id: o, direction: outbound}"
 	return []rule{
-		{"JobSet", "the user may create the claims", inClaimRights, "volumeClaimPolicies have PersistentVolumeClaims made, which you may not create",
+		{"JobSet", "the user may create the claims", inClaimRights, "volumeClaimPolicies need PersistentVolumeClaims, which you may not create",
 			[]attempt{
 				{what: "a new one", change: jobSet, user: maker},
 			},
@@ -116,14 +116,14 @@ func makerRules() []rule {
 				{what: "another change", before: jobSet, change: edits{"spec>suspend": true}, user: maker},
 				{what: "without claims", change: edits{}, user: maker},
 			}},
-		{"VCJob", "the user may create the claims", inVCJobClaimRights, "volumes with a volumeClaim have PersistentVolumeClaims made, which you may not create",
+		{"VCJob", "the user may create the claims", inVCJobClaimRights, "volumes with a volumeClaim need PersistentVolumeClaims, which you may not create",
 			[]attempt{{what: "a new one", change: vcJob, user: maker}},
 			[]attempt{
 				{what: "a new one", change: vcJob, user: owner},
 				{what: "another change", before: vcJob, change: edits{"spec>minAvailable": 2}, user: maker},
 				{what: "a claim that is there", change: edits{"spec>volumes": "yaml:[{mountPath: /v, volumeClaimName: v}]"}, user: maker},
 			}},
-		{"LatticeJob", "the user may create the ServiceAccounts", inLatticeRights, "tasks have ServiceAccounts made, which you may not create",
+		{"LatticeJob", "the user may create the ServiceAccounts", inLatticeRights, "tasks need ServiceAccounts, which you may not create",
 			[]attempt{
 				{what: "a new one", change: edits{}, user: maker},
 				{what: "another task", before: edits{}, change: edits{"spec>tasks>more": "yaml:{workload: {containers: {c: {image: i, resources: {limits: {cpu: 1}}}}}}"}, user: maker},
@@ -133,7 +133,7 @@ func makerRules() []rule {
 				{what: "one that calls a service", change: resources(mesh), user: owner},
 				{what: "another change", before: edits{}, change: edits{"spec>maxRetry": 2}, user: maker},
 			}},
-		{"LatticeJob", "the user may create the claims", inLatticeRights, "volumes with a size have PersistentVolumeClaims made, which you may not create",
+		{"LatticeJob", "the user may create the claims", inLatticeRights, "volumes with a size need PersistentVolumeClaims, which you may not create",
 			[]attempt{
 				{what: "a new one", change: resources(claim), user: tasker},
 				{what: "by the defaults", change: edits{"spec>defaults": "yaml:{workload: {resources: {" + claim + "}}}"}, user: tasker},
@@ -149,7 +149,7 @@ func makerRules() []rule {
 				{what: "a volume that is there, and the size of another task's", change: resources("v: {type: volume, id: v}").with(edits{
 					"spec>tasks>more": "yaml:{workload: {containers: {c: {image: i, resources: {limits: {cpu: 1}}}}, resources: {v: {type: custom, id: o, params: {size: 1Gi}}}}}"}), user: tasker},
 			}},
-		{"LatticeJob", "the user may create the ExternalSecrets", inLatticeRights, "secrets have ExternalSecrets made, which you may not create",
+		{"LatticeJob", "the user may create the ExternalSecrets", inLatticeRights, "secrets need ExternalSecrets, which you may not create",
 			[]attempt{
 				{what: "a new one", change: resources(secret), user: tasker},
 				{what: "added", before: edits{}, change: resources(secret), user: tasker},
