@@ -25,7 +25,7 @@ func (s *scene) holds(names ...string) {
 	}
 }
 
-func TestAQueueThatIsDeletedKeepsThoseItAdmitted(t *testing.T) {
+func TestDeletedQueueKeepsAdmittedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("a", "q", 2, 1, 0, 0), job("own", "p", 2, 1, 0, 0))
 	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1), job("c", "p", 1, 1, 0, 1)), "c waits: WaitingForQuota", "b waits: WaitingForQuota")
 	s.want("the queue goes", s.happens(ClusterQueueDeleted{"q"}), "b waits: Inadmissible")
@@ -35,7 +35,7 @@ func TestAQueueThatIsDeletedKeepsThoseItAdmitted(t *testing.T) {
 	s.want("once that is given back", s.happens(gone("a")), "admit b in q")
 }
 
-func TestQuotaBelowUseEvictsNobodyAndAdmitsNobody(t *testing.T) {
+func TestQuotaBelowUsageNeitherEvictsNorAdmits(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
 	s.want("the quota is cut", s.happens(queueOf("q", "", 1)))
 	s.holds("a", "b")
@@ -44,8 +44,8 @@ func TestQuotaBelowUseEvictsNobodyAndAdmitsNobody(t *testing.T) {
 	s.want("both have", s.happens(gone("b")), "admit c in q")
 }
 
-// TestACohortThatBecomesACycleKeepsThoseItAdmitted: and borrows no more.
-func TestACohortThatBecomesACycleKeepsThoseItAdmitted(t *testing.T) {
+// TestCohortThatBecomesACycleKeepsAdmittedWorkloads: but its queues borrow no more.
+func TestCohortThatBecomesACycleKeepsAdmittedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 2), queueOf("p", "x", 2), queueOf("alone", "", 1),
 		localOf("q"), localOf("alone"), job("a", "q", 3, 1, 0, 0))
 	s.want("a cycle", s.happens(CohortSet{Cohort{Name: "x", Parent: "x"}}))
@@ -55,7 +55,7 @@ func TestACohortThatBecomesACycleKeepsThoseItAdmitted(t *testing.T) {
 	s.want("what is used counts again", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: WaitingForQuota")
 }
 
-func TestAMissingFlavorLeavesTheOthers(t *testing.T) {
+func TestMissingFlavorDoesNotAffectOthers(t *testing.T) {
 	q := queueOf("q", "", 0)
 	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"gone", "default"}}}
 	q.Quotas = quota.Quotas{{Flavor: "gone", Resource: "cpu"}: {Nominal: 9}, {Flavor: "default", Resource: "cpu"}: {Nominal: 2}}
@@ -93,8 +93,8 @@ func TestGiganticAmounts(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionBeyondTheQueueIsCounted: somebody else wrote it, and it is what it is.
-func TestAnAdmissionBeyondTheQueueIsCounted(t *testing.T) {
+// TestAdmissionBeyondTheQuotaIsCounted: another writer made it, and it is taken as it is.
+func TestAdmissionBeyondTheQuotaIsCounted(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
 	foreign := job("a", "q", 1, 1, 0, 0)
 	foreign.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "other", Count: 1,
@@ -104,9 +104,8 @@ func TestAnAdmissionBeyondTheQueueIsCounted(t *testing.T) {
 	s.want("once it is gone", s.happens(gone("a")), "admit b in q")
 }
 
-// TestAClockThatJumps: the order in which the newest goes first bends with it, and
-// nothing else.
-func TestAClockThatJumps(t *testing.T) {
+// TestClockJumps: they affect the order of eviction by age, and nothing else.
+func TestClockJumps(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 0, 0))
 	for i, jump := range []time.Duration{-1000 * time.Hour, 1000000 * time.Hour, -time.Nanosecond} {
 		s.now = s.now.Add(jump)
@@ -120,8 +119,8 @@ func TestAClockThatJumps(t *testing.T) {
 	s.want("once it has gone", s.happens(s.stopped("a")), "admit c in q", "a waits: WaitingForQuota")
 }
 
-// TestALocalQueueThatLeadsElsewhere: who waits goes along, who holds quota stays.
-func TestALocalQueueThatLeadsElsewhere(t *testing.T) {
+// TestLocalQueueThatPointsElsewhere: waiting workloads move along, those that hold quota stay.
+func TestLocalQueueThatPointsElsewhere(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 2), queueOf("p", "", 2), localOf("q"), job("a", "q", 2, 1, 0, 0))
 	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
 	s.want("it leads elsewhere", s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "p"}}), "admit b in p")
@@ -133,15 +132,15 @@ func TestALocalQueueThatLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// TestAVictimThatFinishesInsteadIsOneToo: and so is one that is deleted.
-func TestAVictimThatFinishesInsteadIsOneToo(t *testing.T) {
+// TestVictimThatFinishesReleasesItsQuota: and so does one that is deleted.
+func TestVictimThatFinishesReleasesItsQuota(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	s.happens(job("high", "q", 4, 1, 1, 1))
 	s.want("the victim ends", s.happens(gone("low")), "admit high in q")
 }
 
-// TestACohortThatChangesWhileAPromiseStands: the preemptor is served where it is now.
-func TestACohortThatChangesWhileAPromiseStands(t *testing.T) {
+// TestCohortChangesDuringAPromise: the preemptor is admitted where its queue is now.
+func TestCohortChangesDuringAPromise(t *testing.T) {
 	reclaiming := preempt.Policy{Reclaim: preempt.Any}
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 2), reclaiming), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("borrower", "p", 4, 1, 0, 0))
 	s.want("reclaim", s.happens(job("owner", "q", 2, 1, 0, 1)), "evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
@@ -149,17 +148,16 @@ func TestACohortThatChangesWhileAPromiseStands(t *testing.T) {
 	s.want("the victim goes, and is too large by now", s.happens(s.stopped("borrower")), "borrower waits: ExceedsMaxQuota")
 }
 
-// TestAllOfThoseWhoWaitAlikeAreLookedAtAgain: when what they wait for is news of their
-// queue, not of its quotas.
-func TestAllOfThoseWhoWaitAlikeAreLookedAtAgain(t *testing.T) {
+// TestAllEqualWorkloadsAreReevaluated: when they wait for a change of their queue, not of its quotas.
+func TestAllEqualWorkloadsAreReevaluated(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
 	s.want("the flavor goes", s.happens(FlavorDeleted{"default"}, job("a", "q", 1, 1, 0, 0), job("b", "q", 1, 1, 0, 1), job("c", "q", 1, 1, 0, 2)),
 		"a waits: NoMatchingFlavor", "b waits: NoMatchingFlavor", "c waits: NoMatchingFlavor")
 	s.want("it comes back", s.happens(defaultFlavor), "admit a in q", "admit b in q", "admit c in q")
 }
 
-// TestQuotaOfACohortWithoutQueuesIsNews: to the queues of the cohort above it.
-func TestQuotaOfACohortWithoutQueuesIsNews(t *testing.T) {
+// TestQuotaOfACohortWithoutQueuesWakesOthers: the queues of the cohort above it.
+func TestQuotaOfACohortWithoutQueuesWakesOthers(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "lab", 0), localOf("q"), CohortSet{Cohort{Name: "spare", Parent: "lab"}})
 	s.want("there is none", s.happens(job("a", "q", 1, 1, 0, 0)), "a waits: ExceedsMaxQuota")
 	s.want("there is some", s.happens(CohortSet{Cohort{Name: "spare", Parent: "lab", Quotas: queueOf("", "", 1).Quotas}}), "admit a in q")
@@ -167,9 +165,9 @@ func TestQuotaOfACohortWithoutQueuesIsNews(t *testing.T) {
 	s.holds("a")
 }
 
-// TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne: an eviction was written, the quota
-// given back and given out again before its writer heard.
-func TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne(t *testing.T) {
+// TestResultOfAnEarlierWriteDoesNotConfirmALaterDecision: an eviction was written, and the quota was released and
+// given out again before the result of the write was reported.
+func TestResultOfAnEarlierWriteDoesNotConfirmALaterDecision(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 4, 1, 0, 0))
 	s.engine.Apply(job("high", "q", 4, 1, 5, 1))
 	evict := decideAll(s.engine, s.now)[0]
@@ -189,9 +187,9 @@ func TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne(t *testing.T) {
 	}
 }
 
-// TestThatAnEarlierWriteFailedSaysNothingOfALaterOne: as above, but the eviction was not written: it came too late. What it was
-// decided for is given up by the shell.
-func TestThatAnEarlierWriteFailedSaysNothingOfALaterOne(t *testing.T) {
+// TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision: as above, but the eviction came too late and was not written.
+// The writer drops the eviction.
+func TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision(t *testing.T) {
 	for name, late := range map[string]func(d Decision) Event{
 		"failed":      func(d Decision) Event { return Failed{Key: d.Key, UID: d.UID, Serial: d.Serial} },
 		"refused":     func(d Decision) Event { return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, At: epoch} },
@@ -225,8 +223,8 @@ func TestThatAnEarlierWriteFailedSaysNothingOfALaterOne(t *testing.T) {
 	}
 }
 
-// TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow: one thing after the other is mended, which are all of one code.
-func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
+// TestReasonNamesWhatIsWrongNow: one cause after the other is fixed, all with the same code.
+func TestReasonNamesWhatIsWrongNow(t *testing.T) {
 	s := newScene(t, Options{})
 	said := func(events ...Event) (why []string) {
 		for _, event := range events {
@@ -260,9 +258,9 @@ func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
 	s.want("its ClusterQueue changes again", said(queueOf("q", "", 5)))
 }
 
-// TestWhoIsHeldIsToldOfTheQueueThatHoldsHimNow, and who cannot be admitted of what is to blame now, also by an engine that has not
-// told him of the other one itself.
-func TestWhoIsHeldIsToldOfTheQueueThatHoldsHimNow(t *testing.T) {
+// TestReasonNamesTheQueueThatIsStoppedNow: or whatever else is wrong now, also from an engine that did not report the
+// earlier reason itself.
+func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 	local := func(held bool) LocalQueueSet {
 		q := localOf("q")
 		q.Held = held

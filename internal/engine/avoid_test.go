@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// refuses is kube-scheduler's word that a pod of the job cannot go to its place on the node.
+// refuses returns the event that kube-scheduler refuses the node for a pod of the job.
 func refuses(job, node string) PodUnschedulable {
 	return PodUnschedulable{Workload: Key{Namespace: "ns", Name: job}, Node: node, Why: "1 node(s) had volume node affinity conflict"}
 }
 
-// TestANodeThatKubeSchedulerRefusedIsTriedAgain: after a while without places, which is longer each time.
-func TestANodeThatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
+// TestNodeRefusedByKubeSchedulerIsTriedAgain: after a time without places, which grows with each refusal.
+func TestNodeRefusedByKubeSchedulerIsTriedAgain(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
 	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "admit one in q")
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
@@ -30,8 +30,8 @@ func TestANodeThatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAvoidingCostsNoMoreThanItSaves: each try moves the job to every node that refuses it.
-func TestAvoidingCostsNoMoreThanItSaves(t *testing.T) {
+// TestAvoidanceGrowsWithTheNodesThatRefuse: each try moves the job to each of these nodes.
+func TestAvoidanceGrowsWithTheNodesThatRefuse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes, times int
 		want         time.Duration
@@ -50,12 +50,12 @@ func TestAvoidingCostsNoMoreThanItSaves(t *testing.T) {
 	}
 }
 
-// TestWhoHasPlacesAvoidsWhatWasRefused: however long it takes to find one that is not.
-func TestWhoHasPlacesAvoidsWhatWasRefused(t *testing.T) {
+// TestWorkloadWithPlacesAvoidsRefusedNodes: however long it takes to find another node.
+func TestWorkloadWithPlacesAvoidsRefusedNodes(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	var seen []string
-	for range len(nodeNames) - 2 { // cluster has one less, and the last one is left
+	for range len(nodeNames) - 2 { // the cluster has one node less, and one is left
 		at := s.places("one")[0][:2]
 		if slices.Contains(seen, at) {
 			t.Fatalf("it is on %s again after %v", at, seen)
@@ -67,8 +67,8 @@ func TestWhoHasPlacesAvoidsWhatWasRefused(t *testing.T) {
 	}
 }
 
-// TestAnEvictionSaysWhatKubeSchedulerSaid.
-func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
+// TestEvictionQuotesKubeScheduler: in its message.
+func TestEvictionQuotesKubeScheduler(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	s.engine.Apply(refuses("one", "a1"))
@@ -78,8 +78,8 @@ func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
 	}
 }
 
-// TestAnEvictionSaysThatThereIsNoTopologyAnyMore, where that is why there are no other places: the nodes have room.
-func TestAnEvictionSaysThatThereIsNoTopologyAnyMore(t *testing.T) {
+// TestEvictionSaysThatTheFlavorHasNoTopology: if that is why there are no other places, although nodes have capacity.
+func TestEvictionSaysThatTheFlavorHasNoTopology(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	s.happens(TopologyDeleted{"racks"})
@@ -91,8 +91,9 @@ func TestAnEvictionSaysThatThereIsNoTopologyAnyMore(t *testing.T) {
 	}
 }
 
-// TestWhoForgetsKeepsWhatItWasPromised: others went for it, and what they leave is nobody else's, be he before it in order.
-func TestWhoForgetsKeepsWhatItWasPromised(t *testing.T) {
+// TestPromiseOutlivesAvoidance: others were evicted for it, and no other workload gets what they release, even if it
+// comes before in order.
+func TestPromiseOutlivesAvoidance(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
 	s.happens(job("one", "q", 1, 4, 1, 5), job("low", "q", 1, 4, 0, 6))
 	at := s.places("one")[0][:2]
@@ -105,8 +106,8 @@ func TestWhoForgetsKeepsWhatItWasPromised(t *testing.T) {
 	s.want("who had to go is gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
 }
 
-// TestWhoIsRefusedTwiceInARackLeavesIt: it does not try all nodes of it.
-func TestWhoIsRefusedTwiceInARackLeavesIt(t *testing.T) {
+// TestWorkloadRefusedTwiceInARackLeavesIt: it does not try all nodes of the rack.
+func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 	nodes := []Event{queueOf("q", "", 1000), localOf("q")}
 	for _, rack := range []string{"a", "b"} {
 		for i := range 8 {

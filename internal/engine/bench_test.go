@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// backlog is an engine with so many pending workloads over so many queues, none of
-// which was looked at yet. Every queue holds slots of them at a time.
+// backlog returns an engine with pending workloads over several queues, none of which was evaluated yet. Each queue
+// can hold slots of them at a time.
 func backlog(workloads, queues int, slots int64) *Engine {
 	e := New(Options{})
 	e.Apply(defaultFlavor)
@@ -25,7 +25,7 @@ func backlog(workloads, queues int, slots int64) *Engine {
 	return e
 }
 
-// BenchmarkDrain: everybody fits; the cost of one decision.
+// BenchmarkDrain measures one decision when every workload fits.
 func BenchmarkDrain(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkApply: the cost of taking in one new workload.
+// BenchmarkApply measures the event of one new workload.
 func BenchmarkApply(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -58,8 +58,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// longest is the longest step of each round, and reports the median of the rounds: what else
-// the machine does makes some of them longer.
+// longest has the longest step of each round, and reports the median of the rounds, because other load on the machine
+// makes some of them longer.
 type longest []time.Duration
 
 func (l *longest) step(do func()) {
@@ -75,8 +75,7 @@ func (l *longest) report(b *testing.B) {
 	b.ReportMetric(float64((*l)[len(*l)/2].Microseconds()), "us/longest-step")
 }
 
-// BenchmarkReconfigure: everyone who waits finds his place again, in passes of which the
-// longest counts.
+// BenchmarkReconfigure routes all waiting workloads again, and reports the longest pass.
 func BenchmarkReconfigure(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -96,7 +95,7 @@ func BenchmarkReconfigure(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide: one workload ends and the next one is admitted, while so many wait.
+// BenchmarkDecide: one workload ends and the next one is admitted, while many wait.
 func BenchmarkDecide(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -113,7 +112,7 @@ func BenchmarkDecide(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				// Who comes is the last in order, so that as many wait as before.
+				// The new one is last in order, so that as many wait as before.
 				queue := fmt.Sprintf("q%d", at%30)
 				e.Apply(job(fmt.Sprintf("w%d", at), queue, 1, 1, 0, at))
 				e.Apply(gone(holders[queue]))
@@ -128,8 +127,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkRelocate: everyone who waits goes along with his LocalQueue, which leads elsewhere;
-// the longest that anybody else has to wait for, be it that it is heard or a pass.
+// BenchmarkRelocate points a LocalQueue to another ClusterQueue, with all waiting workloads, and reports the longest
+// step, be it an event or a pass.
 func BenchmarkRelocate(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -151,8 +150,8 @@ func BenchmarkRelocate(b *testing.B) {
 	}
 }
 
-// BenchmarkCohort: one workload comes, is admitted and ends in a cohort of so many queues
-// that may preempt, in each of which others wait.
+// BenchmarkCohort: one workload is created, admitted and ends in a cohort of many queues that may preempt, each with
+// waiting workloads.
 func BenchmarkCohort(b *testing.B) {
 	for _, size := range []int{10, 100, 1_000} {
 		b.Run(fmt.Sprintf("queues=%d", size), func(b *testing.B) {
@@ -181,8 +180,8 @@ func BenchmarkCohort(b *testing.B) {
 	}
 }
 
-// BenchmarkElastic is a pass over 1,000 elastic jobs on 10,000 GPUs: one of them has ended,
-// so that the others grow; and one in which one of them comes, for whom others shrink.
+// BenchmarkElastic measures a pass over 1,000 elastic jobs on 10,000 GPUs after one of them has ended, so that others
+// grow, and after one was created, for which others shrink.
 func BenchmarkElastic(b *testing.B) {
 	begin := func() (*Engine, int) {
 		e := New(Options{})

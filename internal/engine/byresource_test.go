@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// byResource is a queue by resource with quota of cpu and gpu.
+// byResource returns a queue by resource with quota of cpu and gpu.
 func byResource(cpu, gpu int64) ClusterQueueSet {
 	q := queueOf("q", "", cpu)
 	q.Strategy = ByResource
@@ -20,14 +20,14 @@ func byResource(cpu, gpu int64) ClusterQueueSet {
 	return q
 }
 
-// asking is a job of one pod that asks for both.
+// asking returns a job of one pod that requests both.
 func asking(name string, cpu, gpu int64, priority int32, second int) WorkloadSet {
 	w := job(name, "q", 1, cpu, priority, second)
 	w.PodSets[0].PerPod["gpu"] = gpu
 	return w
 }
 
-func TestAHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
+func TestHeadBlocksOnlyRequestsForWhatItLacks(t *testing.T) {
 	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
 	s.want("a head lacks gpu", s.happens(asking("head", 1, 2, 0, 1)), "head waits: WaitingForQuota")
 	s.want("one comes that would fit, and asks for gpu", s.happens(asking("small", 1, 1, 0, 2)), "small waits: WaitingForQuota")
@@ -40,14 +40,14 @@ func TestAHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
 	s.want("and the rest of it", s.happens(gone("urgent")), "admit little in q")
 }
 
-func TestWhoCanNeverFitHoldsNobodyBackByResource(t *testing.T) {
+func TestWorkloadThatNeverFitsBlocksNoneByResource(t *testing.T) {
 	s := newScene(t, Options{}, byResource(8, 4), localOf("q"))
 	s.want("a head that is too large", s.happens(asking("huge", 1, 9, 0, 0), asking("mixed", 9, 1, 0, 1), asking("a", 1, 1, 0, 2)),
 		"admit a in q", "huge waits: ExceedsMaxQuota", "mixed waits: ExceedsMaxQuota")
 }
 
-// TestPodSetsThatNeverFitTogetherHoldNobodyBackByResource: each of them alone would fit.
-func TestPodSetsThatNeverFitTogetherHoldNobodyBackByResource(t *testing.T) {
+// TestPodSetsThatNeverFitTogetherBlockNoneByResource: each of them alone would fit.
+func TestPodSetsThatNeverFitTogetherBlockNoneByResource(t *testing.T) {
 	s := newScene(t, Options{}, byResource(4, 4), localOf("q"), asking("running", 3, 0, 0, 0))
 	huge := asking("huge", 2, 0, 0, 1)
 	huge.PodSets = append(huge.PodSets, flavor.PodSet{Name: "workers", Count: 3, PerPod: map[string]int64{"cpu": 1}})
@@ -55,7 +55,7 @@ func TestPodSetsThatNeverFitTogetherHoldNobodyBackByResource(t *testing.T) {
 	s.want("one behind it", s.happens(asking("small", 1, 0, 0, 2)), "admit small in q")
 }
 
-func TestAHeadThatLeavesLetsTheOthersPass(t *testing.T) {
+func TestHeadThatLeavesLetsOthersPass(t *testing.T) {
 	for name, event := range map[string]func(s *scene) Event{
 		"because it is gone":           func(*scene) Event { return gone("head") },
 		"because it is deactivated":    func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
@@ -71,22 +71,22 @@ func TestAHeadThatLeavesLetsTheOthersPass(t *testing.T) {
 	}
 }
 
-func TestTheHeadOfAClassLeavesAndTheNextHoldsBack(t *testing.T) {
+func TestNextOfItsClassBlocksAfterTheHeadLeft(t *testing.T) {
 	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("next", 1, 2, 0, 2), asking("small", 1, 1, 0, 3))
 	s.want("the head goes", s.happens(gone("head")))
 	s.want("so does the next", s.happens(gone("next")), "admit small in q")
 }
 
-// TestAHeadThatWaitsBehindAnotherHoldsNobodyBack: whichever of them came first.
-func TestAHeadThatWaitsBehindAnotherHoldsNobodyBack(t *testing.T) {
+// TestHeadBehindAnotherHeadBlocksNone: whichever of them was created first.
+func TestHeadBehindAnotherHeadBlocksNone(t *testing.T) {
 	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
 	s.want("one that lacks gpu comes", s.happens(asking("both", 1, 2, 0, 5)), "both waits: WaitingForQuota")
 	s.want("and one behind it", s.happens(asking("gpu", 0, 1, 0, 6)), "gpu waits: WaitingForQuota")
 	s.want("one that goes before them lacks cpu", s.happens(asking("first", 8, 0, 1, 7)), "admit gpu in q", "first waits: WaitingForQuota")
 }
 
-// TestWhoIsHeldBackByResourceIsExplained: also by an engine that has decided nothing.
-func TestWhoIsHeldBackByResourceIsExplained(t *testing.T) {
+// TestWaitBehindAHeadByResourceIsExplained: also by an engine that has made no decisions.
+func TestWaitBehindAHeadByResourceIsExplained(t *testing.T) {
 	e := New(Options{})
 	running := asking("running", 1, 3, 0, 0)
 	running.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: 1,
@@ -103,9 +103,9 @@ func TestWhoIsHeldBackByResourceIsExplained(t *testing.T) {
 	}
 }
 
-// TestByResourceNobodyIsPassedForWhatHeLacks: while a head lacks the same, nobody behind
-// it who asks for that is admitted.
-func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
+// TestByResourceNoWorkloadPassesForWhatTheHeadLacks: while a head lacks the same, no workload behind it that requests
+// that is admitted.
+func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 	checkSmall(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -122,7 +122,7 @@ func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]
 				if d.Admit == nil || promised[d.Key] || job.queue.byUsage {
-					continue // by usage who was admitted stands behind others since
+					continue // ordered by usage, the admitted one may come after others since
 				}
 				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.localKey()}, queue: job.queue, from: job.local}
 				probe.waiting.Push(job.rank())
@@ -135,9 +135,9 @@ func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
 	})
 }
 
-// TestAHeadHoldsBackForWhatItLacksByNow: it lacked room on nodes, cpu of one and pods of the other, and now that quota is kept
-// for another queue it lacks that. A restart would know no more of it.
-func TestAHeadHoldsBackForWhatItLacksByNow(t *testing.T) {
+// TestHeadBlocksForWhatItLacksNow: it lacked capacity on nodes, cpu of one and pods of the other, and lacks quota now
+// that this is kept for another queue. A restarted engine would know only the latter.
+func TestHeadBlocksForWhatItLacksNow(t *testing.T) {
 	q, full := queueOf("q", "lab", 0), node("a2", "a", 4)
 	q.Strategy, full.Allocatable[place.Pods] = ByResource, 1
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{q, strict(queueOf("owner", "lab", 8)), localOf("q"), localOf("owner"),

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestALargeWorkloadIsNotStarvedByBorrowers (L2): what others gave back of its queue's
-// own quota is kept for it, piece by piece.
-func TestALargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
+// TestLargeWorkloadIsNotStarvedByBorrowers (L2): what others release of its queue's own quota is kept for it, piece
+// by piece.
+func TestLargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 	e := New(Options{})
 	steps := []Event{defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other")}
 	for i := range 8 {
@@ -29,7 +29,7 @@ func TestALargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 	}
 }
 
-func TestTheRestOfAQueueSeesThroughWhatIsKeptForItsFirst(t *testing.T) {
+func TestQuotaKeptForItsFirstIsFreeToTheRestOfTheQueue(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
 		job("running", "other", 6, 1, 0, 0))
@@ -38,7 +38,7 @@ func TestTheRestOfAQueueSeesThroughWhatIsKeptForItsFirst(t *testing.T) {
 	}
 }
 
-func TestWhatWasKeptIsLentAgainOnceNobodyWaitsForIt(t *testing.T) {
+func TestKeptQuotaIsLentOnceNoWorkloadWaitsForIt(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
 		job("running", "other", 6, 1, 0, 0))
@@ -51,9 +51,9 @@ func TestWhatWasKeptIsLentAgainOnceNobodyWaitsForIt(t *testing.T) {
 	}
 }
 
-// TestWhoIsFirstInOrderKeepsTheLastPiece: two queues wait for what is their own, of which
-// a third has borrowed all but one. Whoever was there first, or is looked at first.
-func TestWhoIsFirstInOrderKeepsTheLastPiece(t *testing.T) {
+// TestFirstInOrderKeepsTheLastPiece: two queues wait for their own quota, of which a third has borrowed all but one
+// piece, in whatever order they were created or evaluated.
+func TestFirstInOrderKeepsTheLastPiece(t *testing.T) {
 	queues := []Event{defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0),
 		localOf("a"), localOf("b"), localOf("c")}
 	borrower := job("borrower", "c", 3, 1, 0, 0)
@@ -78,8 +78,7 @@ func TestWhoIsFirstInOrderKeepsTheLastPiece(t *testing.T) {
 				for _, name := range jobs {
 					story(e, all[name])
 				}
-				// Who is large fits nowhere; the last piece is for the small one of the queue that
-				// keeps it.
+				// The large ones do not fit; the last piece is for the small one of the queue that keeps it.
 				for _, name := range []string{"smallA", "smallB"} {
 					if holds := e.Holds(Key{Namespace: "ns", Name: name}) != nil; holds != (name == tc.admitted) {
 						t.Errorf("%s holds quota: %t", name, holds)
@@ -90,9 +89,9 @@ func TestWhoIsFirstInOrderKeepsTheLastPiece(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptBindsNobodyWhoGoesBefore: of two who take what is their own queue's, the
-// first in order needs not wait for the other, who came before and does not fit.
-func TestWhatIsKeptBindsNobodyWhoGoesBefore(t *testing.T) {
+// TestKeptQuotaDoesNotBlockEarlierWorkloads: of two workloads that use their queues' own quota, the first in order
+// need not wait for the other, which was created before and does not fit.
+func TestKeptQuotaDoesNotBlockEarlierWorkloads(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0), localOf("a"), localOf("b"), localOf("c"),
 		job("borrower", "c", 3, 1, 0, 0))

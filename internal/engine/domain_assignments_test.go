@@ -6,8 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 )
 
-// inRack is a job of so many pods that somebody else admitted, in a rack and on no nodes
-// that he names.
+// inRack returns a job that another controller admitted to a rack without naming nodes.
 func inRack(name string, pods int32, cpu int64, of string) WorkloadSet {
 	w := job(name, "q", pods, cpu, 0, 0)
 	w.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "default"},
@@ -15,8 +14,8 @@ func inRack(name string, pods int32, cpu int64, of string) WorkloadSet {
 	return w
 }
 
-// TestPodsInADomainTakeRoomOnItsNodes: though nobody says on which.
-func TestPodsInADomainTakeRoomOnItsNodes(t *testing.T) {
+// TestPodsInADomainTakeCapacityOfItsNodes: although their nodes are not assigned.
+func TestPodsInADomainTakeCapacityOfItsNodes(t *testing.T) {
 	s := cluster(t, inRack("other", 2, 4, "a"))
 	s.want("one pod more than there is room for comes", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
 	s.want("what is left is given", s.happens(job("small", "q", 2, 4, 0, 2)), "admit small in q")
@@ -24,8 +23,8 @@ func TestPodsInADomainTakeRoomOnItsNodes(t *testing.T) {
 	s.want("the other ends", s.happens(gone("other"), gone("small")), "admit big in q")
 }
 
-// TestPodsInADomainAreWhereTheyAre: not where they were thought to go, nor twice.
-func TestPodsInADomainAreWhereTheyAre(t *testing.T) {
+// TestPodsInADomainCountWhereTheyRun: not where they were expected, and not twice.
+func TestPodsInADomainCountWhereTheyRun(t *testing.T) {
 	s := cluster(t, inRack("other", 1, 2, "a"))
 	for _, on := range []string{"a1", "a2"} {
 		s.happens(pod("other", 0, on, 2))

@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// checkElastic has the property hold in worlds whose jobs may be resized, by quota alone and
-// on nodes.
+// checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes.
 func checkElastic(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w *world
@@ -32,9 +31,9 @@ func checkElastic(t *testing.T, property func(t *rapid.T, w *world)) {
 	})
 }
 
-// TestSizesStayWithinBoundsAndQuota: whatever happens, a job that runs has its minimum at
-// least and its maximum at most, nobody is resized whose last decision is open or who goes,
-// growth takes nothing that is not there, and only a priority as high makes anybody shrink.
+// TestSizesStayWithinBoundsAndQuota: a running job always has a size from its minimum to its maximum, no job is
+// resized while a decision about it is open or it is being evicted, growth takes only what is free, and only an equal
+// or higher priority makes a job shrink.
 func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -77,8 +76,8 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 	})
 }
 
-// mayShrink reports whether the job may be asked for pods: by one of its queue that is of no
-// lower priority, by one of another queue that may evict it, because nodes are lost, or because it wants fewer.
+// mayShrink reports whether the job may have to shrink: for a workload of its queue that is not of lower priority,
+// for one of another queue that may evict it, because nodes are lost, or because it wants fewer pods.
 func (w *world) mayShrink(name string, r *Resize) bool {
 	if r.For == (Key{}) {
 		if r.Unwanted {
@@ -95,7 +94,7 @@ func (w *world) mayShrink(name string, r *Resize) bool {
 	return !of.Kept && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any || of.Rank < policy.Rank)
 }
 
-// clusterQueueOf is the ClusterQueue whose quota the job holds, else the one where its LocalQueue leads by now.
+// clusterQueueOf returns the ClusterQueue whose quota the job holds, or else the one that its LocalQueue points to.
 func (w *world) clusterQueueOf(job WorkloadSet) string {
 	if job.Admission != nil {
 		return job.Admission.ClusterQueue
@@ -103,8 +102,8 @@ func (w *world) clusterQueueOf(job WorkloadSet) string {
 	return w.locals[job.localKey()].ClusterQueue
 }
 
-// TestWhoMayBeResizedIsAsIfListedAnew: whatever became of how many of them since.
-func TestWhoMayBeResizedIsAsIfListedAnew(t *testing.T) {
+// TestResizableListEqualsARebuiltOne: after any changes of any number of workloads.
+func TestResizableListEqualsARebuiltOne(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -127,8 +126,8 @@ func TestWhoMayBeResizedIsAsIfListedAnew(t *testing.T) {
 	})
 }
 
-// TestNoRoomIsLeftThatAnybodyCouldGrowInto: once all is settled and everybody has rested.
-func TestNoRoomIsLeftThatAnybodyCouldGrowInto(t *testing.T) {
+// TestNoCapacityIsLeftForGrowth: once all is settled and long after the last resize.
+func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 50).Draw(t, "events") {
 			w.step(t)
@@ -153,11 +152,11 @@ func TestNoRoomIsLeftThatAnybodyCouldGrowInto(t *testing.T) {
 	})
 }
 
-// TestSettledJobsAreLeftAlone: once all is settled, time alone resizes nobody: no thrash.
-func TestSettledJobsAreLeftAlone(t *testing.T) {
+// TestSettledJobsAreNotResized: time alone resizes no job.
+func TestSettledJobsAreNotResized(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		if w.options.AdmissionFairSharing != nil {
-			return // time changes who goes first there
+			return // the order depends on time there
 		}
 		for range rapid.IntRange(1, 50).Draw(t, "events") {
 			w.step(t)

@@ -18,7 +18,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// queueOf is a ClusterQueue of every namespace with cpu quota in one flavor.
+// queueOf returns a ClusterQueue for all namespaces with cpu quota in one flavor.
 func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
 	return ClusterQueueSet{ClusterQueue{
 		Name:   name,
@@ -33,12 +33,12 @@ func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
 func strict(q ClusterQueueSet) ClusterQueueSet { q.Strategy = Strict; return q }
 func held(q ClusterQueueSet) ClusterQueueSet   { q.Held = true; return q }
 
-// localOf leads from the LocalQueue ns/name to the ClusterQueue of the same name.
+// localOf returns the LocalQueue ns/name, which points to the ClusterQueue of the same name.
 func localOf(name string) LocalQueueSet {
 	return LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: name}, ClusterQueue: name}}
 }
 
-// job is a workload of pods × cpu that was queued so many seconds after the epoch.
+// job returns a workload of pods × cpu that was queued this number of seconds after the epoch.
 func job(name, queue string, pods int32, cpu int64, priority int32, second int) WorkloadSet {
 	return WorkloadSet{Workload{
 		Key: Key{Namespace: "ns", Name: name}, UID: name + "-uid", Queue: queue, Priority: priority,
@@ -47,7 +47,7 @@ func job(name, queue string, pods int32, cpu int64, priority int32, second int) 
 	}}
 }
 
-// Holds returns what the workload holds, decided or confirmed, and nil if nothing.
+// Holds returns the admission of the workload, decided or confirmed, or nil.
 func (e *Engine) Holds(key Key) *Admission {
 	if w := e.workloads[key]; w != nil {
 		return w.held
@@ -59,7 +59,7 @@ func gone(name string) WorkloadGone { return WorkloadGone{Key{Namespace: "ns", N
 
 var defaultFlavor = FlavorSet{Flavor{Name: "default"}}
 
-// decideAll decides until there is nothing left to look at.
+// decideAll decides until there is nothing left to do.
 func decideAll(e *Engine, now time.Time) []Decision {
 	out := e.Decide(now)
 	for passes := 0; e.Busy(); passes++ {
@@ -71,7 +71,7 @@ func decideAll(e *Engine, now time.Time) []Decision {
 	return out
 }
 
-// story applies events and writes down what each Decide says, one line a decision.
+// story applies events and returns the decisions after each, one line per decision.
 func story(e *Engine, steps ...Event) []string {
 	var lines []string
 	for _, ev := range steps {
@@ -92,7 +92,7 @@ func story(e *Engine, steps ...Event) []string {
 	return lines
 }
 
-// deeds is a story without those who wait.
+// deeds is story without the reasons of waiting workloads.
 func deeds(e *Engine, steps ...Event) []string {
 	return slices.DeleteFunc(story(e, steps...), func(line string) bool { return strings.Contains(line, " waits: ") })
 }
@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestFreedQuotaGoesToWhoWaits(t *testing.T) {
+func TestReleasedQuotaGoesToWaitingWorkloads(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
 		job("a", "p", 4, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
@@ -195,7 +195,7 @@ func TestFreedQuotaGoesToWhoWaits(t *testing.T) {
 	}
 }
 
-func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
+func TestAssumedAdmissionOutlivesStaleEventsAndEndsWithFailure(t *testing.T) {
 	e := New(Options{})
 	a := job("a", "q", 2, 1, 0, 0)
 	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a)
@@ -216,9 +216,9 @@ func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionThatIsNotWrittenYetMakesRoom: else a stream of small workloads, of which some are always being written, keeps
-// a large one of higher priority from its queue for as long as it lasts.
-func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
+// TestUnwrittenAdmissionCanBeWithdrawn: otherwise a stream of small workloads, some of which are always being
+// written, would keep a large one of higher priority waiting for as long as it lasts.
+func TestUnwrittenAdmissionCanBeWithdrawn(t *testing.T) {
 	begin := func() (*Engine, Failed) {
 		e := New(Options{})
 		q := queueOf("q", "", 2)
@@ -266,8 +266,9 @@ func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
 	})
 }
 
-// TestWhoIsWithdrawnHasOthersWaitUntilItIsKnown: it may be written all the same, and is not ready then.
-func TestWhoIsWithdrawnHasOthersWaitUntilItIsKnown(t *testing.T) {
+// TestWithdrawnWorkloadBlocksOthersUntilItsWriteIsReported: it may be written all the same, and its pods are not
+// ready then.
+func TestWithdrawnWorkloadBlocksOthersUntilItsWriteIsReported(t *testing.T) {
 	e := New(Options{BlockUntilReady: BlockQueue})
 	own, other := queueOf("own", "team", 1), queueOf("other", "team", 1)
 	own.Preemption.Reclaim = preempt.Any
@@ -312,7 +313,7 @@ func TestFlavorsAreTriedInOrder(t *testing.T) {
 	}
 }
 
-func TestACycleOfCohortsIsNewsToTheQueuesBelow(t *testing.T) {
+func TestCohortCycleIsReportedByTheQueuesBelow(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 4), localOf("q"))
 	e.TakeTouched()
@@ -329,16 +330,16 @@ func TestACycleOfCohortsIsNewsToTheQueuesBelow(t *testing.T) {
 	}
 }
 
-// at is the news of a workload as of a version, with what it holds then.
+// at returns the event of a workload at a version, with its admission.
 func at(version int64, w WorkloadSet, holds *Admission) WorkloadSet {
 	w.Version, w.Admission = version, holds
 	return w
 }
 
-func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
+func TestAdmissionThatWasTakenBackIsNotKept(t *testing.T) {
 	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
 	written := Written{Key: a.Key, UID: a.UID, Version: 5}
-	// What the watch did not bring is that a had its quota for a while.
+	// What the watch skipped is that a had its quota for a while.
 	for name, news := range map[string][]Event{
 		"news come after the write is told":  {written, at(7, a, nil)},
 		"news come before the write is told": {at(7, a, nil), written},
@@ -365,7 +366,7 @@ func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
 	}
 }
 
-func TestOldNewsAreIgnored(t *testing.T) {
+func TestStaleEventsAreIgnored(t *testing.T) {
 	e := New(Options{})
 	a := job("a", "q", 2, 1, 0, 0)
 	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil), Written{Key: a.Key, UID: a.UID, Version: 5})

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// holds is a workload that was admitted to the queue with so much cpu.
+// holds returns a workload that is admitted to the queue with this amount of cpu.
 func holds(name, queue string, cpu int64, priority int32) WorkloadSet {
 	w := job(name, queue, 1, cpu, priority, 0)
 	w.Admitted = true
@@ -27,7 +27,7 @@ func holds(name, queue string, cpu int64, priority int32) WorkloadSet {
 	return w
 }
 
-// elasticHolder is an elastic workload of up to four pods that was admitted to the queue q with so many.
+// elasticHolder returns an elastic workload of up to four pods that is admitted to the queue q with size pods.
 func elasticHolder(name string, fewest, size, priority int32) WorkloadSet {
 	w := between(name, fewest, 4, priority, 0)
 	w.Admitted, w.Admission = true, holds(name, "q", int64(size), priority).Admission
@@ -39,7 +39,7 @@ func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
 
 func policy(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
 
-// told is an explanation in short lines.
+// told returns an explanation in short lines.
 func told(x reason.Explanation) []string {
 	lines := []string{fmt.Sprintf("%s %s %d/%d", x.State, x.Code, x.Position, x.Length)}
 	for _, ps := range x.PodSets {
@@ -211,7 +211,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainBeforeTheQueueWasLookedAt(t *testing.T) {
+func TestExplainBeforeTheQueueWasEvaluated(t *testing.T) {
 	e := New(Options{})
 	for _, ev := range []Event{defaultFlavor, localOf("q"), job("x", "q", 1, 1, 0, 0), queueOf("q", "", 4)} {
 		e.Apply(ev)
@@ -225,8 +225,8 @@ func TestExplainBeforeTheQueueWasLookedAt(t *testing.T) {
 	}
 }
 
-// TestExplainOfAPromise: who waits for others to go is told for whom, and needs not
-// wait for what is kept for himself.
+// TestExplainOfAPromise: the explanation of a workload that waits for evicted ones names these, and does not count
+// what was promised to itself.
 func TestExplainOfAPromise(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, policy(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
@@ -245,8 +245,9 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 }
 
-// TestWhomFairSharingKeepsIsNotSaidToBePreemptable: the rules of priority let him be evicted, and shares do not; who may be is said to be.
-func TestWhomFairSharingKeepsIsNotSaidToBePreemptable(t *testing.T) {
+// TestWorkloadProtectedByFairSharingIsNotPreemptable: the rules of priority would allow evicting it, but not the
+// shares; others are shown as preemptable.
+func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	any := preempt.Policy{Reclaim: preempt.Any}
 	of := func(name string, w quota.Weight) ClusterQueueSet {
 		return weighing(policy(queueOf(name, "lab", 1), any), w)
@@ -265,8 +266,8 @@ func TestWhomFairSharingKeepsIsNotSaidToBePreemptable(t *testing.T) {
 	}
 }
 
-// TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack: all of it is more than there ever is.
-func TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack(t *testing.T) {
+// TestPartialAdmissionIsExplainedByTheFewestPods: the full size exceeds all quota.
+func TestPartialAdmissionIsExplainedByTheFewestPods(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 3, 1, 0, 0))
 	s.want("nothing can start", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
@@ -277,8 +278,8 @@ func TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack(t *testing.T) {
 	}
 }
 
-// TestWhoCouldHaveFewerIsExplainedByWhatTheyAsk: all of it is more than there ever is, and so many would be admitted.
-func TestWhoCouldHaveFewerIsExplainedByWhatTheyAsk(t *testing.T) {
+// TestPossiblePartialAdmissionIsExplainedByItsSize: the full size exceeds all quota, and this size would be admitted.
+func TestPossiblePartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, held(queueOf("q", "", 4)), localOf("q"))
 	s.want("its queue is stopped", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: OnHold")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
@@ -287,8 +288,9 @@ func TestWhoCouldHaveFewerIsExplainedByWhatTheyAsk(t *testing.T) {
 	}
 }
 
-// TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk: others go for as many, and not for all.
-func TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk(t *testing.T) {
+// TestPromisedPartialAdmissionIsExplainedByItsSize: others are evicted for this size, and would not be for the full
+// one.
+func TestPromisedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	s.want("the preemptor comes", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
@@ -299,8 +301,8 @@ func TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold: he was promised less than he asks for, and that is there.
-func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
+// TestPromiseThatWaitsForReadyPodsIsExplainedAsReported: it is promised less than it requests, and that is available.
+func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
 	for _, name := range []string{"low", "other"} {
@@ -319,8 +321,8 @@ func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
 	}
 }
 
-// TestExplainChangesNoDecision: whoever asks, whenever, all decisions stay the same; and
-// what is explained agrees with them, where one thing alone can be short.
+// TestExplainChangesNoDecision: explanations at any time leave all decisions the same, and agree with them where only
+// one thing can be short.
 func TestExplainChangesNoDecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -345,7 +347,7 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			t.Fatalf("asking changed decisions (-not asked +asked):\n%s", diff)
 		}
 		if w.wide != nil || w.nodes != nil || w.elastic {
-			return // of several things that are short it was told of the one that was seen first
+			return // with several shortages, the first one found was reported
 		}
 		for key, job := range asked.workloads {
 			x, _ := asked.Explain(key)
@@ -357,7 +359,7 @@ func TestExplainChangesNoDecision(t *testing.T) {
 				t.Fatalf("%s waits after a pass, and the explanation is %+v", key, x)
 			}
 			if x.Code == reason.WaitingForPodsReady {
-				continue // it was told what it was short of when it was last looked at
+				continue // the reported shortage is that of its last evaluation
 			}
 			if x.Behind == nil && job.why.Code != x.Code {
 				t.Fatalf("%s was told %s and explained %s: %s", key, job.why.Code, x.Code, x.Message)

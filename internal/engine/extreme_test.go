@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestExtremeAmountsNeitherOverflowNorPanic: with quotas and requests at the ends of what
-// an amount can say, what is given never exceeds what there is, counted without bounds.
+// TestExtremeAmountsNeitherOverflowNorPanic: with quotas and requests at the limits of the range, never more is given
+// out than there is, counted with unbounded numbers.
 func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 	extreme := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 2, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2, 1 << 62}), rapid.Int64Range(0, math.MaxInt64))
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,7 +68,7 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 					}
 				}
 			}
-			// Who has no bound gives without one.
+			// A queue without limits lends without limits.
 			if u, _ := e.QueueUsage("q"); held.Cmp(there) > 0 && !unbounded(e) {
 				t.Fatalf("%s is held of %s; q has %v", held, there, u.Reserved)
 			}
@@ -76,7 +76,7 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 	})
 }
 
-// unbounded reports whether a queue has the quota that stands for no limit.
+// unbounded reports whether a queue has quota that stands for no limit.
 func unbounded(e *Engine) bool {
 	for _, q := range e.queues {
 		for i := range q.Quotas {
@@ -85,5 +85,5 @@ func unbounded(e *Engine) bool {
 			}
 		}
 	}
-	return e.tree.Cohort("lab").Quota(0) == quota.Unlimited // as much in sum as cannot be said
+	return e.tree.Cohort("lab").Quota(0) == quota.Unlimited // the sum exceeds the range
 }

@@ -25,7 +25,7 @@ func cohortOf(name, parent string, cpu int64) CohortSet {
 	return CohortSet{Cohort{Name: name, Parent: parent, Quotas: queueOf(name, "", cpu).Quotas}}
 }
 
-// many are jobs a0, a1 and so on of one pod each.
+// many returns jobs a0, a1 and so on of one pod each.
 func many(prefix, queue string, count int, cpu int64) (events []Event) {
 	for i := range count {
 		events = append(events, job(fmt.Sprintf("%s%d", prefix, i), queue, 1, cpu, 0, i))
@@ -33,7 +33,7 @@ func many(prefix, queue string, count int, cpu int64) (events []Event) {
 	return events
 }
 
-// TestFairOrderAcrossQueues: who is admitted, in order, while there is room.
+// TestFairOrderAcrossQueues checks which workloads are admitted, in order, while there is quota.
 func TestFairOrderAcrossQueues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given []Event
@@ -161,8 +161,8 @@ func TestFairPreemption(t *testing.T) {
 	}
 }
 
-// TestFairPreemptionAcrossCohorts: q, in the cohort right beside r, comes to a tree of 8
-// cpu of which r has 4, and p in the cohort left the other 4.
+// TestFairPreemptionAcrossCohorts: q, in the cohort right beside r, competes in a tree of 8 cpu of which r has 4, and
+// p in the cohort left the other 4.
 func TestFairPreemptionAcrossCohorts(t *testing.T) {
 	half := cohortOf("left", "top", 0)
 	half.Weight = weight(quota.One / 2)
@@ -188,10 +188,10 @@ func TestFairPreemptionAcrossCohorts(t *testing.T) {
 	}
 }
 
-// TestNobodyStaysWhoseStayWouldWrongAnother: to let a workload of its own queue go makes
-// the preemptor's share small enough for p1 to be evicted. Once that is done there is
-// room for the former again; but with it the share would not be smaller than p's.
-func TestNobodyStaysWhoseStayWouldWrongAnother(t *testing.T) {
+// TestVictimIsNotRestoredIfAnotherWouldBeWronged: evicting a workload of its own queue makes the preemptor's share
+// small enough to evict p1. After that there is quota for the former again; but with it the share would no longer be
+// smaller than p's.
+func TestVictimIsNotRestoredIfAnotherWouldBeWronged(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("lab", "", 11), localOf("p"), localOf("q"), queueOf("p", "lab", 0),
 		evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WithinQueue: preempt.LowerPriority}))
 	s.happens(job("own", "q", 3, 1, -1, 0), job("p1", "p", 6, 1, 0, 1), job("p2", "p", 2, 1, 0, 2))
@@ -199,9 +199,8 @@ func TestNobodyStaysWhoseStayWouldWrongAnother(t *testing.T) {
 		"evict own for q1: in queue", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads")
 }
 
-// TestEqualWeightsComeToEqualShares: under saturation queues of one weight end with as
-// much as each other, whoever came first; of other weights with as much for each
-// unit of weight.
+// TestEqualWeightsComeToEqualShares: under saturation, queues of equal weight end with equal usage, whatever the
+// order of arrival; of other weights, with equal usage per unit of weight.
 func TestEqualWeightsComeToEqualShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := int64(rapid.IntRange(3, 24).Draw(t, "cpu"))
@@ -231,7 +230,7 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 	})
 }
 
-func TestTheShareOfAQueueAndACohort(t *testing.T) {
+func TestShareOfAQueueAndACohort(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3), queueOf("q", "lab", 0), localOf("q"))
 	s.engine.TakeTouchedCohorts()
 	s.happens(job("a", "q", 4, 1, 0, 0))
@@ -251,8 +250,8 @@ func TestTheShareOfAQueueAndACohort(t *testing.T) {
 	}
 }
 
-// BenchmarkFairDrain: everybody fits, in one cohort of so many queues; the cost of one
-// decision with and without shares.
+// BenchmarkFairDrain measures one decision with and without shares when every workload fits, in one cohort of many
+// queues.
 func BenchmarkFairDrain(b *testing.B) {
 	for name, options := range map[string]Options{"shares": bothStrategies, "none": {}} {
 		for _, queues := range []int{10, 100, 1000} {
@@ -281,8 +280,8 @@ func BenchmarkFairDrain(b *testing.B) {
 	}
 }
 
-// TestWhoMayEvictMoreAsQuotaIsKeptForAnotherIsLookedAtAgain: what is kept for an owner makes the share of its cohort larger.
-func TestWhoMayEvictMoreAsQuotaIsKeptForAnotherIsLookedAtAgain(t *testing.T) {
+// TestEvictionByKeptQuotaIsReevaluated: what is kept for a claim increases the share of its cohort.
+func TestEvictionByKeptQuotaIsReevaluated(t *testing.T) {
 	options := bothStrategies
 	options.BlockUntilReady = BlockQueue
 	s := newScene(t, options, CohortSet{Cohort{Name: "right", Parent: "lab"}}, evicting(queueOf("r", "lab", 4), preempt.Policy{Reclaim: preempt.Any}),

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestHoldingsAreWhatTheQueuesReserve: of those who hold quota, and of nobody else.
+// TestHoldingsAreWhatTheQueuesReserve: of the workloads that hold quota, and no others.
 func TestHoldingsAreWhatTheQueuesReserve(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 10), localOf("q"), job("a", "q", 1, 7, 0, 0), job("b", "q", 1, 9, 0, 1))
 	fr := quota.FlavorResource{Flavor: "default", Resource: "cpu"}

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// checkSmall has the property hold in worlds of cpu in one flavor, and check in wide
-// ones and in those with nodes too.
+// checkSmall checks the property in worlds of cpu in one flavor; check does so in wide ones and in those with nodes,
+// too.
 func checkSmall(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newWorld(t)) })
 }
@@ -28,7 +28,7 @@ func check(t *testing.T, property func(t *rapid.T, w *world)) {
 	t.Run("elastic", func(t *testing.T) { checkElastic(t, property) })
 }
 
-// owes reports of what a ledger has more than there is at a queue and over it.
+// owes returns what a ledger has beyond the quota at a queue and above it.
 func (w *world) owes(l quota.Ledger, queue string) (short []quota.FlavorResource) {
 	n := w.engine.queues[queue].node
 	for i := range quota.Index(w.resources()) {
@@ -39,7 +39,7 @@ func (w *world) owes(l quota.Ledger, queue string) (short []quota.FlavorResource
 	return short
 }
 
-// resources is how many FlavorResources the engine has heard of.
+// resources returns the number of FlavorResources that the engine knows.
 func (w *world) resources() int {
 	known := 0
 	for _, q := range w.queues {
@@ -50,8 +50,8 @@ func (w *world) resources() int {
 	return known
 }
 
-// TestQuotaIsNeverExceededByADecision: whatever happens, a pass gives no queue what it
-// may not take, nor promises it (S1). What it owes already, it may owe.
+// TestQuotaIsNeverExceededByADecision: a pass never gives or promises a queue more than it may take (S1). An excess
+// from before may remain.
 func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	type debt struct {
 		ledger quota.Ledger
@@ -92,8 +92,8 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	})
 }
 
-// TestWhoIsAdmittedHasPodsToRun: every pod set that needs pods is given some.
-func TestWhoIsAdmittedHasPodsToRun(t *testing.T) {
+// TestAdmittedWorkloadHasPods: every pod set that needs pods is given some.
+func TestAdmittedWorkloadHasPods(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -111,9 +111,9 @@ func TestWhoIsAdmittedHasPodsToRun(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotReadyHasOthersWait: nobody is admitted while another one is whose pods are
-// not ready, of the same queue or of all.
-func TestWhoIsNotReadyHasOthersWait(t *testing.T) {
+// TestUnreadyWorkloadBlocksOthers: no workload is admitted while the pods of another one are not ready, of the same
+// queue or of all.
+func TestUnreadyWorkloadBlocksOthers(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		w.options.BlockUntilReady = rapid.SampledFrom([]Block{BlockQueue, BlockAll}).Draw(t, "who waits")
 		w.engine.options.BlockUntilReady = w.options.BlockUntilReady
@@ -147,7 +147,7 @@ func TestWhoIsNotReadyHasOthersWait(t *testing.T) {
 	})
 }
 
-// losePod has a pod of somebody who was ready fail, or not.
+// losePod lets a pod of a ready workload fail, or not.
 func (w *world) losePod(t *rapid.T) {
 	names := w.names()
 	if len(names) == 0 || !rapid.Bool().Draw(t, "a pod fails") {
@@ -162,8 +162,7 @@ func (w *world) losePod(t *rapid.T) {
 	}
 }
 
-// TestLedgersAreTheSumOfWhatIsHeld: the incremental sums, tallies and lists equal
-// those made from scratch (E3).
+// TestLedgersAreTheSumOfWhatIsHeld: the incremental sums, tallies and lists equal those computed from scratch (E3).
 func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -188,7 +187,7 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 					}
 				case job.promise != nil:
 					planned = append(planned, w.engine.vectorOf(job.promise.given)...)
-				case job.Unheld: // its pods count, though it has nothing
+				case job.Unheld: // its pods count although it holds nothing
 					unheld = append(unheld, w.engine.firstFlavors(job)...)
 				}
 				if job.charged.holder != nil {
@@ -211,8 +210,8 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 	})
 }
 
-// TestNothingThatFitsIsLeftWaiting: after a pass nobody who may go first fits, and a
-// second pass says nothing (L4).
+// TestNothingThatFitsIsLeftWaiting: after a pass, no workload that may be next fits, and a second pass decides
+// nothing (L4).
 func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -230,7 +229,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 				}
 				found := w.engine.reevaluate(c)
 				if w.entangled() && found.verdict == preempting {
-					continue // whom it may evict is found out for the best flavor of each pod set only
+					continue // victims are searched for the best flavor of each pod set only
 				}
 				if found.verdict != hopeless {
 					t.Fatalf("%s waits in %s, and yet: %+v", c.head().Key, q.Name, found)
@@ -240,8 +239,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 	})
 }
 
-// TestEvictionsEnd: while nobody comes or goes, evictions and admissions come to an
-// end: nobody is evicted in turns.
+// TestEvictionsEnd: while no workloads are created or finish, evictions and admissions come to an end.
 func TestEvictionsEnd(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -251,9 +249,8 @@ func TestEvictionsEnd(t *testing.T) {
 	})
 }
 
-// TestVictimsAreOfLowerRankAndThePreemptorThenFits (S7): each victim may be evicted by
-// the policy of the preemptor's queue, and once all victims have gone there is room for
-// the preemptor.
+// TestVictimsAreOfLowerRankAndThePreemptorThenFits (S7): each victim may be evicted by the policy of the preemptor's
+// queue, and the preemptor fits once all victims are gone.
 func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -303,10 +300,10 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 	})
 }
 
-// TestARestartComesToTheSameEnd: an engine that hears only what the API server has
-// ends with the same workloads holding quota as one that was there all the time, but
-// for who was evicted for whom: that is remembered by none but the latter (E1).
-func TestARestartComesToTheSameEnd(t *testing.T) {
+// TestRestartComesToTheSameEnd: an engine that starts from the state of the API server ends with the same workloads
+// holding quota as one that was running all the time, except for the effects of earlier evictions, which only the
+// latter remembers (E1).
+func TestRestartComesToTheSameEnd(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -324,15 +321,15 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 		}
 		for _, d := range decideAll(fresh, w.clock) {
 			if d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1) {
-				// All else may follow from that. With several pod sets, whom it may evict depends on
-				// the flavors of those that are not short, and so on when it was looked at.
+				// The rest may follow from that. With several pod sets, the victims depend on the flavors of those
+				// that are not short, and so on the time of evaluation.
 				return
 			}
 			if slices.ContainsFunc(queueNames, func(name string) bool { return w.engine.queues[name].byUsage }) {
-				return // what LocalQueues have used since the last sample is remembered by none but the latter
+				return // the new one does not know the usage of LocalQueues since the last sample
 			}
 			if w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})) {
-				return // for whom others have yielded in vain is remembered by none but the latter
+				return // the new one does not know which growths failed after others had yielded
 			}
 			if d.Admit != nil || d.Evict != nil || d.Resize != nil {
 				w.describe(t)
@@ -342,8 +339,7 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 	})
 }
 
-// TestReplayGivesTheSameDecisions: the log of events alone reproduces every
-// decision of every pass (E5).
+// TestReplayGivesTheSameDecisions: the log of events alone reproduces every decision of every pass (E5).
 func TestReplayGivesTheSameDecisions(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {

@@ -7,15 +7,15 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// onlyNode is a queue whose one node takes one pod.
+// onlyNode returns a queue whose one node has capacity for one pod.
 func onlyNode(t *testing.T, pods int64) *scene {
 	n := node("a1", "a", 4)
 	n.Allocatable[place.Pods] = pods
 	return newScene(t, Options{}, append(onNodes[:2:2], evicting(queueOf("q", "", 100), lower), localOf("q"), n)...)
 }
 
-// TestWhoWaitsForItsOwnPodsIsDecidedOnce: pods of an earlier time sit where it is to go.
-func TestWhoWaitsForItsOwnPodsIsDecidedOnce(t *testing.T) {
+// TestWorkloadThatWaitsForItsOwnPodsIsDecidedOnce: pods of an earlier admission are on its node.
+func TestWorkloadThatWaitsForItsOwnPodsIsDecidedOnce(t *testing.T) {
 	s := onlyNode(t, 1)
 	s.want("it comes while a pod of it is there", s.happens(job("low", "q", 1, 1, 0, 0), pod("low", 0, "a1", 1)), "low waits: WaitingForPreemptedWorkloads")
 	if s.engine.Busy() {
@@ -25,26 +25,25 @@ func TestWhoWaitsForItsOwnPodsIsDecidedOnce(t *testing.T) {
 	s.want("its pod goes", s.happens(podGone("low", 0)), "admit low in q")
 }
 
-// TestPodsOfAnEarlierTimeAreNotThoseOfAPromise: it has places beside them, and they count
-// until they are gone.
-func TestPodsOfAnEarlierTimeAreNotThoseOfAPromise(t *testing.T) {
+// TestPodsOfAnEarlierAdmissionAreNotThoseOfAPromise: it has places beside them, and they count until they are gone.
+func TestPodsOfAnEarlierAdmissionAreNotThoseOfAPromise(t *testing.T) {
 	s := onlyNode(t, 10)
 	s.want("it comes, with a pod that leaves too little", s.happens(pod("low", 0, "a1", 1), job("low", "q", 2, 2, 0, 0)), "low waits: WaitingForPreemptedWorkloads")
 	s.want("one comes that fits beside the pod", s.happens(job("small", "q", 1, 1, -1, 1)), "small waits: TopologyPlacementFailed")
 	s.want("its pod goes", s.happens(podGone("low", 0)), "admit low in q")
 }
 
-// TestAPromiseIsEvictedForThoseWhoComeBefore: the pods of an earlier time stay on their way.
-func TestAPromiseIsEvictedForThoseWhoComeBefore(t *testing.T) {
+// TestPromiseIsTakenByEarlierWorkloads: while the pods of an earlier admission terminate.
+func TestPromiseIsTakenByEarlierWorkloads(t *testing.T) {
 	s := onlyNode(t, 1)
 	s.happens(job("low", "q", 1, 1, 0, 0), pod("low", 0, "a1", 1))
 	s.want("one of higher priority comes", s.happens(job("high", "q", 1, 1, 1, 1)), "high waits: WaitingForPreemptedWorkloads", "low waits: TopologyPlacementFailed")
 	s.want("the pod goes", s.happens(podGone("low", 0)), "admit high in q")
 }
 
-// TestAPodThatHasEndedHoldsNoRoomBeyondItsQuota: its place is free once its quota is; as
-// long as it may come back it is not.
-func TestAPodThatHasEndedHoldsNoRoomBeyondItsQuota(t *testing.T) {
+// TestEndedPodHoldsNoCapacityBeyondItsQuota: its place is free once its quota is; until then the pod may be created
+// again.
+func TestEndedPodHoldsNoCapacityBeyondItsQuota(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 4, 4, 0, 0))
 	for n, on := range []string{"a1", "a2", "b1", "b2"} {

@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// nodeWorld is what a world has where pods are placed on nodes: the nodes, and the pods
-// that kube-scheduler has bound.
+// nodeWorld is the part of a world with pods on nodes: the nodes, and the pods that kube-scheduler has bound.
 type nodeWorld struct {
 	nodes map[string]NodeSet
 	pods  map[string]PodBound
@@ -21,7 +20,7 @@ type nodeWorld struct {
 
 var nodeNames = []string{"a1", "a2", "a3", "b1", "b2"}
 
-// newNodeWorld is a world of two racks, whose queues have quota for most of them.
+// newNodeWorld returns a world of two racks, whose queues have quota for most of them.
 func newNodeWorld(t *rapid.T) *world {
 	w := newWorld(t)
 	w.nodes = &nodeWorld{nodes: map[string]NodeSet{}, pods: map[string]PodBound{}}
@@ -59,7 +58,7 @@ func (w *world) setNode(t *rapid.T, name string) {
 	w.apply(n)
 }
 
-// submitOnNodes has a job come that asks for pods near each other, or not.
+// submitOnNodes creates a job with or without a topology request.
 func (w *world) submitOnNodes(t *rapid.T) {
 	name := fmt.Sprintf("j%03d", len(w.log))
 	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), rapid.Int32Range(0, 5).Draw(t, "pods"),
@@ -82,7 +81,7 @@ func (w *world) submitOnNodes(t *rapid.T) {
 	w.submit(t, ev)
 }
 
-// nodeStep makes one thing happen that is not known to a world without nodes.
+// nodeStep makes one random change that worlds without nodes do not have.
 func (w *world) nodeStep(t *rapid.T) {
 	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event on nodes"); {
 	case kind < 7:
@@ -111,7 +110,7 @@ func (w *world) endPod(name string) {
 	delete(w.nodes.pods, name)
 }
 
-// takenOf is what the pods that are there take of a node.
+// takenOf returns what the existing pods take of a node.
 func (n *nodeWorld) takenOf(name string) (cpu, pods int64) {
 	for _, p := range n.pods {
 		if p.Node == name {
@@ -121,7 +120,7 @@ func (n *nodeWorld) takenOf(name string) (cpu, pods int64) {
 	return cpu, pods
 }
 
-// bind has kube-scheduler put a pod on a node, if it takes one that large.
+// bind lets kube-scheduler bind a pod to a node, if it fits.
 func (w *world) bind(p PodBound) bool {
 	n, ok := w.nodes.nodes[p.Node]
 	cpu, pods := w.nodes.takenOf(p.Node)
@@ -133,7 +132,7 @@ func (w *world) bind(p PodBound) bool {
 	return true
 }
 
-// slots are the places of admitted jobs that wait for their pods.
+// slots returns the places of admitted jobs whose pods do not exist yet.
 func (w *world) slots() (out []PodBound) {
 	for _, name := range w.names() {
 		j := w.jobs[name]
@@ -167,8 +166,8 @@ func (w *world) bindForeign(t *rapid.T) {
 	w.bind(pod("", len(w.log), rapid.SampledFrom(nodeNames).Draw(t, "node of a foreign pod"), rapid.Int64Range(0, 3).Draw(t, "its cpu")))
 }
 
-// settlePods lets happen what follows from decisions: pods of who holds nothing end, so do
-// those that were lost with their nodes, and those that have places are bound.
+// settlePods carries out the consequences of decisions: pods of workloads that hold nothing end, so do those on lost
+// nodes, and those that have places are bound.
 func (w *world) settlePods() {
 	if w.nodes == nil {
 		return
@@ -218,8 +217,7 @@ func (w *world) endSurplus() {
 	}
 }
 
-// claims are what each node has of pods that are there, and of places that are held and
-// wait for theirs: made from scratch.
+// claims returns what each node has of existing pods, and of held places without pods, computed from scratch.
 func (w *world) claims() (cpu, pods map[string]int64) {
 	cpu, pods = map[string]int64{}, map[string]int64{}
 	there := map[string]int32{}
@@ -243,15 +241,14 @@ func (w *world) claims() (cpu, pods map[string]int64) {
 	return cpu, pods
 }
 
-// checkOnNodes has the property hold in worlds with nodes.
+// checkOnNodes checks the property in worlds with nodes.
 func checkOnNodes(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newNodeWorld(t)) })
 }
 
-// TestNoNodeIsOverItsRoomByADecision: whatever happens, a place that is given has room on
-// its node beside all pods that are there and all that are to come, and the node takes
-// pods.
-func TestNoNodeIsOverItsRoomByADecision(t *testing.T) {
+// TestNoNodeIsOverItsCapacityByADecision: a place that is given always fits on its node beside all existing and
+// expected pods, and the node accepts pods.
+func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -272,7 +269,7 @@ func TestNoNodeIsOverItsRoomByADecision(t *testing.T) {
 					if was := before[d.Key]; was != nil && slices.ContainsFunc(was.PodSets[0].Places, func(had place.NodeCount) bool {
 						return had.Node == p.Node && had.Count >= p.Count
 					}) {
-						continue // it has had that
+						continue // it had that place before
 					}
 					n, there := w.nodes.nodes[p.Node]
 					asks := w.jobs[d.Key.Name].PodSets[0].PerPod["cpu"] > 0
@@ -286,9 +283,9 @@ func TestNoNodeIsOverItsRoomByADecision(t *testing.T) {
 	})
 }
 
-// TestGangsAreWholeAndNearTogether: who is given places is given as many as it has pods,
-// or none at all where nodes come on demand; and those that have to be in one rack are.
-func TestGangsAreWholeAndNearTogether(t *testing.T) {
+// TestGangsAreCompleteAndCloseTogether: a workload with places gets one for each of its pods, or none at all with
+// nodes on demand; and pods that must be in one rack are.
+func TestGangsAreCompleteAndCloseTogether(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -318,9 +315,8 @@ func TestGangsAreWholeAndNearTogether(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsForPlacesHasNone: once all is settled, nobody is told that there are no
-// places for him although there are.
-func TestWhoWaitsForPlacesHasNone(t *testing.T) {
+// TestWorkloadThatWaitsForPlacesHasNone: once all is settled, no workload waits for places that exist.
+func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			w.step(t)

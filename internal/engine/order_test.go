@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// TestOrderAcrossQueues: one of the jobs fits, and which of them it is.
+// TestOrderAcrossQueues: one of the jobs fits, and the order decides which.
 func TestOrderAcrossQueues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given []Event
@@ -47,9 +47,9 @@ func TestOrderAcrossQueues(t *testing.T) {
 	}
 }
 
-// TestWhoPreemptsInOrderToBorrowBorrowsAsAnybody: of those who borrow alike the higher priority goes first, though the other one
-// would have somebody evicted.
-func TestWhoPreemptsInOrderToBorrowBorrowsAsAnybody(t *testing.T) {
+// TestPreemptorThatBorrowsIsOrderedLikeOtherBorrowers: of those that borrow alike the higher priority goes first,
+// even if it needs an eviction.
+func TestPreemptorThatBorrowsIsOrderedLikeOtherBorrowers(t *testing.T) {
 	whileBorrowing := preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true}
 	s := newScene(t, Options{}, queueOf("lender", "lab", 4), evicting(queueOf("p", "lab", 0), whileBorrowing), queueOf("q", "lab", 0),
 		localOf("p"), localOf("q"), job("low", "q", 2, 1, 0, 0))
@@ -60,7 +60,7 @@ func TestWhoPreemptsInOrderToBorrowBorrowsAsAnybody(t *testing.T) {
 		"evict low for owner: in queue", "high waits: WaitingForQuota", "owner waits: WaitingForPreemptedWorkloads")
 }
 
-func TestAStrictQueueGoesOnBehindItsHeadWhen(t *testing.T) {
+func TestStrictQueueContinuesBehindItsHeadWhen(t *testing.T) {
 	for name, happens := range map[string]struct {
 		event func(s *scene) Event
 		want  []string
@@ -83,7 +83,7 @@ func TestAStrictQueueGoesOnBehindItsHeadWhen(t *testing.T) {
 	}
 }
 
-func TestABestEffortQueueLooksAgainAtWhoWasPassed(t *testing.T) {
+func TestBestEffortQueueReevaluatesPassedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("running", "q", 2, 1, 0, 0))
 	s.want("passed", s.happens(job("big", "q", 4, 1, 0, 1), job("small", "q", 2, 1, 0, 2)), "admit small in q", "big waits: WaitingForQuota")
 	s.want("while there is too little", s.happens(gone("small")))

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestARollKeepsTheOrderInWhichOneWasAdded: whoever is struck off in between.
-func TestARollKeepsTheOrderInWhichOneWasAdded(t *testing.T) {
+// TestOrderedListKeepsTheOrderOfAdding: whatever is removed in between.
+func TestOrderedListKeepsTheOrderOfAdding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, other := &orderedList{}, &orderedList{}
 		var want []*workload

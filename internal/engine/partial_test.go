@@ -56,13 +56,13 @@ func TestPartialAdmission(t *testing.T) {
 	}
 }
 
-func TestASmallerStartByPreemptionIsThatSmall(t *testing.T) {
+func TestPartialAdmissionByPreemptionHasItsSize(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 8), lower), localOf("q"), job("b", "q", 4, 1, 0, 0), job("c", "q", 4, 1, 1, 0))
 	s.happens(smaller(job("a", "q", 8, 1, 1, 5), 2))
 	s.want("once the victim has gone", s.happens(s.stopped("b")), "admit a in q, 4 of 8 main", "b waits: WaitingForQuota")
 }
 
-func TestPodsThatHaveEndedGiveTheirQuotaBack(t *testing.T) {
+func TestEndedPodsReleaseTheirQuota(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 4, 1, 0, 0))
 	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
 	ended := func(count int32) WorkloadSet {
@@ -78,8 +78,8 @@ func TestPodsThatHaveEndedGiveTheirQuotaBack(t *testing.T) {
 	s.want("there is room for two", s.happens(s.stopped("a")), "admit a in q, 2 of 4 main")
 }
 
-// TestPodSetsOverOneResourceAreSplitSoThatAllFit: where each for itself would take what
-// another one needs, and once others take what stood in the way of it.
+// TestPodSetsOverOneResourceAreSplitSoThatAllFit: where each one alone would take what another needs, also once
+// evicted workloads are gone.
 func TestPodSetsOverOneResourceAreSplitSoThatAllFit(t *testing.T) {
 	q := queueOf("q", "", 4)
 	q.Groups[0].Flavors = []string{"default", "spot"}
@@ -95,9 +95,8 @@ func TestPodSetsOverOneResourceAreSplitSoThatAllFit(t *testing.T) {
 	s.want("and the other", s.happens(gone("b")), "admit two in q")
 }
 
-// TestPodsOfWhichTheFewestHaveEndedNeedOneAtLeast: with none the job would be admitted and
-// never go on.
-func TestPodsOfWhichTheFewestHaveEndedNeedOneAtLeast(t *testing.T) {
+// TestStartNeedsAtLeastOnePod: with none, the job would be admitted and never finish.
+func TestStartNeedsAtLeastOnePod(t *testing.T) {
 	ended := func(count, pods int32) WorkloadSet {
 		w := smaller(job("a", "q", count, 1, 1, 5), 3)
 		w.PodSets[0].Reclaimable = pods

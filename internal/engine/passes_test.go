@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestAChangeOfALongQueueIsManyShortPasses: news are heard in between, and in the end
-// everybody has found his place.
-func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
+// TestChangeOfALongQueueIsManyShortPasses: events are applied in between, and in the end all workloads are routed.
+func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 	const waiting = 3 * passBudget
 	red := queueOf("q0", "", 0)
 	red.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}

@@ -16,13 +16,13 @@ import (
 
 const rack = "example.com/rack"
 
-// onNodes is the flavor default with its pods placed by racks and nodes.
+// onNodes has the flavor default, whose pods are placed by racks and nodes.
 var onNodes = []Event{
 	FlavorSet{Flavor{Name: "default", Topology: "racks"}},
 	TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}},
 }
 
-// node is one of a rack with so much cpu.
+// node returns a node of a rack with this amount of cpu.
 func node(name, of string, cpu int64) NodeSet {
 	return NodeSet{place.Node{Name: name, Labels: map[string]string{rack: of, place.Hostname: name},
 		Allocatable: map[string]int64{"cpu": cpu, place.Pods: 10}}}
@@ -31,14 +31,14 @@ func node(name, of string, cpu int64) NodeSet {
 func failed(n NodeSet) NodeSet   { n.Failed = true; return n }
 func cordoned(n NodeSet) NodeSet { n.Cordoned = true; return n }
 
-// within has all pods of the job in one rack.
+// within requires all pods of the job to be in one rack.
 func within(w WorkloadSet) WorkloadSet {
 	w.PodSets = slices.Clone(w.PodSets)
 	w.PodSets[0].Topology = &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	return w
 }
 
-// pod is the n-th one of a job, bound to a node; of nobody if the job is "".
+// pod returns the n-th pod of a job, bound to a node; of no job if job is "".
 func pod(job string, n int, on string, cpu int64) PodBound {
 	p := place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}, Node: on, Requests: map[string]int64{"cpu": cpu}}
 	if job != "" {
@@ -51,7 +51,7 @@ func podGone(job string, n int) PodGone {
 	return PodGone{Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}}
 }
 
-// places tells where the pods of a job go, as in n1:2 n2:1.
+// places returns the nodes of the job's pods, as in n1:2 n2:1.
 func (s *scene) places(name string) (out []string) {
 	a := s.engine.Holds(Key{Namespace: "ns", Name: name})
 	if a == nil {
@@ -73,13 +73,13 @@ func (s *scene) placed(name string, want ...string) {
 	}
 }
 
-// cluster is a scene with a queue of much quota and four nodes of 4 cpu in two racks.
+// cluster returns a scene with a queue of ample quota and four nodes of 4 cpu in two racks.
 func cluster(t *testing.T, more ...Event) *scene {
 	return newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
 		node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4)}, more)...)
 }
 
-func TestAGangGetsPlacesForAllItsPods(t *testing.T) {
+func TestGangGetsPlacesForAllItsPods(t *testing.T) {
 	s := cluster(t)
 	s.want("it comes", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
 	if got := s.places("gang"); !slices.Equal(got, []string{"a1:1", "a2:1"}) && !slices.Equal(got, []string{"b1:1", "b2:1"}) {
@@ -90,7 +90,7 @@ func TestAGangGetsPlacesForAllItsPods(t *testing.T) {
 	s.want("one of them ends", s.happens(gone("any")), "admit other in q")
 }
 
-// TestTwoGangsThatFitAloneButNotTogether: one runs, then the other; never halves.
+// TestTwoGangsThatFitAloneButNotTogether: one runs, then the other; never parts of both.
 func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
 	s := cluster(t)
 	s.want("both come", s.happens(job("first", "q", 3, 4, 0, 0), job("second", "q", 3, 4, 0, 1)), "admit first in q", "second waits: TopologyPlacementFailed")
@@ -112,7 +112,7 @@ func TestPodsOfOthersCount(t *testing.T) {
 	s.placed("gang", "b1:1", "b2:1")
 }
 
-func TestAPodThatIsThereIsNotCountedTwice(t *testing.T) {
+func TestExistingPodIsNotCountedTwice(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 2, 0, 0)))
 	at := s.places("gang")
@@ -124,10 +124,10 @@ func TestAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 	s.want("and no more", s.happens(job("more", "q", 1, 1, 0, 2)), "more waits: TopologyPlacementFailed")
 }
 
-func TestANodeThatFailsIsReplacedInTheSameRack(t *testing.T) {
+func TestFailedNodeIsReplacedInTheSameRack(t *testing.T) {
 	s := cluster(t, node("a3", "a", 4))
 	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
-	s.placed("gang", "b1:1", "b2:1") // the tighter rack
+	s.placed("gang", "b1:1", "b2:1") // the rack with the least free capacity
 	s.happens(gone("gang"), node("b3", "b", 4), cordoned(node("a3", "a", 4)), cordoned(node("a2", "a", 4)))
 	s.happens(within(job("run", "q", 2, 4, 0, 1)))
 	at := s.places("run")
@@ -143,8 +143,8 @@ func TestANodeThatFailsIsReplacedInTheSameRack(t *testing.T) {
 	s.want("who comes then does not get that room", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
 }
 
-// TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
-func TestAGangOfWhichNobodyIsThereIsPlacedAnewWhereItIsTogether(t *testing.T) {
+// TestMostUrgentGangIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
+func TestGangWithoutPodsIsPlacedAgainInOneDomain(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
 	at := s.places("gang")
@@ -155,7 +155,7 @@ func TestAGangOfWhichNobodyIsThereIsPlacedAnewWhereItIsTogether(t *testing.T) {
 	s.want("nobody is moved for it who is there", s.happens(node(other[0][:2], "d", 4)))
 }
 
-func TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst(t *testing.T) {
+func TestMostUrgentGangIsRepairedFirst(t *testing.T) {
 	for _, names := range [][2]string{{"a", "z"}, {"z", "a"}} {
 		urgent, other := names[0], names[1]
 		s := cluster(t, pod("", 0, "b2", 4))
@@ -165,7 +165,7 @@ func TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst(t *testing.T) {
 	}
 }
 
-func TestAGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
+func TestGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 5)))
 	s.want("one comes that waits longer", s.happens(job("waits", "q", 3, 4, 0, 0)), "waits waits: TopologyPlacementFailed")
@@ -177,7 +177,7 @@ func TestAGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
 	})), "admit gang in q")
 }
 
-func TestForeignPodsThatTakeARoomMoveThePlace(t *testing.T) {
+func TestForeignPodThatTakesAPlaceMovesIt(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 3, 0, 0))
 	at := s.places("gang")
@@ -187,7 +187,7 @@ func TestForeignPodsThatTakeARoomMoveThePlace(t *testing.T) {
 	}
 }
 
-func TestACordonMovesThePlacesOfPodsThatAreNotThereYet(t *testing.T) {
+func TestCordonMovesThePlacesOfPodsToCome(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 4, 0, 0))
 	at := s.places("gang")
@@ -199,8 +199,8 @@ func TestACordonMovesThePlacesOfPodsThatAreNotThereYet(t *testing.T) {
 	}
 }
 
-// TestACordonUnderAGangThatEnds: some pods have ended and others run on; there is no other place for anybody.
-func TestACordonUnderAGangThatEnds(t *testing.T) {
+// TestCordonUnderAGangThatEnds: some pods have ended and others still run; there are no other places.
+func TestCordonUnderAGangThatEnds(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 4, 0, 0))
 	at := s.places("gang")
@@ -217,7 +217,7 @@ func TestACordonUnderAGangThatEnds(t *testing.T) {
 	s.want("it is gone, and comes again", s.happens(PodGone{first}), "evict gang: NodeFailures")
 }
 
-func TestANodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
+func TestNodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	at := s.places("one")
@@ -227,7 +227,7 @@ func TestANodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
 	}
 }
 
-func TestPreemptionMakesRoomOnNodes(t *testing.T) {
+func TestPreemptionFreesNodes(t *testing.T) {
 	q := evicting(queueOf("q", "", 1000), lower)
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4)})...)
 	s.happens(job("low1", "q", 1, 4, 0, 0))
@@ -240,7 +240,7 @@ func TestPreemptionMakesRoomOnNodes(t *testing.T) {
 		lows = append(lows, at...)
 		s.happens(pod(low, 0, at[0][:2], 4))
 	}
-	// One node is free: a rack with it needs one victim only.
+	// One node is free: a rack that contains it needs only one victim.
 	got := s.happens(within(job("high", "q", 2, 4, 2, 3)))
 	if len(got) != 2 || got[1] != "high waits: WaitingForPreemptedWorkloads" {
 		t.Fatalf("on %q: decided %q", lows, got)
@@ -252,7 +252,7 @@ func TestPreemptionMakesRoomOnNodes(t *testing.T) {
 	s.want("it is gone", s.happens(podGone(victim, 0)), "admit high in q")
 }
 
-func TestAHeadByResourceHoldsBackWhoAsksForWhatNodesLack(t *testing.T) {
+func TestHeadByResourceBlocksRequestsForWhatNodesLack(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.Strategy = ByResource
 	gpus := node("g1", "a", 4)
@@ -269,7 +269,7 @@ func TestAHeadByResourceHoldsBackWhoAsksForWhatNodesLack(t *testing.T) {
 	s.want("one could never fit", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: TopologyPlacementFailed")
 }
 
-func TestOnDemandWhatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
+func TestOnDemandWorkloadThatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.OnDemand = true
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4)})...)
@@ -283,7 +283,7 @@ func TestOnDemandWhatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
 	s.want("room comes", s.happens(gone("large"), podGone("large", 0)), "admit later in q")
 }
 
-func TestAFlavorWithoutRoomGivesWayToTheNext(t *testing.T) {
+func TestFlavorWithoutCapacityIsSkipped(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.Groups[0].Flavors = []string{"default", "other"}
 	q.Quotas = quotasFor(1000, "default", "other")
@@ -297,12 +297,12 @@ func TestAFlavorWithoutRoomGivesWayToTheNext(t *testing.T) {
 	s.want("who asks for a topology cannot have the other", s.happens(within(job("near", "q", 1, 4, 0, 2))), "near waits: TopologyPlacementFailed")
 }
 
-func TestAPartOfAGangIsPlacedWhereNotAllOfItCanBe(t *testing.T) {
+func TestPartialAdmissionOnNodes(t *testing.T) {
 	s := cluster(t)
 	s.want("it can be smaller", s.happens(within(smaller(job("gang", "q", 5, 4, 0, 0), 1))), "admit gang in q, 2 of 5 main")
 }
 
-func TestAFlavorWhoseTopologyIsMissingTakesNobody(t *testing.T) {
+func TestFlavorWithMissingTopologyIsNotUsed(t *testing.T) {
 	s := newScene(t, Options{}, onNodes[0], queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4))
 	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "one waits: NoMatchingFlavor")
 	s.want("so does the topology", s.happens(onNodes[1]), "admit one in q")
@@ -325,7 +325,7 @@ func TestExclusiveRacks(t *testing.T) {
 	s.want("one of them ends", s.happens(gone("one")), "admit three in q")
 }
 
-func TestReclaimingNeedsRoomOnNodesToo(t *testing.T) {
+func TestReclaimingNeedsNodeCapacity(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{
 		evicting(queueOf("q", "lab", 8), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 0), localOf("q"), localOf("p"),
 		node("a1", "a", 4), node("b1", "b", 4)})...)
@@ -336,7 +336,7 @@ func TestReclaimingNeedsRoomOnNodesToo(t *testing.T) {
 	s.want("both are", s.happens(s.stopped("borrows2")), "admit owner in q", "borrows2 waits: WaitingForQuota")
 }
 
-func TestATaintTakesPlacesAway(t *testing.T) {
+func TestTaintInvalidatesPlaces(t *testing.T) {
 	s := cluster(t)
 	tainted := node("a1", "a", 4)
 	tainted.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
@@ -345,7 +345,7 @@ func TestATaintTakesPlacesAway(t *testing.T) {
 	s.want("the taint goes", s.happens(node("a1", "a", 4)), "admit gang in q")
 }
 
-func TestAReplacementThatIsNotWrittenIsFoundAgain(t *testing.T) {
+func TestReplacementIsRetriedIfNotWritten(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 4, 0, 0))
 	gang := s.jobs["gang"]
@@ -355,7 +355,7 @@ func TestAReplacementThatIsNotWrittenIsFoundAgain(t *testing.T) {
 	if len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("decided %+v", got)
 	}
-	s.engine.Apply(gang) // news from before
+	s.engine.Apply(gang) // a stale event
 	if s.placed("gang", s.places("gang")...); slices.Equal(s.places("gang"), at) {
 		t.Errorf("old news brought the old places back: %q", at)
 	}
@@ -366,7 +366,7 @@ func TestAReplacementThatIsNotWrittenIsFoundAgain(t *testing.T) {
 	}
 }
 
-// quotasFor is so much cpu in each of the flavors.
+// quotasFor returns this amount of cpu in each of the flavors.
 func quotasFor(cpu int64, flavors ...string) quota.Quotas {
 	out := quota.Quotas{}
 	for _, name := range flavors {
@@ -375,7 +375,7 @@ func quotasFor(cpu int64, flavors ...string) quota.Quotas {
 	return out
 }
 
-func TestWhyNotOnNodesIsExplained(t *testing.T) {
+func TestMissingNodeCapacityIsExplained(t *testing.T) {
 	s := cluster(t, cordoned(node("b2", "b", 4)))
 	s.happens(job("runs", "q", 1, 1, 0, 0), within(job("gang", "q", 3, 3, 0, 1)))
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
@@ -391,7 +391,7 @@ func TestWhyNotOnNodesIsExplained(t *testing.T) {
 	}
 }
 
-func TestWhyNotTogetherOnNodesIsExplained(t *testing.T) {
+func TestMissingNodeCapacityForAllPodSetsIsExplained(t *testing.T) {
 	s := cluster(t)
 	gang := within(job("gang", "q", 2, 4, 0, 0))
 	gang.PodSets[0].Topology.Group = "g"
@@ -418,7 +418,7 @@ func TestWhyNotTogetherOnNodesIsExplained(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForNewNodesIsExplained(t *testing.T) {
+func TestWaitForNewNodesIsExplained(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.OnDemand = true
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4)})...)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// park is an engine with so many nodes of 8 cpu, in racks of 16 and blocks of 16 racks,
-// and a queue with quota for all of it.
+// park returns an engine with this number of nodes of 8 cpu, in racks of 16 and blocks of 16 racks, and a queue with
+// quota for all of them.
 func park(nodes int) *Engine {
 	e := New(Options{})
 	e.Apply(TopologySet{place.Topology{Name: "racks", Levels: []string{"block", rack, place.Hostname}}})
@@ -26,8 +26,8 @@ func park(nodes int) *Engine {
 	return e
 }
 
-// BenchmarkPlacesDrain: single pods on many nodes, one event and one pass each; and the
-// pods that are bound then.
+// BenchmarkPlacesDrain: single pods on many nodes, with one event and one pass each, and then the pods that are
+// bound.
 func BenchmarkPlacesDrain(b *testing.B) {
 	const size = 10_000
 	for b.Loop() {
@@ -54,7 +54,7 @@ func BenchmarkPlacesDrain(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
 }
 
-// BenchmarkPlacesBacklog: the same, all of them waiting at once, and bound after.
+// BenchmarkPlacesBacklog is the same with all of them waiting at once, and bound after that.
 func BenchmarkPlacesBacklog(b *testing.B) {
 	const size = 10_000
 	for b.Loop() {
@@ -77,8 +77,8 @@ func BenchmarkPlacesBacklog(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
 }
 
-// BenchmarkPlacesGang: a gang of 1,000 pods in one block, rather in one rack: admitted,
-// and found to have no place.
+// BenchmarkPlacesGang: a gang of 1,000 pods, required in one block and preferred in one rack, is admitted, or found
+// to have no places.
 func BenchmarkPlacesGang(b *testing.B) {
 	for _, full := range []bool{false, true} {
 		b.Run(fmt.Sprintf("full=%v", full), func(b *testing.B) {

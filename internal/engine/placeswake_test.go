@@ -7,9 +7,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// TestWhatNodesNoLongerHoldIsAskedAgain: who waits for room on nodes that are there is
-// looked at again once none of them could ever hold it.
-func TestWhatNodesNoLongerHoldIsAskedAgain(t *testing.T) {
+// TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated: one that waits for capacity on present nodes is evaluated
+// again once none of them could ever hold it.
+func TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated(t *testing.T) {
 	onDemand, byResource := queueOf("q", "", 1000), queueOf("q", "", 1000)
 	onDemand.OnDemand, byResource.Strategy = true, ByResource
 	daemon := pod("", 1, "a1", 1)
@@ -37,17 +37,16 @@ func TestWhatNodesNoLongerHoldIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsLessOverfullIsRoomForWhoMayEvict: nothing is free on it as yet, but
-// would be once another goes.
-func TestANodeThatIsLessOverfullIsRoomForWhoMayEvict(t *testing.T) {
+// TestReducedOvercommitOfANodeWakesPreemptors: nothing is free on it yet, but would be once another workload is gone.
+func TestReducedOvercommitOfANodeWakesPreemptors(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4)})...)
 	s.happens(job("low", "q", 1, 2, 0, 0), pod("low", 0, "a1", 2))
 	s.want("both come", append(s.happens(pod("low", 0, "a1", 2), pod("", 0, "a1", 4)), s.happens(job("high", "q", 1, 2, 1, 1))...), "high waits: TopologyPlacementFailed")
 	s.want("the other shrinks", s.happens(pod("", 0, "a1", 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 }
 
-// TestWhomNoNodeCouldHoldHoldsNobodyBack: be it short of quota as well or not.
-func TestWhomNoNodeCouldHoldHoldsNobodyBack(t *testing.T) {
+// TestWorkloadThatNoNodeCouldHoldBlocksNone: whether or not it is short of quota as well.
+func TestWorkloadThatNoNodeCouldHoldBlocksNone(t *testing.T) {
 	q := queueOf("q", "", 8)
 	q.Strategy = ByResource
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("b1", "b", 4)})...)
@@ -58,9 +57,8 @@ func TestWhomNoNodeCouldHoldHoldsNobodyBack(t *testing.T) {
 	s.want("a node comes that could hold the first", s.happens(node("c1", "c", 8)), "admit large in q")
 }
 
-// TestAnEvictionFromLostNodesThatIsNotWrittenIsDecidedAgain: nothing else happens to the
-// nodes that would tell of it.
-func TestAnEvictionFromLostNodesThatIsNotWrittenIsDecidedAgain(t *testing.T) {
+// TestEvictionFromLostNodesIsRetriedIfNotWritten: no later event of the nodes triggers it.
+func TestEvictionFromLostNodesIsRetriedIfNotWritten(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 4, 4, 0, 0))
 	s.engine.Apply(NodeDeleted{"a1"})
@@ -71,9 +69,8 @@ func TestAnEvictionFromLostNodesThatIsNotWrittenIsDecidedAgain(t *testing.T) {
 	s.want("after the write failed", s.happens(), "evict gang: NodeFailures")
 }
 
-// TestAHeadHoldsBackForWhatItLacksNow: what nodes lacked matters no more once it is quota
-// that the head waits for.
-func TestAHeadHoldsBackForWhatItLacksNow(t *testing.T) {
+// TestHeadBlocksForWhatItLacksAtPresent: what nodes lacked no longer matters once the head waits for quota.
+func TestHeadBlocksForWhatItLacksAtPresent(t *testing.T) {
 	q, full := queueOf("q", "lab", 0), node("a1", "a", 4)
 	q.Strategy, full.Allocatable[place.Pods] = ByResource, 1
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, queueOf("r", "lab", 8), localOf("q"), localOf("r"), full, node("b1", "b", 1), pod("", 0, "a1", 0)})...)

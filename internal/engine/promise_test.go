@@ -14,31 +14,31 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// preempted is a queue of 4 in which low ran, and was evicted for high.
+// preempted returns a scene with a queue of 4 in which low ran, and was evicted for high.
 func preempted(t *testing.T) *scene {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	s.want("the preemptor comes", s.happens(job("high", "q", 3, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	return s
 }
 
-func TestAPreemptorGetsItsRoomWhenItsVictimHasGone(t *testing.T) {
+func TestPreemptorIsAdmittedOnceItsVictimIsGone(t *testing.T) {
 	s := preempted(t)
 	s.want("while the victim's pods run", s.happens())
 	s.want("once they are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 	s.want("when the preemptor has ended", s.happens(gone("high")), "admit low in q")
 }
 
-func TestARoomThatIsPromisedIsGivenToNobodyElse(t *testing.T) {
+func TestPromisedCapacityIsNotGivenToOthers(t *testing.T) {
 	s := preempted(t)
 	s.want("somebody comes who would fit instead", s.happens(job("thief", "q", 2, 1, 0, 2)), "thief waits: WaitingForQuota")
 	s.want("somebody comes who fits beside", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
 	s.want("once the room is there", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
 }
 
-func TestAPromiseIsBrokenWhen(t *testing.T) {
+func TestPromiseIsBrokenWhen(t *testing.T) {
 	for name, tc := range map[string]struct {
 		event        func(s *scene) Event
-		want, follow []string // and what follows once the victim has gone
+		want, follow []string // follow: what is decided once the victim is gone
 	}{
 		"the preemptor is gone": {
 			func(*scene) Event { return gone("high") },
@@ -69,13 +69,13 @@ func TestAPromiseIsBrokenWhen(t *testing.T) {
 	}
 }
 
-func TestAPreemptorNeedNotWaitForVictimsIfThereIsRoomBefore(t *testing.T) {
+func TestPreemptorIsAdmittedEarlierIfCapacityBecomesFree(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0), job("other", "q", 2, 1, 5, 0))
 	s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	s.want("other ends first", s.happens(gone("other")), "admit high in q")
 }
 
-func TestAnEvictionSaysForWhomAndWhere(t *testing.T) {
+func TestEvictionNamesThePreemptorAndPaths(t *testing.T) {
 	s := newScene(t, Options{}, CohortSet{Cohort{Name: "team", Parent: "lab"}},
 		evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
 		job("borrower", "p", 1, 2, 0, 0), job("borrower2", "p", 1, 2, 0, 1))
@@ -93,8 +93,8 @@ func TestAnEvictionSaysForWhomAndWhere(t *testing.T) {
 	}
 }
 
-// TestAnEvictionThatWasNotWrittenIsDecidedAgain: nobody is lost to a failed write.
-func TestAnEvictionThatWasNotWrittenIsDecidedAgain(t *testing.T) {
+// TestEvictionIsRetriedIfNotWritten: a failed write loses nothing.
+func TestEvictionIsRetriedIfNotWritten(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	low := s.jobs["low"]
 	s.engine.Apply(job("high", "q", 4, 1, 1, 1))
@@ -107,7 +107,7 @@ func TestAnEvictionThatWasNotWrittenIsDecidedAgain(t *testing.T) {
 	s.want("once the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }
 
-func TestAReasonThatChangedBackBeforeTheOtherWasHeardOfIsSaidAgain(t *testing.T) {
+func TestReasonThatChangedBackIsReportedAgain(t *testing.T) {
 	s := preempted(t)
 	heard := func() Event { return s.changed("second", func(*Workload) {}) }
 	s.want("a second comes", s.happens(job("second", "q", 2, 1, 0, 2)), "second waits: WaitingForQuota")
@@ -118,17 +118,17 @@ func TestAReasonThatChangedBackBeforeTheOtherWasHeardOfIsSaidAgain(t *testing.T)
 	s.want("that is heard of too", s.happens(heard()))
 }
 
-// TestAPromiseThatNobodyElseHasToGoForIsKeptAtOnce: the room is free, and was only
-// promised to somebody of lower priority, who needs more.
-func TestAPromiseThatNobodyElseHasToGoForIsKeptAtOnce(t *testing.T) {
+// TestPromiseThatNeedsNoEvictionIsKeptAtOnce: the quota is free, and was only promised to a workload of lower
+// priority that needs more.
+func TestPromiseThatNeedsNoEvictionIsKeptAtOnce(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0))
 	s.want("one comes that needs all", s.happens(job("mid", "q", 4, 1, 1, 1)), "evict low for mid: in queue", "mid waits: WaitingForPreemptedWorkloads")
 	s.want("one comes that needs what is free", s.happens(job("high", "q", 2, 1, 2, 2)), "admit high in q", "mid waits: WaitingForQuota")
 }
 
-// TestWhoIsEvictedFirstIsTheSameAfterARestart: of two who were given quota within a second,
-// the API server does not tell who was the first.
-func TestWhoIsEvictedFirstIsTheSameAfterARestart(t *testing.T) {
+// TestEvictionOrderIsTheSameAfterARestart: of two reservations within a second, the API server does not record which
+// was first.
+func TestEvictionOrderIsTheSameAfterARestart(t *testing.T) {
 	queue := evicting(queueOf("q", "", 4), lower)
 	s := newScene(t, Options{}, queue, localOf("q"))
 	s.happens(job("b", "q", 2, 1, 0, 0))
@@ -140,7 +140,7 @@ func TestWhoIsEvictedFirstIsTheSameAfterARestart(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		w := s.jobs[name]
-		w.ReservedAt = w.ReservedAt.Truncate(time.Second) // as it was written
+		w.ReservedAt = w.ReservedAt.Truncate(time.Second) // as it is stored
 		fresh.Apply(w)
 	}
 	high := job("high", "q", 2, 1, 1, 2)
@@ -159,9 +159,9 @@ func TestWhoIsEvictedFirstIsTheSameAfterARestart(t *testing.T) {
 	}
 }
 
-// TestAPromiseIsKeptOnceThoseAdmittedAreReady: who was promised room waits for ready pods as
-// all others do, and goes on once they are.
-func TestAPromiseIsKeptOnceThoseAdmittedAreReady(t *testing.T) {
+// TestPromiseIsKeptOnceAdmittedPodsAreReady: a workload with a promise waits for ready pods like the others, and is
+// admitted once they are ready.
+func TestPromiseIsKeptOnceAdmittedPodsAreReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block        Block
 		waits, after []string
@@ -184,10 +184,10 @@ func TestAPromiseIsKeptOnceThoseAdmittedAreReady(t *testing.T) {
 	}
 }
 
-// TestNobodyIsEvictedInTurnsWhileAnAdmissionIsWritten: of the two that have to go one is only being admitted, too late for it
-// to be withdrawn. Were its preemptor to lose its promise for that, the one that went would come back first, as its LocalQueue
-// used less, be withdrawn too late in its turn, and so on for ever.
-func TestNobodyIsEvictedInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
+// TestNoEvictionsInTurnsWhileAnAdmissionIsWritten: one of the two victims is only being admitted, too late to be
+// withdrawn. If its preemptor lost its promise for that, the other victim would come back first, as its LocalQueue
+// used less, be withdrawn too late in its turn, and so on without end.
+func TestNoEvictionsInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
 	q := evicting(queueOf("q", "", 4), lower)
 	q.ByUsage = true
 	greedy := LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "greedy"}, ClusterQueue: "q",
@@ -205,8 +205,8 @@ func TestNobodyIsEvictedInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
 	s.want("the second has gone, too", s.happens(s.stopped("second")), "admit large in q", "second waits: WaitingForQuota")
 }
 
-// TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain: there was quota for him all the time, and no room on the nodes.
-func TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain(t *testing.T) {
+// TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready: there was quota all the time, but no capacity on the nodes.
+func TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{
 		evicting(queueOf("q", "", 9), lower), localOf("q"), node("a1", "a", 4)})...)
 	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
@@ -221,8 +221,8 @@ func TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain(t *testing.T) {
 	s.want("the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForPodsReady")
 }
 
-// TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven: one of the nodes is in another rack by then.
-func TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven(t *testing.T) {
+// TestPromisedPlacesAreInOneRackWhenGiven: one of the nodes has been moved to another rack.
+func TestPromisedPlacesAreInOneRackWhenGiven(t *testing.T) {
 	pods := func(name string, count int32, topology flavor.TopologyRequest) PodSet {
 		return PodSet{Name: name, Count: count, PerPod: map[string]int64{"cpu": 2}, Topology: &topology}
 	}
@@ -245,9 +245,9 @@ func TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven(t *testing.T) {
 	}
 }
 
-// TestARoomIsPromisedOnceThoughWhoLeftItStays: the preemptor is gone by the time at which it is known that his victim, whose admission
-// was to be withdrawn, has it all the same; and his room was promised to another one, who goes before all.
-func TestARoomIsPromisedOnceThoughWhoLeftItStays(t *testing.T) {
+// TestCapacityIsPromisedOnceAlthoughItsHolderStays: the preemptor is gone when the withdrawn admission of its victim
+// turns out to be written, and that capacity was promised to another workload, the first in order.
+func TestCapacityIsPromisedOnceAlthoughItsHolderStays(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"), job("runs", "q", 2, 1, 0, 0))
 	s.now = s.now.Add(time.Second)
 	s.engine.Apply(job("starts", "q", 2, 1, 0, 1))
@@ -261,9 +261,9 @@ func TestARoomIsPromisedOnceThoughWhoLeftItStays(t *testing.T) {
 	s.want("the other victim has gone", s.happens(s.stopped("runs")), "admit second in q", "runs waits: WaitingForQuota")
 }
 
-// TestWhatIsLeftIsNotSharedWithAVictimThatStays: of two victims of one preemptor the eviction of one was not written, and beside his
-// a promise was made of what they leave.
-func TestWhatIsLeftIsNotSharedWithAVictimThatStays(t *testing.T) {
+// TestReleasedCapacityIsNotSharedWithAVictimThatStays: the eviction of one of two victims was not written, and a
+// promise was made of what they would release.
+func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"),
 		job("stays", "q", 2, 1, 0, 0), job("goes", "q", 2, 1, 0, 1))
 	s.engine.Apply(job("high", "q", 3, 1, 1, 2))
@@ -280,9 +280,9 @@ func TestWhatIsLeftIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s.want("both have", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
 }
 
-// TestWhoWasWithdrawnGoesForWhoWaits: the preemptor lost what it was promised to another one, and may not have it any more either, by the
-// time at which it is known that the admission, which was to be withdrawn, was written all the same.
-func TestWhoWasWithdrawnGoesForWhoWaits(t *testing.T) {
+// TestWithdrawnWorkloadIsEvictedForTheOneThatWaits: the preemptor has lost its promise to another workload, and can
+// no longer have it when the withdrawn admission turns out to be written.
+func TestWithdrawnWorkloadIsEvictedForTheOneThatWaits(t *testing.T) {
 	q := evicting(queueOf("q", "", 2), lower)
 	q.Groups = append(q.Groups, flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"default"}})
 	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: 1, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
@@ -291,7 +291,7 @@ func TestWhoWasWithdrawnGoesForWhoWaits(t *testing.T) {
 		return w
 	}
 	for name, tc := range map[string]struct {
-		cpu  int64 // of who took the promise, beside the gpu
+		cpu  int64 // cpu: of the workload that took the promise, besides the gpu
 		want []string
 	}{
 		"who took the promise needs it":     {1, []string{"evict starts for higher: in queue"}},

@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// refused has the API server refuse what was decided.
+// refused returns the event that the API server rejects the decision.
 func (s *scene) refused(d Decision) Refused {
 	return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: s.now}
 }
 
-// TestWhoCannotBeToldToGoStays: the API server refuses that for good. Nobody waits for it: somebody else goes, and nothing is
-// decided about it for a while.
-func TestWhoCannotBeToldToGoStays(t *testing.T) {
+// TestWorkloadThatCannotBeChangedStaysAsItIs: the API server rejects the change permanently. No workload waits for
+// it: another one is evicted, and the change is not decided again for a while.
+func TestWorkloadThatCannotBeChangedStaysAsItIs(t *testing.T) {
 	t.Run("an eviction", func(t *testing.T) {
 		s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 1, 0), job("b", "q", 2, 1, 0, 1))
 		s.engine.Apply(job("high", "q", 2, 1, 5, 2))
@@ -62,8 +62,8 @@ func TestWhoCannotBeToldToGoStays(t *testing.T) {
 	})
 }
 
-// TestWhoMayNotGrowMakesRoomAllTheSame: that no more was granted is no reason to keep what there is from those of higher priority.
-func TestWhoMayNotGrowMakesRoomAllTheSame(t *testing.T) {
+// TestWorkloadThatMayNotGrowShrinksForOthers: a rejected growth does not protect what it has from higher priorities.
+func TestWorkloadThatMayNotGrowShrinksForOthers(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("rigid", "q", 2, 1, 9, 0), between("low", 2, 4, 0, 1))
 	s.engine.Apply(gone("rigid"))
 	grows := decideAll(s.engine, s.now)
@@ -74,8 +74,8 @@ func TestWhoMayNotGrowMakesRoomAllTheSame(t *testing.T) {
 	s.want("who has a higher priority comes", s.happens(job("high", "q", 4, 1, 5, 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 }
 
-// TestWhoseRoomWasRefusedAsksAgain: one that was to be smaller for another to grow could not be told so.
-func TestWhoseRoomWasRefusedAsksAgain(t *testing.T) {
+// TestGrowthIsPlannedAgainAfterARejectedShrink: the job that was to shrink for it could not.
+func TestGrowthIsPlannedAgainAfterARejectedShrink(t *testing.T) {
 	raised := func(t *testing.T, s *scene) Decision {
 		s.engine.Apply(s.changed("grower", func(w *Workload) { w.Priority, w.Version = 1, w.Version+1 }))
 		shrinks := decideAll(s.engine, s.now)
@@ -99,9 +99,9 @@ func TestWhoseRoomWasRefusedAsksAgain(t *testing.T) {
 	})
 }
 
-// TestAPromiseOutlivesAnEarlierRefusal: an admission was refused before the job was changed; the time that it would have waited
-// is nothing to what it is promised since.
-func TestAPromiseOutlivesAnEarlierRefusal(t *testing.T) {
+// TestPromiseOutlivesAnEarlierRejection: an admission was rejected before the job was changed; its backoff does not
+// apply to a later promise.
+func TestPromiseOutlivesAnEarlierRejection(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	s.engine.Apply(job("high", "q", 3, 1, 5, 0))
 	s.happens(s.refused(decideAll(s.engine, s.now)[0]))

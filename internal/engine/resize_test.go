@@ -13,14 +13,14 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// between is a job of pods of one cpu each, from so many to so many.
+// between returns a job of fewest to most pods of one cpu each.
 func between(name string, fewest, most int32, priority int32, second int) WorkloadSet {
 	w := smaller(job(name, "q", most, 1, priority, second), fewest)
 	w.PodSets[0].Elastic = elastic.DefaultExponent
 	return w
 }
 
-// shrunk is the job once its surplus pods are gone.
+// shrunk returns the job once its surplus pods are gone.
 func (s *scene) shrunk(name string) WorkloadSet {
 	return s.changed(name, func(w *Workload) {
 		given := *w.Admission
@@ -30,8 +30,7 @@ func (s *scene) shrunk(name string) WorkloadSet {
 	})
 }
 
-// sizes has all that was told to go be gone, until nothing happens any more, and tells how
-// large each job is.
+// sizes lets evicted and surplus pods terminate until nothing more happens, and returns the size of each job.
 func (s *scene) sizes(names ...string) []int32 {
 	s.Helper()
 	for range 50 {
@@ -66,8 +65,8 @@ func (s *scene) areSized(when string, names []string, want ...int32) {
 	}
 }
 
-// TestTheWorkedCases: those of the public description that bind.
-func TestTheWorkedCases(t *testing.T) {
+// TestWorkedCases checks the binding cases of the public description.
+func TestWorkedCases(t *testing.T) {
 	both := []string{"job1", "job2"}
 	begin := func(t *testing.T) *scene {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
@@ -112,9 +111,9 @@ func TestTheWorkedCases(t *testing.T) {
 	})
 }
 
-// TestAnEqualTakesNoMoreThanItsMinimum: nor in a queue where a higher priority may evict others. It has what is free beside, and what
-// those of lower priority have.
-func TestAnEqualTakesNoMoreThanItsMinimum(t *testing.T) {
+// TestEqualPriorityGetsNoMoreThanItsMinimum: even in a queue where a higher priority may evict others. It also gets
+// what is free, and what lower priorities have.
+func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 	three := []string{"job1", "job2", "job3"}
 	for _, policy := range []preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.LowerOrNewerEqualPriority} {
 		begin := func(t *testing.T, nominal int64) *scene {
@@ -144,8 +143,8 @@ func TestAnEqualTakesNoMoreThanItsMinimum(t *testing.T) {
 	}
 }
 
-// TestRoomIsFreeOnlyWhenPodsAreGone: who shrinks holds until then what its pods use.
-func TestRoomIsFreeOnlyWhenPodsAreGone(t *testing.T) {
+// TestCapacityIsFreeOnlyWhenPodsAreGone: a job that shrinks holds what its pods use until then.
+func TestCapacityIsFreeOnlyWhenPodsAreGone(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
 	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "resize large from 4 to 2 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
 	if used, _ := s.engine.QueueUsage("q"); used.Reserved[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] != 4 {
@@ -157,14 +156,14 @@ func TestRoomIsFreeOnlyWhenPodsAreGone(t *testing.T) {
 	s.want("and so does the other", s.happens(gone("large")), "admit thief in q")
 }
 
-// TestALowerPriorityTakesNothingFromElasticJobs: not even what is above their minima.
-func TestALowerPriorityTakesNothingFromElasticJobs(t *testing.T) {
+// TestLowerPriorityTakesNothingFromElasticJobs: not even what is above their minimum sizes.
+func TestLowerPriorityTakesNothingFromElasticJobs(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 1, 0))
 	s.want("one of lower priority comes", s.happens(job("low", "q", 1, 1, 0, 1)), "low waits: WaitingForQuota")
 }
 
-// TestAPlainPartialAdmissionKeepsItsSize: only who asks for it is resized.
-func TestAPlainPartialAdmissionKeepsItsSize(t *testing.T) {
+// TestPlainPartialAdmissionKeepsItsSize: only elastic jobs are resized.
+func TestPlainPartialAdmissionKeepsItsSize(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), smaller(job("plain", "q", 4, 1, 0, 0), 1))
 	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "rigid waits: WaitingForQuota")
 }
@@ -187,7 +186,7 @@ func TestGrowthIsDamped(t *testing.T) {
 	}
 }
 
-// TestPlacesFollowTheSize: ranks keep theirs, and the last ones go.
+// TestPlacesFollowTheSize: remaining ranks keep their places, and the last ones are removed.
 func TestPlacesFollowTheSize(t *testing.T) {
 	whole := between("large", 2, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
@@ -208,8 +207,8 @@ func TestPlacesFollowTheSize(t *testing.T) {
 	}
 }
 
-// TestGrowthStaysWhereAllMustBe: in the rack of the others, however much is free elsewhere.
-func TestGrowthStaysWhereAllMustBe(t *testing.T) {
+// TestGrowthStaysInTheRequiredDomain: in the rack of the other pods, whatever is free elsewhere.
+func TestGrowthStaysInTheRequiredDomain(t *testing.T) {
 	s := cluster(t, job("other", "q", 1, 3, 0, 0))
 	w := between("large", 2, 5, 0, 1)
 	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
@@ -219,8 +218,8 @@ func TestGrowthStaysWhereAllMustBe(t *testing.T) {
 	s.areSized("another rack is free", []string{"large"}, 4)
 }
 
-// TestGrowthStaysInItsRackOfSeveralOfThatName: racks are numbered in each block.
-func TestGrowthStaysInItsRackOfSeveralOfThatName(t *testing.T) {
+// TestGrowthStaysInItsRackIfNamesRepeat: racks are numbered within each block.
+func TestGrowthStaysInItsRackIfNamesRepeat(t *testing.T) {
 	const block = "example.com/block"
 	in := func(block_, name string, cpu int64) NodeSet {
 		n := node(name, "r1", cpu)
@@ -241,8 +240,8 @@ func TestGrowthStaysInItsRackOfSeveralOfThatName(t *testing.T) {
 	s.placed("large", "a1:2", "a2:1")
 }
 
-// TestElasticJobsAreSizedAnewAfterARestart: nothing is decided that was not before.
-func TestElasticJobsAreSizedAnewAfterARestart(t *testing.T) {
+// TestElasticJobsKeepTheirSizesAfterARestart: nothing is decided that was not before.
+func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
 	s.want("another comes", s.happens(between("job2", 2, 4, 0, 1)), "resize job1 from 4 to 3 for job2", "job2 waits: WaitingForPreemptedWorkloads")
 	again := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"))
@@ -251,8 +250,9 @@ func TestElasticJobsAreSizedAnewAfterARestart(t *testing.T) {
 	again.want("the pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
 }
 
-// TestWhoCouldNotBeAdmittedDoesNotGrow: since his LocalQueue is stopped, or he is deactivated; and grows once that is over.
-func TestWhoCouldNotBeAdmittedDoesNotGrow(t *testing.T) {
+// TestInadmissibleWorkloadDoesNotGrow: because its LocalQueue is stopped, or it is deactivated; it grows once that is
+// over.
+func TestInadmissibleWorkloadDoesNotGrow(t *testing.T) {
 	stopped := localOf("q")
 	stopped.Held = true
 	elsewhere := localOf("q")
@@ -278,8 +278,9 @@ func TestWhoCouldNotBeAdmittedDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestAGrowthThatWasNotWrittenIsDecidedAnew: the API server has another version of the Workload by then, and nothing else happens.
-func TestAGrowthThatWasNotWrittenIsDecidedAnew(t *testing.T) {
+// TestGrowthIsRetriedIfNotWritten: the API server has another version of the Workload by then, and nothing else
+// happens.
+func TestGrowthIsRetriedIfNotWritten(t *testing.T) {
 	for name, policy := range map[string]elastic.Policy{"at once": {}, "once it has rested": {GrowAfter: 30 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{Elastic: policy}, queueOf("q", "", 4), localOf("q"), job("rigid", "q", 2, 1, 0, 0), between("large", 1, 4, 0, 1))

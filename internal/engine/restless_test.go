@@ -12,7 +12,7 @@ import (
 // namespaces have a LocalQueue for each ClusterQueue.
 var namespaces = []string{"ns", "other"}
 
-// submit has the job come, in one of the namespaces.
+// submit creates the job in one of the namespaces.
 func (w *world) submit(t *rapid.T, ev WorkloadSet) {
 	ev.Key.Namespace = rapid.SampledFrom([]string{"ns", "ns", "other"}).Draw(t, "namespace")
 	w.jobs[ev.Key.Name] = ev
@@ -28,9 +28,8 @@ func (w *world) setLocal(ev LocalQueueSet) {
 	w.apply(ev)
 }
 
-// hold has somebody hold the job back, or let it go: an administrator, who gates its
-// admission, a person who deactivates it, a back-off, a range of the namespace that it
-// violates, or its own pods, which were started before it had quota.
+// hold blocks or unblocks the job: by a gate, deactivation, a backoff, a LimitRange violation, or by its own pods,
+// which were started before it had quota.
 func (w *world) hold(t *rapid.T, name string) {
 	ev := w.jobs[name]
 	toggle := func(s *string, to string) {
@@ -63,7 +62,7 @@ func (w *world) hold(t *rapid.T, name string) {
 	w.apply(ev)
 }
 
-// told has the API server hear why the job waits.
+// told writes the job's reason to wait to the API server.
 func (w *world) told(name string) {
 	why := w.words[name]
 	delete(w.words, name)
@@ -75,8 +74,7 @@ func (w *world) told(name string) {
 	}
 }
 
-// restlessStep makes one thing happen round the jobs: to their LocalQueues and namespaces,
-// to what was said about them, or to the clock.
+// restlessStep makes one random change around the jobs: of LocalQueues, namespaces, reported reasons, or the clock.
 func (w *world) restlessStep(t *rapid.T) {
 	l, there := w.locals[Key{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace of the LocalQueue"),
 		Name: rapid.SampledFrom(queueNames).Draw(t, "LocalQueue")}]
@@ -110,5 +108,5 @@ func (w *world) restlessStep(t *rapid.T) {
 	}
 }
 
-// queueOf is the ClusterQueue that the job holds quota of or waits in.
+// queueOf returns the ClusterQueue whose quota the job holds, or in which it waits.
 func (w *world) queueOf(key Key) ClusterQueueSet { return w.queues[w.engine.workloads[key].queue.Name] }

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// scene is an engine whose decisions are all written, at once.
+// scene is an engine whose decisions are written at once.
 type scene struct {
 	*testing.T
 	engine *Engine
@@ -25,8 +25,7 @@ func newScene(t *testing.T, options Options, given ...Event) *scene {
 	return s
 }
 
-// happens applies the events and returns what was decided until nothing was any more,
-// one line each.
+// happens applies the events, decides until nothing is left to do, and returns the decisions, one line each.
 func (s *scene) happens(events ...Event) []string {
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -53,7 +52,7 @@ func (s *scene) happens(events ...Event) []string {
 	}
 }
 
-// tell is a decision in one line.
+// tell formats a decision in one line.
 func (s *scene) tell(d Decision) string {
 	switch {
 	case d.Admit != nil:
@@ -87,10 +86,10 @@ func (s *scene) tell(d Decision) string {
 	}
 }
 
-// write has the API server take the decision.
+// write stores the decision in the API server.
 func (s *scene) write(d Decision) {
 	if d.Withdraw {
-		return // it is being written: how that ends is told of the admission
+		return // its write is in progress: only the result of the admission is reported
 	}
 	job := s.jobs[d.Key.Name]
 	job.Version++
@@ -112,7 +111,7 @@ func (s *scene) write(d Decision) {
 	}
 }
 
-// changed is the job as it is, with a change.
+// changed returns the present state of the job with a change.
 func (s *scene) changed(name string, change func(*Workload)) WorkloadSet {
 	job := s.jobs[name]
 	job.PodSets = slices.Clone(job.PodSets)
@@ -120,12 +119,12 @@ func (s *scene) changed(name string, change func(*Workload)) WorkloadSet {
 	return job
 }
 
-// stopped is the evicted job once its pods are gone.
+// stopped returns the evicted job once its pods are gone.
 func (s *scene) stopped(name string) WorkloadSet {
 	return s.changed(name, func(w *Workload) { w.Admission, w.Admitted, w.Evicted = nil, false, false })
 }
 
-// want compares what was decided.
+// want compares the decisions.
 func (s *scene) want(when string, got []string, want ...string) {
 	s.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -133,10 +132,10 @@ func (s *scene) want(when string, got []string, want ...string) {
 	}
 }
 
-// evicting has the queue's workloads evict by the policy.
+// evicting sets the preemption policy of the queue.
 func evicting(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
 
-// smaller is a job that can start with so few pods.
+// smaller returns the job with this number of pods as its minimum.
 func smaller(w WorkloadSet, fewest int32) WorkloadSet {
 	w.PodSets = slices.Clone(w.PodSets)
 	w.PodSets[0].MinCount = fewest

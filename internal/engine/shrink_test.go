@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// lent is a scene of the queues q and p of one cohort, with so much each, where q reclaims
-// by the rule and an elastic job of p, with at least two pods, has grown into what q lends.
+// lent returns a scene with the queues q and p of one cohort, with equal quota, where q reclaims by the rule and an
+// elastic job of p, with at least two pods, has grown into what q lends.
 func lent(t *testing.T, reclaims preempt.Rule, options Options, more ...Event) *scene {
 	q := queueOf("q", "lab", 4)
 	q.Preemption.Reclaim = reclaims
@@ -20,8 +20,8 @@ func lent(t *testing.T, reclaims preempt.Rule, options Options, more ...Event) *
 	return newScene(t, options, events...)
 }
 
-// TestReclaimingShrinksElasticJobsFirst: of another queue an elastic job gives what it can
-// spare of what was lent to it, and no more than is missing; it stops for none of that.
+// TestReclaimingShrinksElasticJobsFirst: an elastic job of another queue gives what it can spare of its borrowed
+// quota, and no more than needed; it is not stopped for that.
 func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 	for name, options := range map[string]Options{
 		"by quota":  {},
@@ -40,9 +40,9 @@ func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 	}
 }
 
-// TestReclaimingStopsWhomItMust: only what elastic ones cannot spare is taken from others,
-// and they spare nothing that is not needed then.
-func TestReclaimingStopsWhomItMust(t *testing.T) {
+// TestReclaimingStopsOnlyTheNecessary: other jobs are stopped only for what elastic ones cannot spare, and these then
+// give only what is needed.
+func TestReclaimingStopsOnlyTheNecessary(t *testing.T) {
 	rigid := job("lodger", "p", 4, 1, 0, 1)
 	elastic := between("borrower", 2, 4, 0, 0)
 	elastic.Queue = "p"
@@ -75,15 +75,15 @@ func TestReclaimingStopsWhomItMust(t *testing.T) {
 	})
 }
 
-// TestReclaimingKeepsToTheRules: who may not be evicted does not get smaller either.
+// TestReclaimingKeepsToTheRules: a job that may not be evicted does not shrink either.
 func TestReclaimingKeepsToTheRules(t *testing.T) {
 	s := lent(t, preempt.LowerPriority, Options{})
 	s.want("an equal comes", s.happens(job("equal", "q", 3, 1, 0, 1)), "equal waits: WaitingForQuota")
 	s.want("a higher one comes", s.happens(job("higher", "q", 3, 1, 1, 2)), "resize borrower from 8 to 5 for higher", "higher waits: WaitingForPreemptedWorkloads")
 }
 
-// TestAHigherPriorityGivesNothingThatALowerOneHas: it would take it back at once.
-func TestAHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
+// TestHigherPriorityGivesNothingThatALowerOneHas: it would take it back at once.
+func TestHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
 	q := queueOf("q", "lab", 8)
 	q.Preemption.Reclaim = preempt.Any
 	high, low := between("high", 2, 4, 1, 0), between("low", 2, 4, 0, 1)
@@ -94,7 +94,7 @@ func TestAHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
 	s.areSized("low is gone", []string{"high", "low", "owner"}, 4, 0, 3)
 }
 
-// TestReclaimingOnNodes: the pods that go are those whose nodes are of use.
+// TestReclaimingOnNodes: the removed pods are on nodes that the preemptor can use.
 func TestReclaimingOnNodes(t *testing.T) {
 	whole := between("borrower", 2, 4, 0, 0)
 	whole.Queue, whole.PodSets[0].PerPod["cpu"] = "p", 4
@@ -110,9 +110,9 @@ func TestReclaimingOnNodes(t *testing.T) {
 	s.want("the last pod goes", s.happens(podGone("borrower", 3)), "admit owner in q")
 }
 
-// TestALostNodeShrinksAnElasticGang: it goes on with what remains, down to its minimum, and
-// grows when there is room again. The ranks that stay keep their places.
-func TestALostNodeShrinksAnElasticGang(t *testing.T) {
+// TestLostNodeShrinksAnElasticGang: it continues with the remaining pods, down to its minimum, and grows when there
+// is capacity again. Remaining ranks keep their places.
+func TestLostNodeShrinksAnElasticGang(t *testing.T) {
 	whole := between("gang", 3, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
@@ -143,13 +143,13 @@ func (s *scene) ranked(name string, want ...string) {
 	}
 }
 
-// shrinksWithout is how the gang gets smaller where a node is.
+// shrinksWithout returns the decision by which the gang shrinks when it loses a node.
 func shrinksWithout(sizes, node string) string {
 	return "resize gang from " + sizes + ": its places on node " + node + " are no longer valid, and there is no other capacity close enough for its pods"
 }
 
-// TestALostPlaceIsMendedBeforeAGangShrinks: as far as there is room elsewhere.
-func TestALostPlaceIsMendedBeforeAGangShrinks(t *testing.T) {
+// TestLostPlaceIsReplacedBeforeAGangShrinks: as far as there is capacity elsewhere.
+func TestLostPlaceIsReplacedBeforeAGangShrinks(t *testing.T) {
 	whole := between("gang", 1, 3, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
@@ -162,9 +162,9 @@ func TestALostPlaceIsMendedBeforeAGangShrinks(t *testing.T) {
 	s.areSized("two of four nodes are lost", []string{"gang"}, 2)
 }
 
-// TestNobodyStartsOnlyToBeStopped: what one of a higher priority is to grow into is not given
-// to a lower one meanwhile, elastic or not; what nobody could use is.
-func TestNobodyStartsOnlyToBeStopped(t *testing.T) {
+// TestLowerPriorityIsNotStartedOnlyToBeStopped: what a job of higher priority is to grow into is not given to one of
+// lower priority meanwhile, elastic or not; what the former cannot use is.
+func TestLowerPriorityIsNotStartedOnlyToBeStopped(t *testing.T) {
 	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 5), localOf("q"), job("other", "q", 3, 1, 1, 0))
 	s.happens(between("high", 2, 4, 1, 1))
 	s.areSized("high has its minimum", []string{"high"}, 2)
@@ -175,9 +175,8 @@ func TestNobodyStartsOnlyToBeStopped(t *testing.T) {
 	s.want("high ends", s.happens(gone("high")), "admit rigid in q", "resize low from 1 to 2")
 }
 
-// TestWhatIsNotWorthAResizeIsNotKept: whose growth costs more than it gains for long has
-// others use the room meanwhile.
-func TestWhatIsNotWorthAResizeIsNotKept(t *testing.T) {
+// TestCapacityNotWorthAResizeIsNotKept: others use it while growth would cost more than it gains.
+func TestCapacityNotWorthAResizeIsNotKept(t *testing.T) {
 	flat := between("flat", 2, 4, 1, 1)
 	flat.PodSets[0].Elastic = 0.0001
 	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), job("other", "q", 2, 1, 1, 0))

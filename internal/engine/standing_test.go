@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// ranked is a queue of a cohort that owns nothing itself and may borrow so much.
+// ranked returns a queue of a cohort without quota of its own that may borrow up to a bound.
 func ranked(name string, rank int32, bound int64) ClusterQueueSet {
 	q := queueOf(name, "cluster", 0)
 	q.Preemption.Rank = rank
@@ -19,9 +19,9 @@ func ranked(name string, rank int32, bound int64) ClusterQueueSet {
 
 func kept(q ClusterQueueSet) ClusterQueueSet { q.Preemption.Kept = true; return q }
 
-// TestQueuesOfAHigherPriority is the vendor's table: a cluster of 300, and queues with bounds and priorities; what becomes of
-// one workload more in each.
-func TestQueuesOfAHigherPriority(t *testing.T) {
+// TestQueuesOfAHigherRank is the vendor's table: a cluster of 300, queues with bounds and ranks, and the result of
+// one more workload in each.
+func TestQueuesOfAHigherRank(t *testing.T) {
 	cluster := func(change func(ClusterQueueSet) ClusterQueueSet) *scene {
 		s := newScene(t, Options{}, cohortOf("cluster", "", 300),
 			change(ranked("a", 1, 200)), localOf("a"), ranked("b", 1, 100), localOf("b"), ranked("c", 2, 50), localOf("c"), ranked("d", 2, 200), localOf("d"))
@@ -44,8 +44,8 @@ func TestQueuesOfAHigherPriority(t *testing.T) {
 		"evict b1 for d2: while borrowing", "d2 waits: WaitingForPreemptedWorkloads")
 }
 
-// TestAHigherQueueLosesOnlyWhatItOwes: not to a workload of higher priority in a lower queue that borrows itself.
-func TestAHigherQueueLosesOnlyWhatItOwes(t *testing.T) {
+// TestHigherQueueLosesOnlyWhatItOwes: not to a workload of higher priority in a lower queue that borrows itself.
+func TestHigherQueueLosesOnlyWhatItOwes(t *testing.T) {
 	low := queueOf("low", "cluster", 1)
 	low.Preemption = preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true}
 	high := ranked("high", 5, 10)

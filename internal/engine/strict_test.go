@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt: and who goes behind it is told so.
-func TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt(t *testing.T) {
+// TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated: and workloads after it report that they wait behind it.
+func TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated(t *testing.T) {
 	e := New(Options{})
 	q := strict(queueOf("q", "", 4))
 	q.Preemption.WithinQueue = 1 // LowerPriority
@@ -26,11 +26,11 @@ func TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestInAStrictQueueByUsageNobodyPassesWhoWasPromisedRoom: but whose LocalQueue has used less goes before him.
-func TestInAStrictQueueByUsageNobodyPassesWhoWasPromisedRoom(t *testing.T) {
+// TestInAStrictQueueByUsageNoneBelowAPromisePasses: but a workload whose LocalQueue has used less does.
+func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 	for name, tc := range map[string]struct {
-		preemptor, other string // their LocalQueues
-		priority         int32  // of the other
+		preemptor, other string // the LocalQueues of both
+		priority         int32  // the priority of the other
 		want, gone       []string
 	}{
 		"one of higher priority, whose LocalQueue has used more": {"q", "greedy", 5,

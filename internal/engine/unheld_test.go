@@ -2,9 +2,9 @@ package engine
 
 import "testing"
 
-// TestPodsThatNobodyHeldCountUntilTheyAreGone: nobody is given what they use, and the
-// workload itself waits until then.
-func TestPodsThatNobodyHeldCountUntilTheyAreGone(t *testing.T) {
+// TestPodsWithoutQuotaCountUntilTheyAreGone: what they use is given to no others, and the workload itself waits until
+// then.
+func TestPodsWithoutQuotaCountUntilTheyAreGone(t *testing.T) {
 	e := New(Options{})
 	runs := job("runs", "q", 3, 1, 0, 0)
 	runs.Unheld = true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wants is the job once it wants so many pods at most, 0 for as many as it was admitted with.
+// wants returns the job once it wants at most this number of pods, 0 for as many as it was admitted with.
 func (s *scene) wants(name string, most int32) WorkloadSet {
 	return s.changed(name, func(w *Workload) {
 		w.PodSets = slices.Clone(w.PodSets)
@@ -14,8 +14,8 @@ func (s *scene) wants(name string, most int32) WorkloadSet {
 	})
 }
 
-// TestWhatAJobWantsNoMoreIsGivenToOthers: once its pods are gone. It grows again if it wants more, into what is free then.
-func TestWhatAJobWantsNoMoreIsGivenToOthers(t *testing.T) {
+// TestUnwantedPodsAreGivenToOthers: once they are gone. The job grows again if it wants more, into what is free then.
+func TestUnwantedPodsAreGivenToOthers(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
 	s.areSized("alone", []string{"job"}, 4)
 	s.happens(between("other", 1, 1, -1, 1))
@@ -28,8 +28,8 @@ func TestWhatAJobWantsNoMoreIsGivenToOthers(t *testing.T) {
 	s.want("it wants all", s.happens(s.wants("job", 0)), "evict other for job: in queue")
 }
 
-// TestAJobThatWantsLessThanTheMinimumThatItWasAdmittedWith keeps that: the API server refuses less.
-func TestAJobThatWantsLessThanTheMinimumThatItWasAdmittedWith(t *testing.T) {
+// TestJobThatWantsLessThanItsMinimumKeepsThat: the API server rejects fewer pods than the admitted minimum.
+func TestJobThatWantsLessThanItsMinimumKeepsThat(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 3, 4, 0, 0))
 	s.areSized("alone", []string{"job"}, 4)
 	s.want("it wants one", s.happens(s.wants("job", 1)), "resize job from 4 to 3")
@@ -38,8 +38,8 @@ func TestAJobThatWantsLessThanTheMinimumThatItWasAdmittedWith(t *testing.T) {
 	s.want("it wants all again", s.happens(gone("other"), s.wants("job", 0)), "resize job from 3 to 4")
 }
 
-// TestAnEngineThatStartsShrinksWhoWantsLess: from what a list says.
-func TestAnEngineThatStartsShrinksWhoWantsLess(t *testing.T) {
+// TestNewEngineShrinksJobsThatWantLess: from the state that it starts with.
+func TestNewEngineShrinksJobsThatWantLess(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
 	s.areSized("alone", []string{"job"}, 4)
 	s.engine = New(Options{})
@@ -47,8 +47,8 @@ func TestAnEngineThatStartsShrinksWhoWantsLess(t *testing.T) {
 	s.want("and is done", s.happens())
 }
 
-// TestAShrinkThatIsRefusedIsTriedAgain: whose pods are not wanted keeps them until then.
-func TestAShrinkThatIsRefusedIsTriedAgain(t *testing.T) {
+// TestRejectedShrinkIsRetried: the job keeps its pods until then.
+func TestRejectedShrinkIsRetried(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
 	s.areSized("alone", []string{"job"}, 4)
 	s.engine.Apply(s.wants("job", 2))

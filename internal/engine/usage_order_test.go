@@ -22,7 +22,7 @@ func byUsage(halfLife time.Duration) Options {
 	return Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: halfLife, Interval: sampling}}
 }
 
-// shared is the ClusterQueue q with so much cpu, reached through the LocalQueues a and b.
+// shared returns the ClusterQueue q with this amount of cpu and the LocalQueues a and b.
 func shared(cpu int64) []Event {
 	q := queueOf("q", "", cpu)
 	q.ByUsage = true
@@ -43,7 +43,7 @@ func (s *scene) passes(d time.Duration) []string {
 	return s.happens()
 }
 
-// consumed is what the LocalQueue has used of late, in thousandths of a core.
+// consumed returns the recent usage of the LocalQueue, in thousandths of a core.
 func (s *scene) consumed(name string) int64 {
 	u, _ := s.engine.LocalQueueUsage(Key{Namespace: "ns", Name: name})
 	if u.Consumption == nil {
@@ -106,7 +106,7 @@ func TestOrderByUsage(t *testing.T) {
 	}
 }
 
-func TestAnExplanationSaysWhetherUseOrdersTheLine(t *testing.T) {
+func TestExplanationSaysWhetherUsageOrdersTheQueue(t *testing.T) {
 	for want, options := range map[bool]Options{true: byUsage(halfLife), false: {}} {
 		s := newScene(t, options, append(shared(2000), remembering(through("a"), 2, epoch))...)
 		s.happens(holds("h", "q", 2000, 0), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1))
@@ -121,7 +121,7 @@ func TestAnExplanationSaysWhetherUseOrdersTheLine(t *testing.T) {
 	}
 }
 
-func TestUseFadesByTheHalfLife(t *testing.T) {
+func TestUsageDecaysByTheHalfLife(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), remembering(through("a"), 8, epoch))...)
 	if due := s.engine.Due(); !due.Equal(epoch.Add(sampling)) {
 		t.Fatalf("due at %v", due)
@@ -132,7 +132,7 @@ func TestUseFadesByTheHalfLife(t *testing.T) {
 			t.Errorf("at %v it is %d, want %d", s.now.Sub(epoch), got, want)
 		}
 	}
-	s.happens(job("a1", "a", 1, 4000, 0, 0)) // it comes near to what is used all the time
+	s.happens(job("a1", "a", 1, 4000, 0, 0)) // close to what is used all the time
 	for range 100 {
 		s.passes(sampling)
 	}
@@ -141,7 +141,7 @@ func TestUseFadesByTheHalfLife(t *testing.T) {
 	}
 }
 
-func TestWhatHasFadedIsNoMoreWork(t *testing.T) {
+func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), remembering(through("a"), 8, epoch))...)
 	s.engine.TakeTouched()
 	for range 100 {
@@ -158,9 +158,9 @@ func TestWhatHasFadedIsNoMoreWork(t *testing.T) {
 	}
 }
 
-// TestEveryoneWhoEntersPaysForOneInterval: be it there at the next sample or not, and
-// however often it was decided.
-func TestEveryoneWhoEntersPaysForOneInterval(t *testing.T) {
+// TestEachAdmissionPaysForOneInterval: whether or not it still exists at the next sample, and however often it was
+// decided.
+func TestEachAdmissionPaysForOneInterval(t *testing.T) {
 	const paid = 293 // of a core, for half a half-life
 	s := newScene(t, byUsage(halfLife), shared(4000)...)
 	s.happens(job("a1", "a", 1, 1000, 0, 0), job("b1", "b", 1, 1000, 0, 0))
@@ -175,7 +175,7 @@ func TestEveryoneWhoEntersPaysForOneInterval(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotWrittenIsNotPaidFor(t *testing.T) {
+func TestUnwrittenAdmissionIsNotCharged(t *testing.T) {
 	e := New(byUsage(halfLife))
 	e.Apply(defaultFlavor)
 	for _, ev := range append(shared(1000), job("a1", "a", 1, 1000, 0, 0)) {
@@ -194,14 +194,14 @@ func TestWhatWasNotWrittenIsNotPaidFor(t *testing.T) {
 	}
 }
 
-func TestWithoutAHalfLifeOnlyPresentUseCounts(t *testing.T) {
+func TestWithoutAHalfLifeOnlyPresentUsageCounts(t *testing.T) {
 	s := newScene(t, byUsage(0), append(shared(2000), remembering(through("a"), 9, epoch))...)
 	s.happens(job("b1", "b", 1, 1000, 0, 0))
 	s.want("b uses something, a nothing", s.happens(job("a1", "a", 1, 1000, 0, 9), job("b2", "b", 1, 1000, 9, 1)), "admit a1 in q", "b2 waits: WaitingForQuota")
 	s.want("now b uses nothing", s.happens(job("a2", "a", 1, 1000, 9, 2), gone("b1")), "admit b2 in q", "a2 waits: WaitingForQuota")
 }
 
-func TestAClockThatIsSetBackStopsNothing(t *testing.T) {
+func TestClockSetBackDoesNotStopSampling(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), remembering(through("a"), 8, epoch))...)
 	s.passes(-time.Hour)
 	if due := s.engine.Due(); due.After(s.now.Add(sampling)) {
@@ -213,9 +213,8 @@ func TestAClockThatIsSetBackStopsNothing(t *testing.T) {
 	}
 }
 
-// TestARestartRemembersUse: an engine that hears what the status says stands where the
-// one before stood.
-func TestARestartRemembersUse(t *testing.T) {
+// TestRestartRemembersUsage: an engine that starts from the statuses has the same standings as the one before.
+func TestRestartRemembersUsage(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), shared(4000)...)
 	s.happens(job("a1", "a", 1, 1000, 0, 0))
 	s.passes(sampling)
@@ -232,14 +231,14 @@ func TestARestartRemembersUse(t *testing.T) {
 			t.Errorf("after a restart it is %d, and would have been %d", is, was)
 		}
 	}
-	s.happens(again) // old news
+	s.happens(again) // a stale event
 	if was, is := s.consumed("a"), fresh.consumed("a"); was != is {
 		t.Errorf("old news make %d of %d", was, is)
 	}
 }
 
-// TestLocalQueuesShareAClusterQueueEvenly: of two that always have work of one kind each
-// gets half, though one has all the priority; and a log of it replays.
+// TestLocalQueuesShareAClusterQueueEvenly: each of two that always have equal work gets half, even if one has all the
+// priority; and a log of it replays.
 func TestLocalQueuesShareAClusterQueueEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := byUsage(rapid.SampledFrom([]time.Duration{halfLife, time.Hour, 24 * time.Hour}).Draw(t, "half-life"))

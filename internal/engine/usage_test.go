@@ -7,11 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestGiganticUseIsCountedAndTakenAway: what is told stops at the largest amount there is,
-// and what is left afterwards is right.
-func TestGiganticUseIsCountedAndTakenAway(t *testing.T) {
+// TestGiganticUsageIsCountedAndReleased: the reported usage saturates, and what remains after releases is exact.
+func TestGiganticUsageIsCountedAndReleased(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", quota.Unlimited), localOf("q"), job("a", "q", 1, 7, 0, 0))
-	for _, name := range []string{"b", "c", "d"} { // they were there before the quota was
+	for _, name := range []string{"b", "c", "d"} { // admitted before the quota was reduced
 		gigantic := job(name, "q", 1, math.MaxInt64/2, 0, 1)
 		gigantic.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: 1,
 			Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": math.MaxInt64 / 2}}}}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestWhoMayNotBeAdmittedWaitsUntilHeMay: whatever is free.
-func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
+// TestInadmissibleWorkloadWaitsUntilFixed: whatever is free.
+func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 	ofTeam := func(q ClusterQueueSet, team string) ClusterQueueSet {
 		q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
 		return q
@@ -115,7 +115,7 @@ func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
 	}
 }
 
-func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
+func TestAdmissionsWaitForReadyPodsIfConfigured(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block  Block
 		others string // what the other queue's job hears
@@ -139,22 +139,22 @@ func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForReadyPodsOfAnotherFamilyGoesOn(t *testing.T) {
+func TestPodsReadyWakesOtherFamilies(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"), job("first", "q", 1, 1, 0, 0))
 	s.want("one of another queue", s.happens(job("other", "p", 1, 1, 0, 1)), "other waits: WaitingForPodsReady")
 	s.want("the first is ready", s.happens(s.changed("first", func(w *Workload) { w.Ready = true })), "admit other in p")
 }
 
-func TestWhoWaitsForReadyPodsGoesOnWhenTheyAreGone(t *testing.T) {
+func TestEndOfUnreadyWorkloadWakesOthers(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), localOf("q"), job("first", "q", 1, 1, 0, 0))
 	s.want("the second", s.happens(job("second", "q", 1, 1, 0, 1)), "second waits: WaitingForPodsReady")
 	s.want("the first is evicted", s.happens(s.changed("first", func(w *Workload) { w.Evicted = true })), "admit second in q")
 }
 
-func TestChecksApplyToTheFlavorsThatAreUsed(t *testing.T) {
+func TestChecksApplyToTheAssignedFlavors(t *testing.T) {
 	q := queueOf("q", "", 4)
 	q.Checks = []Check{{Name: "for all"}, {Name: "for this", Flavors: []string{"other", "default"}}, {Name: "for another", Flavors: []string{"other"}},
-		{Name: "for this", Flavors: []string{"default"}}} // once more
+		{Name: "for this", Flavors: []string{"default"}}} // a second time
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, q, localOf("q"), job("a", "q", 1, 1, 0, 0))
 	given := s.engine.Holds(Key{Namespace: "ns", Name: "a"})
 	if given == nil || len(given.Checks) != 2 || given.Checks[0] != "for all" || given.Checks[1] != "for this" {
@@ -166,8 +166,8 @@ func TestChecksApplyToTheFlavorsThatAreUsed(t *testing.T) {
 	s.want("who only reserves quota has no pods to wait for", s.happens(job("b", "q", 1, 1, 0, 1)), "admit b in q")
 }
 
-// TestAReasonThatIsNotTrueAnyMoreIsCorrected: it was on its way when it changed back.
-func TestAReasonThatIsNotTrueAnyMoreIsCorrected(t *testing.T) {
+// TestOutdatedReasonIsCorrected: its write was in progress when the reason changed back.
+func TestOutdatedReasonIsCorrected(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("running", "q", 4, 1, 0, 0))
 	s.want("asked", s.happens(job("a", "q", 4, 1, 0, 1)), "a waits: WaitingForQuota")
 	s.happens(s.jobs["a"])
@@ -177,7 +177,7 @@ func TestAReasonThatIsNotTrueAnyMoreIsCorrected(t *testing.T) {
 	s.want("then it is", s.happens(s.changed("a", func(w *Workload) { w.Told = late[0].Why.Code })), "a waits: WaitingForQuota")
 }
 
-func TestQueuesThatNobodyNamesAreForgotten(t *testing.T) {
+func TestUnreferencedQueuesAreForgotten(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
 	for i := range 3 {
 		name := fmt.Sprintf("team%d", i)
@@ -190,8 +190,8 @@ func TestQueuesThatNobodyNamesAreForgotten(t *testing.T) {
 	s.want("one that comes back", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
 }
 
-// TestWhereAllWaitForReadyPodsTheFirstInOrderGoesFirst: of whatever tree of queues.
-func TestWhereAllWaitForReadyPodsTheFirstInOrderGoesFirst(t *testing.T) {
+// TestIfAllWaitForReadyPodsTheFirstInOrderGoesFirst: of whatever tree of queues.
+func TestIfAllWaitForReadyPodsTheFirstInOrderGoesFirst(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("a", "", 4), queueOf("b", "", 4), queueOf("c", "lab", 4), localOf("a"), localOf("b"), localOf("c"))
 	jobs := []Event{job("third", "a", 1, 1, 0, 2), job("hopeless", "b", 9, 1, 9, 0), job("second", "b", 1, 1, 0, 1), job("first", "c", 1, 1, 5, 3)}
 	s.want("all come at once", s.happens(jobs...), "admit first in c",

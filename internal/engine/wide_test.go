@@ -9,19 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// wideWorld is what a world has beside cpu in one flavor: a second flavor, memory, a
-// group of gpu, and a tree of cohorts, with limits everywhere.
+// wideWorld is the part of a world beyond cpu in one flavor: a second flavor, memory, a gpu group, and a tree of
+// cohorts with limits at each node.
 type wideWorld struct {
 	cohorts []string
-	// entangled tells that two pod sets of a job may ask for the same. Whom it may evict is
-	// then found out for what is best for each pod set only: what others take can help it,
-	// as its first pod set gets out of the way of the second.
+	// entangled is set if two pod sets of a job compete for quota. Its victims are then searched only for the best
+	// flavor of each pod set: another workload's usage can help it by moving the first pod set out of the way of the
+	// second.
 	entangled bool
 }
 
 func (w *world) entangled() bool { return w.wide != nil && w.wide.entangled }
 
-// newWideWorld is a world under the cohort lab, which is over left and right.
+// newWideWorld returns a world below the cohort lab, which is above left and right.
 func newWideWorld(t *rapid.T) *world {
 	w := newWorld(t)
 	w.wide = &wideWorld{cohorts: []string{"lab", "left", "right"}, entangled: rapid.Bool().Draw(t, "entangled")}
@@ -35,7 +35,7 @@ func newWideWorld(t *rapid.T) *world {
 	return w
 }
 
-// groups are what every wide queue offers.
+// groups are the groups that each wide queue offers.
 var groups = []flavor.Group{
 	{Resources: []string{"cpu", "memory"}, Flavors: []string{"spot", "default"}},
 	{Resources: []string{"gpu"}, Flavors: []string{"default"}},
@@ -87,7 +87,7 @@ func (w *world) setWideQueue(t *rapid.T, name string) {
 	w.apply(q)
 }
 
-// wideStep makes one thing happen that is not known to a small world.
+// wideStep makes one random change that small worlds do not have.
 func (w *world) wideStep(t *rapid.T) {
 	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of wide event"); {
 	case kind < 17:
@@ -99,7 +99,7 @@ func (w *world) wideStep(t *rapid.T) {
 	}
 }
 
-// submitWide has a job of one or two pod sets come.
+// submitWide creates a job of one or two pod sets.
 func (w *world) submitWide(t *rapid.T) {
 	name := fmt.Sprintf("j%03d", len(w.log))
 	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), 1, 0, rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))

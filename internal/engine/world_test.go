@@ -14,22 +14,21 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// world is an engine under random events, and an API server that has what it was
-// told.
+// world is an engine under random events, with an API server that stores what was written.
 type world struct {
 	options Options
 	engine  *Engine
 	log     []entry
 	decided []Decision
-	team    CohortSet // within the cohort lab, or beside it
+	team    CohortSet // in the cohort lab, or on its own
 	queues  map[string]ClusterQueueSet
-	jobs    map[string]WorkloadSet // as the API server has them
-	open    []Decision             // not yet written
-	words   map[string]reason.Code // why jobs wait, not yet written
+	jobs    map[string]WorkloadSet // as stored in the API server
+	open    []Decision             // not written yet
+	words   map[string]reason.Code // reasons of jobs, not written yet
 	locals  map[Key]LocalQueueSet
 	clock   time.Time
-	wide    *wideWorld // nil for one of cpu in one flavor
-	nodes   *nodeWorld // nil for one of quota alone
+	wide    *wideWorld // nil in a world of cpu in one flavor
+	nodes   *nodeWorld // nil in a world of quota alone
 	elastic bool       // jobs may be resized
 }
 
@@ -41,7 +40,7 @@ type entry struct {
 
 var queueNames = []string{"p", "q", "r"}
 
-// emptyWorld has nothing yet.
+// emptyWorld returns a world without objects.
 func emptyWorld(options Options) *world {
 	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
 		words: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
@@ -69,7 +68,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawOptions has shares compared in half of the worlds.
+// drawOptions enables fair sharing in half of the worlds.
 func drawOptions(t *rapid.T) Options {
 	strategies := rapid.SampledFrom([][]preempt.Strategy{nil, nil, nil,
 		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
@@ -124,7 +123,7 @@ func (w *world) decide() []Decision {
 	return w.decideNow()
 }
 
-// decideNow is the same at the time of the last pass.
+// decideNow runs a pass at the time of the last one.
 func (w *world) decideNow() []Decision {
 	w.log = append(w.log, entry{decidedAt: w.clock})
 	out := decideAll(w.engine, w.clock)
@@ -140,7 +139,7 @@ func (w *world) decideNow() []Decision {
 	return out
 }
 
-// take has the decision written. An admission that is withdrawn is given up, or is being written already and goes on.
+// take starts the write of the decision. A withdrawn admission is dropped, or its write has begun and continues.
 func (w *world) take(d Decision) {
 	if !d.Withdraw {
 		w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
@@ -164,7 +163,7 @@ const (
 	isRefused
 )
 
-// write has the API server take, lose or refuse the i-th decision that is under way.
+// write lets the API server accept, lose or reject the i-th pending decision.
 func (w *world) write(i int, how answer) {
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
@@ -194,7 +193,7 @@ func (w *world) write(i int, how answer) {
 	w.apply(Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: job.Version})
 }
 
-// step makes one random thing happen.
+// step makes one random change.
 func (w *world) step(t *rapid.T) {
 	if w.wide != nil && rapid.Bool().Draw(t, "wide") {
 		w.wideStep(t)
@@ -229,7 +228,7 @@ func (w *world) step(t *rapid.T) {
 		delete(w.jobs, name)
 	case kind < 13 && len(w.open) > 0:
 		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{taken, taken, taken, taken, isLost, isRefused}).Draw(t, "answer"))
-	case kind < 15: // the watch brings what the API server has, or the job stopped
+	case kind < 15: // the watch delivers the state of the API server, or the job has stopped
 		name := rapid.SampledFrom(names).Draw(t, "seen")
 		w.see(name)
 	case kind < 17:
@@ -241,8 +240,7 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// drawEnded is how many pods of a job that comes have ended, in an attempt before. Of an
-// elastic one that is not told.
+// drawEnded draws how many pods of a new job have ended in an earlier attempt. That is not reported for elastic jobs.
 func drawEnded(t *rapid.T, ps PodSet) int32 {
 	if ps.Elastic > 0 || ps.Tied() || !rapid.Bool().Draw(t, "some have ended") {
 		return 0
@@ -250,8 +248,8 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 	return rapid.Int32Range(0, ps.Count).Draw(t, "ended")
 }
 
-// due is when somebody may grow, or is asked for again who was refused: an hour from now if the
-// clock was set back by one, with many samples of what LocalQueues use in between.
+// due returns when a job may grow, or a rejected decision is retried: in an hour if the clock was set back by one,
+// with many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
 	dues := slices.Collect(maps.Values(w.engine.growths))
 	if next, ok := w.engine.refused.Peek(); ok {
@@ -263,8 +261,8 @@ func (w *world) due() (at time.Time, some bool) {
 	return slices.MinFunc(dues, time.Time.Compare), true
 }
 
-// settle lets everything that is under way end: decisions are written, some of them a pass later than
-// others, and evicted jobs stop, until nothing happens any more. It fails if that never comes.
+// settle completes everything in progress: decisions are written, some of them a pass later than others, and evicted
+// jobs stop, until nothing more happens. It fails if that does not end.
 func (w *world) settle(t *rapid.T) {
 	late := rapid.IntRange(0, 3).Draw(t, "written a pass later")
 	for round := range 200 {
@@ -291,8 +289,8 @@ func (w *world) settle(t *rapid.T) {
 	t.Fatal("decisions never end")
 }
 
-// see has the engine hear of the job as the API server has it: by now its pods are gone, if
-// it was told to go, or ready, if it was not.
+// see sends the job's state to the engine as the API server has it: its pods are gone if it was evicted, and ready if
+// not.
 func (w *world) see(name string) {
 	ev := w.jobs[name]
 	switch {
@@ -316,7 +314,7 @@ func (w *world) see(name string) {
 	w.apply(ev)
 }
 
-// leaving reports whether anybody was told to go and has not gone.
+// leaving reports whether any job is being evicted.
 func (w *world) leaving() bool {
 	for _, job := range w.jobs {
 		if job.Evicted || job.Unheld || job.Admission.hasSurplus() {
@@ -326,7 +324,7 @@ func (w *world) leaving() bool {
 	return false
 }
 
-// starting reports whether anybody was admitted whose pods are not ready.
+// starting reports whether any job is admitted whose pods are not ready.
 func (w *world) starting() bool {
 	for _, job := range w.jobs {
 		if job.Admission != nil && !job.Ready {
@@ -336,7 +334,7 @@ func (w *world) starting() bool {
 	return false
 }
 
-// describe prints what led here.
+// describe prints the events up to here.
 func (w *world) describe(t *rapid.T) {
 	for _, d := range w.decided[max(0, len(w.decided)-16):] {
 		t.Logf("%s: admit %v, resize %+v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Resize, d.Evict, d.Why.Code, d.Why.Message())

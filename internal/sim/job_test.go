@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestAMixIsAsItSays: jobs in order, sizes within bounds, and all together the load.
-func TestAMixIsAsItSays(t *testing.T) {
+// TestMixMatchesItsParameters: jobs in order of arrival, sizes within bounds, and the total load.
+func TestMixMatchesItsParameters(t *testing.T) {
 	mix := Mix{Jobs: 160, Within: 8 * time.Hour, Largest: 16, Sigma: 1.5, Exponent: 0.85}
 	for seed := range uint64(20) {
 		jobs := mix.Draw(seed, 64, 1.5)
@@ -46,7 +46,7 @@ func deviation(of []float64) float64 {
 	return math.Sqrt(squares / float64(len(of)))
 }
 
-func TestQuantilesAreByTheNearestRank(t *testing.T) {
+func TestQuantilesUseTheNearestRank(t *testing.T) {
 	var r Result
 	for i := range 160 {
 		r.Took = append(r.Took, time.Duration(160-i))
@@ -56,7 +56,7 @@ func TestQuantilesAreByTheNearestRank(t *testing.T) {
 			t.Errorf("the quantile at %g is %d, want %d", share, got, want)
 		}
 	}
-	if got := r.Mean(); got != 80 { // 80.5, in whole nanoseconds
+	if got := r.Mean(); got != 80 { // 80.5 in whole nanoseconds
 		t.Errorf("the mean is %d", got)
 	}
 }

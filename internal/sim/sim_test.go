@@ -14,14 +14,14 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 )
 
-// of is a job of linear speed, in seconds.
+// of returns a job of linear speed; times are in seconds.
 func of(name string, arrives int, fewest, most int32, work int) Job {
 	return Job{Name: name, Arrives: seconds(arrives), Min: fewest, Max: most, Work: seconds(work), Exponent: 1}
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// took tells how long each job took, in seconds.
+// took returns how long each job took, in seconds.
 func took(r Result) []float64 {
 	var out []float64
 	for _, d := range r.Took {
@@ -30,7 +30,7 @@ func took(r Result) []float64 {
 	return out
 }
 
-// steps are those of a job, one line each.
+// steps formats the steps of a job, one line each.
 func steps(r Result, job int) []string {
 	var out []string
 	for _, s := range r.Steps {
@@ -41,7 +41,7 @@ func steps(r Result, job int) []string {
 	return out
 }
 
-// TestCasesWorkedOutByHand: 4 GPUs, and 10 s that each resize loses.
+// TestCasesWorkedOutByHand: 4 GPUs, and each resize loses 10 s.
 func TestCasesWorkedOutByHand(t *testing.T) {
 	four := Cluster{GPUs: 4, ResizeLoses: seconds(10)}
 	leaving := four
@@ -58,34 +58,34 @@ func TestCasesWorkedOutByHand(t *testing.T) {
 		want     []float64
 		makespan int
 		resizes  int
-		first    []string // steps of the first job
+		first    []string // expected steps of the first job
 	}{
 		"one alone": {
 			cluster: four, jobs: []Job{of("a", 3, 1, 4, 400)},
 			want: []float64{100}, makespan: 103,
 			first: []string{"3 s: 4 run, 4 held", "103 s: 0 run, 0 held"},
 		},
-		// a has done 200 at 50 s, stands until 60 s, has done 280 at 100 s when b ends, stands until
-		// 110 s, and does the last 120 at four a second.
+		// a has done 200 at 50 s, pauses until 60 s, has done 280 at 100 s when b ends, pauses until 110 s, and does
+		// the last 120 at four per second.
 		"one shrinks for another and grows when that ends": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{140, 50}, makespan: 140, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "100 s: 4 run, 4 held", "140 s: 0 run, 0 held"},
 		},
-		// b begins 5 s later and ends at 105 s; a has done 290 by then, stands until 115 s, and
-		// takes 27.5 s for the rest.
+		// b starts 5 s later and ends at 105 s; a has done 290 by then, pauses until 115 s, and takes 27.5 s for the
+		// rest.
 		"pods that have to go keep their GPUs until they are gone": {
 			cluster: leaving, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{142.5, 55}, makespan: 142, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "55 s: 2 run, 2 held", "105 s: 4 run, 4 held", "142 s: 0 run, 0 held"},
 		},
-		// b ends at 100 s, but a grows at 110 s only: it has done 300 by then, and stands until 120 s.
+		// b ends at 100 s, but a grows at 110 s only: it has done 300 by then, and pauses until 120 s.
 		"growth waits for a rest": {
 			cluster: resting, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{145, 50}, makespan: 145, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "110 s: 4 run, 4 held", "145 s: 0 run, 0 held"},
 		},
-		// a has done 80 at 20 s, waits until 30 s and stands until 40 s.
+		// a has done 80 at 20 s, waits until 30 s and pauses until 40 s.
 		"one of higher priority stops another, which goes on from where it was": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 120), urgent},
 			want: []float64{50, 10}, makespan: 50,
@@ -115,15 +115,15 @@ func TestCasesWorkedOutByHand(t *testing.T) {
 	}
 }
 
-// TestAJobThatFitsNowhereNeverEnds, and the simulation does.
-func TestAJobThatFitsNowhereNeverEnds(t *testing.T) {
+// TestJobThatDoesNotFitNeverEnds: but the simulation does.
+func TestJobThatDoesNotFitNeverEnds(t *testing.T) {
 	got := Cluster{GPUs: 4}.Run([]Job{of("too large", 0, 5, 8, 100), of("small", 1, 1, 1, 10)})
 	if got.Ended() || got.Took[0] >= 0 || got.Took[1] != seconds(10) {
 		t.Errorf("took %v", got.Took)
 	}
 }
 
-// drawn is a random cluster and jobs for it.
+// drawn returns a random cluster with jobs.
 func drawn(t *rapid.T) (Cluster, []Job) {
 	c := Cluster{
 		GPUs:        rapid.Int64Range(16, 64).Draw(t, "GPUs"),
@@ -144,7 +144,7 @@ func drawn(t *rapid.T) (Cluster, []Job) {
 	return c, jobs
 }
 
-func TestOneSimulationIsAsTheOther(t *testing.T) {
+func TestSimulationIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		if diff := cmp.Diff(c.Run(jobs), c.Run(slices.Clone(jobs))); diff != "" {
@@ -153,8 +153,8 @@ func TestOneSimulationIsAsTheOther(t *testing.T) {
 	})
 }
 
-// TestNobodyHoldsMoreThanThereIs: at any time, and each job that runs is of a size it may have.
-func TestNobodyHoldsMoreThanThereIs(t *testing.T) {
+// TestNoMoreIsHeldThanThereIs: at any time, and each running job has a size within its bounds.
+func TestNoMoreIsHeldThanThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		held, sum := make([]int32, len(jobs)), int64(0)
@@ -171,10 +171,10 @@ func TestNobodyHoldsMoreThanThereIs(t *testing.T) {
 	})
 }
 
-// TestGrowthRests: among jobs of one priority a job grows no sooner than the policy has it after its start or its last
-// resize, so it grows only so often an hour; and it can shrink only as far as it has grown. (A higher priority takes at once
-// what it can use.)
-func TestGrowthRests(t *testing.T) {
+// TestGrowthIsDelayed: among jobs of one priority, a job grows no sooner than GrowAfter after its start or its last
+// resize, which bounds how often it grows per hour; and it can shrink only as far as it has grown. (A higher priority
+// takes at once what it can use.)
+func TestGrowthIsDelayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		for i := range jobs {
@@ -194,9 +194,8 @@ func TestGrowthRests(t *testing.T) {
 	})
 }
 
-// TestNoWorkIsLostOrGiven: what the sizes of a job over time do, less what its resizes lose,
-// is its work.
-func TestNoWorkIsLostOrGiven(t *testing.T) {
+// TestNoWorkIsLostOrGained: the work done at the sizes of a job over time, minus what its resizes lose, is its work.
+func TestNoWorkIsLostOrGained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		result := c.Run(jobs)

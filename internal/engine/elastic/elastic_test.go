@@ -15,13 +15,13 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// job is one of a size within bounds; the later its second, the later it stands.
+// job returns a job of a size within bounds; the later its second, the later its position in the queue.
 func job(fewest, most, size, priority int32, second int) Job {
 	return Job{Key: order.Key{Namespace: "ns", Name: fmt.Sprint("j", second)}, Min: fewest, Max: most, Size: size, Priority: priority,
 		QueuedAt: epoch.Add(time.Duration(second) * time.Second), RunsSince: epoch, Exponent: DefaultExponent}
 }
 
-// grown has the jobs grow into so much room, and tells their sizes.
+// grown lets the jobs grow into this capacity, and returns their sizes.
 func grown(room int, jobs ...Job) string {
 	return grownBy(Policy{}, room, jobs...)
 }
@@ -64,8 +64,8 @@ func TestGrow(t *testing.T) {
 // costly is a policy by which a resize loses a twentieth of the work of a size.
 var costly = Policy{ResizeCost: 30 * time.Second}
 
-// TestRoomGoesToFew: a resize costs the same for one replica as for three.
-func TestRoomGoesToFew(t *testing.T) {
+// TestCapacityGoesToFewJobs: a resize costs the same for one replica as for three.
+func TestCapacityGoesToFewJobs(t *testing.T) {
 	steep := job(1, 9, 1, 0, 1)
 	steep.Exponent = 0.3
 	for name, tc := range map[string]struct {
@@ -148,8 +148,8 @@ func drawJobs(t *rapid.T) []Job {
 	}).Draw(t, "jobs")
 }
 
-// TestSizesStayWithinBounds: growth uses all room that anybody can use, and no step leads
-// between none and the minimum.
+// TestSizesStayWithinBounds: growth uses all capacity that any job can use, and no step ends between zero and the
+// minimum.
 func TestSizesStayWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := drawJobs(t)
@@ -197,7 +197,7 @@ func TestSizesStayWithinBounds(t *testing.T) {
 	})
 }
 
-// BenchmarkPass sizes 1,000 jobs on 10,000 GPUs anew.
+// BenchmarkPass computes the sizes of 1,000 jobs on 10,000 GPUs from scratch.
 func BenchmarkPass(b *testing.B) {
 	var jobs []Job
 	for i := range 1000 {

@@ -42,7 +42,7 @@ func vector(t *quota.Tree, amounts map[string]int64) quota.Vector {
 	return quota.VectorOf(out...)
 }
 
-// cohort is the tree of lab with its members and quota of its own.
+// cohort returns the tree of lab with its members and its own quota.
 func cohort(own map[string]int64, members ...member) *quota.Tree {
 	t := &quota.Tree{}
 	t.SetCohort("lab", "", quotas(own))
@@ -99,7 +99,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoParentHasNoShare(t *testing.T) {
+func TestRootHasNoShare(t *testing.T) {
 	tree := &quota.Tree{}
 	tree.SetQueue("alone", "", nil)
 	tree.Charge("alone", quota.Held, vector(tree, amounts{"cpu": 5}))
@@ -108,7 +108,7 @@ func TestWhoHasNoParentHasNoShare(t *testing.T) {
 	}
 }
 
-func TestACohortHasTheShareThatItsQueuesDoNotFindInIt(t *testing.T) {
+func TestShareOfACohortIsWhatItsQueuesBorrowBeyondIt(t *testing.T) {
 	tree := &quota.Tree{}
 	tree.SetCohort("root", "", quotas(amounts{"cpu": 10}))
 	tree.SetCohort("team", "root", quotas(amounts{"cpu": 6}))
@@ -155,7 +155,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareIsExact: it is the comparison of unbounded fractions.
+// TestCompareIsExact checks it against the comparison of unbounded fractions.
 func TestCompareIsExact(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) Share {
 		any := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(math.MaxInt64-5, math.MaxInt64), rapid.Int64Range(1, math.MaxInt64))

@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// shop is a queue, called q, with what it offers and what the rules let it do.
+// shop is a queue, called q, with its offer and its rules.
 type shop struct {
 	tree    quota.Tree
 	offer   Offer
 	quotas  quota.Quotas
 	cohort  string
 	ask     Fungibility
-	mayKill map[string]Mode // by flavor: what preemption would come to
-	above   map[string]int  // by flavor: from how high up is borrowed then
+	mayKill map[string]Mode // by flavor: the result of preemption
+	above   map[string]int  // by flavor: the height from which is borrowed then
 }
 
-// newShop offers one group of cpu in the flavors, none where there are none.
+// newShop offers one group of cpu in the flavors, none if there are none.
 func newShop(flavors ...stock) *shop {
 	s := &shop{offer: Offer{Flavors: map[string]Flavor{}}, quotas: quota.Quotas{}, mayKill: map[string]Mode{}, above: map[string]int{}}
 	if len(flavors) == 0 {
@@ -31,8 +31,7 @@ func newShop(flavors ...stock) *shop {
 	return s.group([]string{"cpu"}, flavors...)
 }
 
-// stock is a flavor, how much of each resource of its group there is of it, and how
-// much of that others have.
+// stock is a flavor, the quota of each resource of its group, and how much of that others use.
 type stock struct {
 	Flavor
 	nominal, used int64
@@ -63,7 +62,7 @@ func (s *shop) group(resources []string, flavors ...stock) *shop {
 	return s
 }
 
-// lends puts the queue into a cohort with another that has so much cpu of the flavor.
+// lends adds the queue to a cohort with another one that has this amount of cpu of the flavor.
 func (s *shop) lends(flavor string, cpu int64) *shop {
 	s.cohort = "lab"
 	s.tree.SetQueue("other of "+flavor, "lab", quota.Quotas{{Flavor: flavor, Resource: "cpu"}: {
@@ -71,7 +70,7 @@ func (s *shop) lends(flavor string, cpu int64) *shop {
 	return s
 }
 
-// leaving frees so much cpu of the flavor in what is planned.
+// leaving frees this amount of cpu of the flavor in the planned ledger.
 func (s *shop) leaving(flavor string, cpu int64) *shop {
 	s.tree.Release("q", quota.Planned, quota.VectorOf(quota.Amount{Index: s.tree.Index(quota.FlavorResource{Flavor: flavor, Resource: "cpu"}), Value: cpu}))
 	return s
@@ -80,10 +79,10 @@ func (s *shop) leaving(flavor string, cpu int64) *shop {
 func (s *shop) preempting(flavor string, m Mode) *shop { s.mayKill[flavor] = m; return s }
 func (s *shop) fungible(f Fungibility) *shop           { s.ask = f; return s }
 
-// borrowing says that what preemption leaves is borrowed from so high up.
+// borrowing sets the height from which is borrowed after preemption.
 func (s *shop) borrowing(flavor string, height int) *shop { s.above[flavor] = height; return s }
 
-// assign asks for all of the pod sets.
+// assign assigns all of the pod sets.
 func (s *shop) assign(podSets ...PodSet) Choice {
 	s.tree.SetQueue("q", s.cohort, s.quotas)
 	form := NewForm(podSets, s.offer, &s.tree)
@@ -97,7 +96,7 @@ func (s *shop) assign(podSets ...PodSet) Choice {
 	})
 }
 
-// podSet is of so many pods, each asking for pairs of a resource and an amount.
+// podSet returns a pod set of this number of pods; asks are pairs of a resource and an amount.
 func podSet(name string, count int32, asks ...any) PodSet {
 	ps := PodSet{Name: name, Count: count, PerPod: map[string]int64{}}
 	for i := 0; i < len(asks); i += 2 {
@@ -108,7 +107,7 @@ func podSet(name string, count int32, asks ...any) PodSet {
 
 var modes = map[Mode]string{NoFit: "no fit", Blocked: "blocked", Preempts: "preempts", Reclaims: "reclaims", Awaits: "awaits", Fits: "fits"}
 
-// line is a choice in one line: "fits: main 2 cpu=4 of spot", or with what it lacks.
+// line formats a choice in one line: "fits: main 2 cpu=4 of spot", or with what it lacks.
 func line(c Choice) string {
 	var b strings.Builder
 	b.WriteString(modes[c.Mode])
@@ -254,8 +253,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestPodSetsThatNeverFitTogetherAreToldSo: with what the earlier ones take, as they would be if nobody used anything.
-func TestPodSetsThatNeverFitTogetherAreToldSo(t *testing.T) {
+// TestReasonOfPodSetsThatNeverFitTogether: with what the earlier ones would take if nothing were in use.
+func TestReasonOfPodSetsThatNeverFitTogether(t *testing.T) {
 	c := newShop(of("f", 4000).inUse(4000)).assign(podSet("driver", 1, "cpu", 1000), podSet("workers", 4, "cpu", 1000))
 	want := "couldn't assign flavors to pod set workers: insufficient quota for cpu in flavor f, previously considered podsets requests (1) + current podset request (4) > maximum capacity (4)"
 	if got := c.Why.Message(); got != want {
@@ -263,8 +262,7 @@ func TestPodSetsThatNeverFitTogetherAreToldSo(t *testing.T) {
 	}
 }
 
-// TestFungibility: of a flavor where the workload would have to borrow or to preempt,
-// and a second one, which is taken.
+// TestFungibility: with a first flavor where the workload would have to borrow or to preempt, and a second one.
 func TestFungibility(t *testing.T) {
 	borrows := func() *shop { return newShop(of("first", 2), of("second", 4)).lends("first", 2) }
 	preempts := func() *shop {
@@ -313,7 +311,7 @@ func TestFungibility(t *testing.T) {
 	}
 }
 
-func TestUndeclaredResourcesAreIgnoredWhereToldSo(t *testing.T) {
+func TestUndeclaredResourcesAreIgnoredIfConfigured(t *testing.T) {
 	s := newShop(of("f", 4))
 	s.offer.IgnoreUndeclared = true
 	if diff := cmp.Diff("fits: main 1 cpu=1 of f", line(s.assign(podSet("main", 1, "cpu", 1, "tpu", 9)))); diff != "" {
@@ -321,9 +319,8 @@ func TestUndeclaredResourcesAreIgnoredWhereToldSo(t *testing.T) {
 	}
 }
 
-// TestPromisesOfOthersAreNotFree: what is planned for somebody else may not be taken
-// although nobody holds it yet.
-func TestPromisesOfOthersAreNotFree(t *testing.T) {
+// TestPromisesToOthersAreNotFree: what is planned for another workload may not be taken although it is not held yet.
+func TestPromisesToOthersAreNotFree(t *testing.T) {
 	s := newShop(of("f", 4))
 	s.leaving("f", -3)
 	if diff := cmp.Diff("blocked: WaitingForQuota", line(s.assign(podSet("main", 1, "cpu", 2)))); diff != "" {
@@ -331,7 +328,7 @@ func TestPromisesOfOthersAreNotFree(t *testing.T) {
 	}
 }
 
-func TestWhatWasShortIsToldOfAllFlavorsTried(t *testing.T) {
+func TestShortageIsReportedForAllFlavorsTried(t *testing.T) {
 	s := newShop(of("spot", 3), of("reserved", 4).inUse(1), of("last", 4).inUse(2))
 	got := s.assign(podSet("main", 2, "cpu", 2))
 	want := "couldn't assign flavors to pod set main: " +
@@ -369,7 +366,7 @@ func TestReducedBy(t *testing.T) {
 	}
 }
 
-// TestOnePodSetIsReducedByEachNumber: else some sizes are never tried, and it starts with fewer pods than fit.
+// TestOnePodSetIsReducedByEachNumber: otherwise some sizes are never tried, and it starts with fewer pods than fit.
 func TestOnePodSetIsReducedByEachNumber(t *testing.T) {
 	for _, count := range []int32{2, 23, 50, 300, math.MaxInt32} {
 		form := NewForm([]PodSet{{Name: "main", Count: count, MinCount: 1}}, Offer{}, &quota.Tree{})

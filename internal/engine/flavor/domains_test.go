@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-func TestPodsThatWantDomainsForThemselvesCanGoWhereNobodyGivesPlaces(t *testing.T) {
+func TestExclusiveDomainsNeedNoTopology(t *testing.T) {
 	alone := PodSet{ExclusiveKey: "pool", Topology: &TopologyRequest{Slices: []place.Slice{{Level: "pool", Size: 2}}}}
 	near := PodSet{Topology: &TopologyRequest{Slices: []place.Slice{{Level: "pool", Size: 2}}}}
 	both := PodSet{ExclusiveKey: "pool", Topology: &TopologyRequest{Level: "rack", Slices: []place.Slice{{Level: "pool", Size: 2}}}}

@@ -21,7 +21,7 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// requires is an affinity for nodes that meet one of the terms.
+// requires returns an affinity for nodes that meet one of the terms.
 func requires(terms ...[]corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
 	selector := &corev1.NodeSelector{}
 	for _, term := range terms {
@@ -32,9 +32,9 @@ func requires(terms ...[]corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
 
 type term = []corev1.NodeSelectorRequirement
 
-// TestWhereTheFirstFlavorSuitsThePods: of two flavors with room, the first is taken, or
-// refused with a message and the second taken.
-func TestWhereTheFirstFlavorSuitsThePods(t *testing.T) {
+// TestFirstFlavorIsTakenIfItSuitsThePods: of two flavors with quota, the first is taken, or refused with a message
+// and the second taken.
+func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 	labels := func(f *Flavor, pairs map[string]string) { f.NodeLabels = pairs }
 	spot := map[string]string{"type": "spot"}
 	const noMatch = "flavor first doesn't match node affinity"
@@ -118,7 +118,7 @@ func TestWhereTheFirstFlavorSuitsThePods(t *testing.T) {
 	}
 }
 
-func TestAMissingFlavorIsNamed(t *testing.T) {
+func TestMissingFlavorIsNamed(t *testing.T) {
 	got := NewForm([]PodSet{podSet("main", 1, "cpu", 1)}, Offer{Groups: []Group{{Resources: []string{"cpu"}, Flavors: []string{"gone"}}}}, &quota.Tree{}).
 		Assign([]int32{1}, Question{})
 	if want := "couldn't assign flavors to pod set main: flavor gone not found"; got.Why.Message() != want {

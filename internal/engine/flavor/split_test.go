@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// split asks for all of the pod sets in a way that none is left without.
+// split assigns the pod sets so that each one gets flavors.
 func (s *shop) split(podSets ...PodSet) Choice {
 	s.tree.SetQueue("q", s.cohort, s.quotas)
 	form := NewForm(podSets, s.offer, &s.tree)
@@ -55,8 +55,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestASplitIsFoundIfThereIsOne: what was found is compared with all that there are, and so is what is said to fit never.
-func TestASplitIsFoundIfThereIsOne(t *testing.T) {
+// TestSplitIsFoundIfThereIsOne compares the result, and what is said to never fit, with all combinations.
+func TestSplitIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flavors := []stock{of("a", rapid.Int64Range(0, 6).Draw(t, "a")), of("b", rapid.Int64Range(0, 6).Draw(t, "b")), of("c", rapid.Int64Range(0, 6).Draw(t, "c"))}
 		var podSets []PodSet

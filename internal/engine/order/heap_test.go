@@ -19,9 +19,9 @@ func compareGuests(a, b *guest) int {
 	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.name, b.name))
 }
 
-// TestAHeapIsASortedList: whoever comes, moves, is taken out or has his turn changed with others', the heap has the members that a
-// list has, the first of them first, and each knows whether he is in it and whether he is the first.
-func TestAHeapIsASortedList(t *testing.T) {
+// TestHeapIsASortedList: after any additions, moves, removals and changes of several keys, the heap has the same
+// members as a list, the first of them first, and each knows whether it is in the heap and whether it is the first.
+func TestHeapIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		guests := make([]*guest, 8)
 		for i := range guests {

@@ -6,15 +6,15 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// countingRoom counts how often somebody is taken off its nodes on trial.
+// countingRoom counts the trials that take a workload off its nodes.
 type countingRoom struct{ without int }
 
 func (r *countingRoom) Try(f func())           { f() }
 func (r *countingRoom) Without(*Holder, int32) { r.without++ }
 func (r *countingRoom) Fits() bool             { return true }
 
-// TestWhetherThePreemptorCouldStayWithinIsFoundOutOnce: it is the same for each holder, and there may be thousands.
-func TestWhetherThePreemptorCouldStayWithinIsFoundOutOnce(t *testing.T) {
+// TestCouldStayWithinIsComputedOnce: it is the same for each holder, and there may be thousands.
+func TestCouldStayWithinIsComputedOnce(t *testing.T) {
 	l := newLab().queue("q", "lab", 2).queue("p", "lab", 0).queue("lender", "lab", 3).
 		runs("q", "own", 1, 0).runs("p", "a", 1, 0).runs("p", "b", 1, 0).runs("p", "c", 1, 0)
 	sortHolders(l)

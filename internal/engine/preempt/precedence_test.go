@@ -12,7 +12,7 @@ import (
 
 func sortByHarm(hs []*Holder) { slices.SortFunc(hs, CompareHolders) }
 
-func TestWhoWasEvictedForSomebodyNeverEvictsHim(t *testing.T) {
+func TestEvictedWorkloadNeverEvictsItsPreemptor(t *testing.T) {
 	var p Precedence
 	p.Note(key("a"), key("b"))
 	p.Note(key("b"), key("c"))
@@ -40,8 +40,8 @@ func TestWhoWasEvictedForSomebodyNeverEvictsHim(t *testing.T) {
 	}
 }
 
-// TestPrecedenceHasNoCycles: whatever is noted as the rules allow, and forgotten,
-// nobody comes to be over himself, and what is empty is not kept.
+// TestPrecedenceHasNoCycles: after any records that the rules allow, and removals, no workload is over itself, and no
+// empty sets are kept.
 func TestPrecedenceHasNoCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Precedence

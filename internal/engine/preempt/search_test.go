@@ -19,7 +19,7 @@ var (
 	memory = quota.FlavorResource{Flavor: "default", Resource: "memory"}
 )
 
-// lab is a tree of queues and those who hold their quota.
+// lab is a tree of queues with the holders of their quota.
 type lab struct {
 	tree    quota.Tree
 	holders map[string][]*Holder
@@ -32,7 +32,7 @@ func limits(nominal int64) quota.Limits {
 	return quota.Limits{Nominal: nominal, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 }
 
-// queue has so much cpu, and as much memory.
+// queue adds a queue with this amount of cpu, and as much memory.
 func (l *lab) queue(name, cohort string, nominal int64) *lab {
 	l.tree.SetQueue(name, cohort, quota.Quotas{cpu: limits(nominal), memory: limits(nominal)})
 	return l
@@ -47,7 +47,7 @@ func (l *lab) amounts(cpus, memories int64) quota.Vector {
 	return quota.VectorOf(quota.Amount{Index: l.tree.Index(cpu), Value: cpus}, quota.Amount{Index: l.tree.Index(memory), Value: memories})
 }
 
-// runs has a workload hold so much cpu of a queue, given later than those before it.
+// runs adds a workload that holds this amount of cpu of a queue, reserved later than those before it.
 func (l *lab) runs(queue, name string, cpus int64, priority int32) *lab {
 	return l.holds(queue, &Holder{Key: key(name), Priority: priority, Usage: l.amounts(cpus, 0)})
 }
@@ -63,14 +63,14 @@ func (l *lab) holds(queue string, h *Holder) *lab {
 
 func key(name string) order.Key { return order.Key{Namespace: "ns", Name: name} }
 
-// preemptor asks for so much cpu of the queue, with priority 1.
+// preemptor requests this amount of cpu of the queue, with priority 1.
 func (l *lab) preemptor(queue string, policy Policy, cpus int64) Preemptor {
 	p := Preemptor{Policy: policy, Priority: 1, QueuedAt: epoch, Usage: l.amounts(cpus, 0)}
 	p.Queue = l.tree.Queue(queue)
 	return p
 }
 
-// search finds victims as the engine does, as "name (cause)" each.
+// search finds victims as the engine does, formatted as "name (cause)".
 func (l *lab) search(p Preemptor) []string {
 	for _, a := range p.Usage {
 		if p.Queue.Available(quota.Planned, a.Index) < a.Value {
@@ -268,7 +268,7 @@ func TestAllThatIsShortMustBeFound(t *testing.T) {
 	}
 }
 
-func TestWhoIsSparedStays(t *testing.T) {
+func TestSparedHolderStays(t *testing.T) {
 	l := newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 0)
 	sortHolders(l)
 	p := l.preemptor("q", lower, 2)
@@ -278,7 +278,7 @@ func TestWhoIsSparedStays(t *testing.T) {
 	}
 }
 
-func TestASearchLeavesTheTreeAsItWas(t *testing.T) {
+func TestSearchLeavesTheTreeAsItWas(t *testing.T) {
 	l := newLab().queue("q", "lab", 4).queue("p", "lab", 4).runs("p", "a", 3, 0).runs("p", "b", 3, 0)
 	sortHolders(l)
 	state := func() string {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestWhatIsCountedIsWrittenAsItIsCounted(t *testing.T) {
+func TestNumberWritesCountsInFull(t *testing.T) {
 	for text, want := range map[string]string{
 		"8": "8", "1000": "1000", "1k": "1000", "-2k": "-2000", "1500m": "1500m", "0": "0", "1E": "1E", "2000Ki": "2000Ki", "4Gi": "4Gi", "64M": "64M",
 	} {
@@ -15,13 +15,13 @@ func TestWhatIsCountedIsWrittenAsItIsCounted(t *testing.T) {
 			t.Errorf("%s is written %s, want %s", text, got, want)
 		}
 	}
-	// CPU is counted in thousandths: a number of whole ones is one like any other.
+	// CPU is counted in thousandths: its whole numbers are formatted like any other.
 	if got := Number(ToQuantity("cpu", 5_000_000)); got != "5000" {
 		t.Errorf("5000 CPU are written %s", got)
 	}
 }
 
-func TestAmountsAreWrittenAsPeopleWriteThem(t *testing.T) {
+func TestAmountsAreFormattedAsUsersWriteThem(t *testing.T) {
 	for name, amounts := range map[corev1.ResourceName][]string{
 		"cpu":                    {"1500m", "2"},
 		"memory":                 {"1500", "2Ki", "5Gi"},

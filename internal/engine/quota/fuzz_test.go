@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// hugeInteger is what the parser does take with such an exponent.
+// hugeInteger matches integers with such an exponent that the parser accepts quickly.
 var hugeInteger = regexp.MustCompile(`^-?[1-9][0-9]*[eE][0-9]+$`)
 
-// slowToParse are numbers that the parser of quantities itself multiplies out: an
-// API server or an operator that was given one is lost before it gets here.
+// slowToParse matches numbers that the parser of quantities itself expands: an API server or operator that is given
+// one is stuck before it gets here.
 var slowToParse = regexp.MustCompile(`[eE][+-]?0*[0-9]{4,}`)
 
-// FuzzFromQuantity: an amount has the sign of its quantity, is never below it unless
-// it saturates, and comes back as it was.
+// FuzzFromQuantity: an amount has the sign of its quantity, is never below it unless it saturates, and survives the
+// conversion back.
 func FuzzFromQuantity(f *testing.F) {
 	for _, text := range []string{"0", "1", "-1", "1500m", "0.0001", "1n", "-1n", "1e30", "-1e30", "1e-30", "1e999", "1e2147483647", "-1e2147483647", "0e999", "8Ei", "1E",
 		"9223372036854775807", "-9223372036854775807", "9223372036854775808", "9223372036854775807m", "9223372036854775.807", "9223372036854775.808", "-9223372036854775.808"} {
@@ -51,8 +51,7 @@ func FuzzFromQuantity(f *testing.F) {
 	})
 }
 
-// FuzzAmounts: sums, differences and products are those of unbounded integers, cut
-// at the ends.
+// FuzzAmounts: sums, differences and products are those of unbounded integers, clamped to the range.
 func FuzzAmounts(f *testing.F) {
 	ends := []int64{0, 1, -1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, -math.MaxInt64, 1 << 62, -1 << 62}
 	for _, a := range ends {
@@ -70,7 +69,7 @@ func FuzzAmounts(f *testing.F) {
 			t.Errorf("%d - %d = %d, want %d", a, b, got, want)
 		}
 		if a < 0 || count < 0 {
-			return // nobody has less than none
+			return // counts are never negative
 		}
 		if got, want := Times(a, count), cut(new(big.Int).Mul(x, big.NewInt(int64(count)))); got != want {
 			t.Errorf("%d × %d = %d, want %d", a, count, got, want)

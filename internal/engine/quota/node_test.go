@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// deep is a tree of four levels: top over mid over low over the queues a and b, and
-// beside them far, right under top. Each queue has 10; so has the cohort low.
+// deep returns a tree of four levels: top, mid, low, and the queues a and b, with another queue far directly below
+// top. Each queue has 10, and so has the cohort low.
 func deep(low, mid Limits) *Tree {
 	var t Tree
 	t.SetCohort("top", "", nil)
@@ -95,9 +95,9 @@ func TestOverAndPassed(t *testing.T) {
 	}
 }
 
-// TestSumsThatSaturateComeBack: what was charged beyond all bounds can be released
-// again, and leaves what was there before.
-func TestSumsThatSaturateComeBack(t *testing.T) {
+// TestSaturatedSumsCanBeReleased: what was charged beyond all limits can be released again, and leaves what was there
+// before.
+func TestSaturatedSumsCanBeReleased(t *testing.T) {
 	var tree Tree
 	for _, queue := range []string{"a", "b"} {
 		tree.SetQueue(queue, "lab", limits(100, Unlimited, Unlimited))
@@ -124,7 +124,7 @@ func TestSumsThatSaturateComeBack(t *testing.T) {
 	}
 }
 
-// describe is all that a tree of these queues answers.
+// describe returns all results of a tree with these queues.
 func describe(t *Tree, queues []string) string {
 	var b strings.Builder
 	for _, name := range queues {
@@ -139,7 +139,7 @@ func describe(t *Tree, queues []string) string {
 	return b.String()
 }
 
-// randomTree has up to four queues in a tree of cohorts with limits.
+// randomTree returns a tree of cohorts with limits and up to four queues.
 func randomTree(t *rapid.T) (*Tree, []string) {
 	tree := &Tree{}
 	memory := FlavorResource{Flavor: "default", Resource: "memory"}
@@ -163,7 +163,7 @@ func randomTree(t *rapid.T) (*Tree, []string) {
 	return tree, queues
 }
 
-// someChange charges or releases something somewhere.
+// someChange makes a random charge or release.
 func someChange(t *rapid.T, tree *Tree, queues []string) {
 	queue, l := rapid.SampledFrom(queues).Draw(t, "queue"), Ledger(rapid.IntRange(0, ledgers-1).Draw(t, "ledger"))
 	v := VectorOf(Amount{0, rapid.Int64Range(0, 9).Draw(t, "cpu")}, Amount{1, rapid.Int64Range(0, 9).Draw(t, "memory")})
@@ -174,8 +174,7 @@ func someChange(t *rapid.T, tree *Tree, queues []string) {
 	}
 }
 
-// TestTryLeavesNoTrace: whatever is charged and released while trying, the tree then
-// answers as before.
+// TestTryLeavesNoTrace: after any charges and releases within Try, the tree returns the same results as before.
 func TestTryLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree, queues := randomTree(t)
@@ -194,13 +193,12 @@ func TestTryLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// TestUsageIsThatOfATreeMadeAnew: charges bubble up step by step to what they would be
-// if all of them were charged at once (E3).
-func TestUsageIsThatOfATreeMadeAnew(t *testing.T) {
+// TestUsageIsThatOfARebuiltTree: incremental charges give the same usage as charging everything at once (E3).
+func TestUsageIsThatOfARebuiltTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree, queues := randomTree(t)
 		for range rapid.IntRange(0, 12).Draw(t, "changes") {
-			tree.Queue("q0") // no change waits for another
+			tree.Queue("q0") // apply each change at once
 			someChange(t, tree, queues)
 		}
 		kept := describe(tree, queues)
@@ -211,9 +209,9 @@ func TestUsageIsThatOfATreeMadeAnew(t *testing.T) {
 	})
 }
 
-// TestNoChargeThatWasAvailableTakesWhatIsOthersOwn: however a tree is used within what
-// it says is available, each queue can then take what it does not lend.
-func TestNoChargeThatWasAvailableTakesWhatIsOthersOwn(t *testing.T) {
+// TestAvailableChargesTakeNothingThatOthersDoNotLend: while charges stay within what is available, each queue can
+// still take what it does not lend.
+func TestAvailableChargesTakeNothingThatOthersDoNotLend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree, queues := randomTree(t)
 		for range rapid.IntRange(0, 12).Draw(t, "changes") {

@@ -114,7 +114,7 @@ func TestAvailable(t *testing.T) {
 
 func TestUsageSurvivesTheQueue(t *testing.T) {
 	var tree Tree
-	charge(&tree, "a", 2) // workloads may be seen first
+	charge(&tree, "a", 2) // workloads may be observed first
 	if tree.Queue("a") != nil {
 		t.Error("a queue that was only charged exists")
 	}
@@ -145,7 +145,7 @@ func FuzzAmountsNeverWrapAround(f *testing.F) {
 	})
 }
 
-func TestQueuesThatAreGoneAreForgottenOnceNothingIsCharged(t *testing.T) {
+func TestDeletedQueuesAreForgottenOnceNothingIsCharged(t *testing.T) {
 	var tree Tree
 	tree.SetQueue("a", "lab", limits(5, Unlimited, Unlimited))
 	charge(&tree, "a", 3)

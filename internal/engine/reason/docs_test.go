@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEveryCodeIsDocumented: people look codes up, and build alerts on them.
+// TestEveryCodeIsDocumented: users look codes up, and build alerts on them.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reasons.md")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// declaredCodes are the values of all constants of type Code.
+// declaredCodes returns the values of all constants of type Code.
 func declaredCodes(t *testing.T) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNamesAreAllThatAreNamed: wherever in an explanation, also where somebody adds another list.
-func TestNamesAreAllThatAreNamed(t *testing.T) {
+// TestNamesReturnsAllNames: wherever they are in an explanation, including lists added later.
+func TestNamesReturnsAllNames(t *testing.T) {
 	var x Explanation
 	var named []Name
 	fill(reflect.ValueOf(&x).Elem(), &named)
@@ -22,7 +22,7 @@ func TestNamesAreAllThatAreNamed(t *testing.T) {
 	}
 }
 
-// fill gives every list one element and every Name a name of its own, which it adds to those.
+// fill gives every list one element and every Name a unique value, which it adds to named.
 func fill(v reflect.Value, named *[]Name) {
 	switch {
 	case !v.CanSet():

@@ -26,12 +26,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// zone is not UTC: what is logged was read by people's machines.
+// zone is not UTC: events may have times in the local zone.
 var zone = time.FixedZone("somewhere", 7200)
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 123, zone)
 
-// world is an engine under random events that keeps a log.
+// world is an engine under random events that writes a log.
 type world struct {
 	*rapid.T
 	engine *engine.Engine
@@ -40,7 +40,7 @@ type world struct {
 	clock  time.Time
 	jobs   []engine.WorkloadSet
 	open   []engine.Decision
-	// topology is that of the flavor default, "" where it is a matter of quota alone.
+	// topology is the topology of the flavor default, "" if there is none.
 	topology string
 }
 
@@ -119,7 +119,7 @@ func (w *world) setNode(name string) {
 	}})
 }
 
-// nodeStep has something happen on nodes.
+// nodeStep makes one random change of nodes or pods.
 func (w *world) nodeStep() {
 	on := rapid.SampledFrom(nodeNames).Draw(w.T, "node")
 	pod := engine.Key{Namespace: "ns", Name: fmt.Sprint("pod-", rapid.IntRange(0, 5).Draw(w.T, "pod"))}
@@ -197,9 +197,8 @@ func (w *world) step() {
 	}
 }
 
-// TestALogReplays: whatever an engine heard, another one that hears it from the log
-// decides the same, byte for byte (E5).
-func TestALogReplays(t *testing.T) {
+// TestLogReplays: an engine that gets the events from the log decides the same, byte for byte (E5).
+func TestLogReplays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, clock: epoch}
 		runs := rapid.IntRange(1, 2).Draw(t, "runs")
@@ -219,7 +218,7 @@ func TestALogReplays(t *testing.T) {
 	})
 }
 
-// smallLog has one run with one admission.
+// smallLog returns a log of one run with one admission.
 func smallLog(t *testing.T) string {
 	t.Helper()
 	var file bytes.Buffer
@@ -287,7 +286,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestEveryEventIsKnown: an event that the log cannot name would not replay.
+// TestEveryEventIsKnown: a log with an event of another type would not replay.
 func TestEveryEventIsKnown(t *testing.T) {
 	found := 0
 	entries, err := os.ReadDir("..")
