@@ -57,10 +57,10 @@ func TestPodSetsThatNeverFitTogetherBlockNoneByResource(t *testing.T) {
 
 func TestHeadThatLeavesLetsOthersPass(t *testing.T) {
 	for name, event := range map[string]func(s *scene) Event{
-		"because it is gone":           func(*scene) Event { return gone("head") },
-		"because it is deactivated":    func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
-		"because it comes later now":   func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Priority = -1 }) },
-		"because it asks for less now": func(s *scene) Event { return asking("head", 1, 1, -1, 1) },
+		"because it is gone":               func(*scene) Event { return gone("head") },
+		"because it is deactivated":        func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
+		"because it is later in order now": func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Priority = -1 }) },
+		"because it asks for less now":     func(s *scene) Event { return asking("head", 1, 1, -1, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("small", 1, 1, 0, 2))

@@ -61,12 +61,12 @@ func TestFirstInOrderKeepsTheLastPiece(t *testing.T) {
 		largeA, largeB int // since when
 		admitted       string
 	}{
-		"a waits since longer": {largeA: 1, largeB: 2, admitted: "smallA"},
-		"b waits since longer": {largeA: 2, largeB: 1, admitted: "smallB"},
+		"a has waited longer": {largeA: 1, largeB: 2, admitted: "smallA"},
+		"b has waited longer": {largeA: 2, largeB: 1, admitted: "smallB"},
 	} {
 		for order, jobs := range map[string][]string{
-			"a comes first": {"largeA", "largeB", "smallB", "smallA"},
-			"b comes first": {"largeB", "largeA", "smallA", "smallB"},
+			"a is created first": {"largeA", "largeB", "smallB", "smallA"},
+			"b is created first": {"largeB", "largeA", "smallA", "smallB"},
 		} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				all := map[string]WorkloadSet{

@@ -17,7 +17,7 @@ func inRack(name string, pods int32, cpu int64, of string) WorkloadSet {
 // TestPodsInADomainTakeCapacityOfItsNodes: although their nodes are not assigned.
 func TestPodsInADomainTakeCapacityOfItsNodes(t *testing.T) {
 	s := cluster(t, inRack("other", 2, 4, "a"))
-	s.want("one pod more than there is room for comes", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
+	s.want("one pod more than fits arrives", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
 	s.want("what is left is given", s.happens(job("small", "q", 2, 4, 0, 2)), "admit small in q")
 	s.placed("small", "b1:1", "b2:1")
 	s.want("the other ends", s.happens(gone("other"), gone("small")), "admit big in q")

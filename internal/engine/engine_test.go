@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		given []Event
 		want  []string
 	}{
-		"a gang is admitted whole": {
+		"a gang is admitted as a whole": {
 			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), job("a", "q", 4, 1, 0, 0)},
 			want:  []string{"admit a in q"},
 		},
@@ -111,22 +111,22 @@ func TestDecide(t *testing.T) {
 			want: []string{"admit a in q",
 				"b waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1 more needed"},
 		},
-		"what no empty queue could hold is told apart": {
+		"what no empty queue could hold is distinguished": {
 			given: []Event{defaultFlavor, queueOf("q", "", 4000), localOf("q"), job("a", "q", 5, 1000, 0, 0)},
 			want: []string{"a waits: ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, " +
 				"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)"},
 		},
-		"higher priority goes first, then who waits longer": {
+		"higher priority goes first, then the longest waiting": {
 			given: []Event{defaultFlavor, queueOf("q", "", 3), localOf("q"),
 				job("late", "q", 1, 1, 0, 9), job("early", "q", 1, 1, 0, 1), job("urgent", "q", 1, 1, 5, 10)},
 			want: []string{"admit urgent in q", "admit early in q", "admit late in q"},
 		},
-		"under BestEffortFIFO who fits passes who does not": {
+		"under BestEffortFIFO workloads that fit pass those that do not": {
 			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), job("big", "q", 1, 5, 0, 0), job("small", "q", 1, 1, 0, 1)},
 			want: []string{"admit small in q", "big waits: ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, " +
 				"previously considered podsets requests (0) + current podset request (5m) > maximum capacity (4m)"},
 		},
-		"under StrictFIFO nobody passes the head": {
+		"under StrictFIFO none passes the head": {
 			given: []Event{defaultFlavor, strict(queueOf("q", "", 4)), localOf("q"),
 				job("running", "q", 1, 3, 0, 0), job("head", "q", 1, 2, 0, 1), job("small", "q", 1, 1, 0, 2)},
 			want: []string{"admit running in q",
@@ -137,23 +137,23 @@ func TestDecide(t *testing.T) {
 			given: []Event{defaultFlavor, queueOf("q", "lab", 1), queueOf("other", "lab", 3), localOf("q"), job("a", "q", 4, 1, 0, 0)},
 			want:  []string{"admit a in q"},
 		},
-		"a workload whose LocalQueue is missing is told so": {
+		"a missing LocalQueue is reported": {
 			given: []Event{defaultFlavor, queueOf("q", "", 1), job("a", "nowhere", 1, 1, 0, 0)},
 			want:  []string{"a waits: Inadmissible: LocalQueue nowhere doesn't exist"},
 		},
-		"a workload whose ClusterQueue is missing is told so": {
+		"a missing ClusterQueue is reported": {
 			given: []Event{localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want:  []string{"a waits: Inadmissible: ClusterQueue q doesn't exist"},
 		},
-		"a stopped queue admits nobody": {
+		"a stopped queue admits none": {
 			given: []Event{defaultFlavor, held(queueOf("q", "", 4)), localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want:  []string{"a waits: OnHold: ClusterQueue q is stopped"},
 		},
-		"a queue that relies on what nobody does admits nobody": {
+		"an inactive queue admits none": {
 			given: []Event{defaultFlavor, func() Event { q := queueOf("q", "", 4); q.Inactive = "it has checks"; return q }(), localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want:  []string{"a waits: Inadmissible: ClusterQueue q is inactive: it has checks"},
 		},
-		"members of a cycle of cohorts wait and are told why": {
+		"members of a cohort cycle wait, and the cycle is reported": {
 			given: []Event{defaultFlavor, CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}},
 				queueOf("q", "x", 4), localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want: []string{"a waits: Inadmissible: ClusterQueue q is inactive: its cohorts form a cycle"},
@@ -247,7 +247,7 @@ func TestUnwrittenAdmissionCanBeWithdrawn(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-	t.Run("which is heard of before it is told", func(t *testing.T) {
+	t.Run("whose event precedes the result of the write", func(t *testing.T) {
 		e, taken := begin()
 		small := job("small", "q", 1, 1, 0, 0)
 		small.Version, small.Admission, small.Admitted = 1, e.Holds(taken.Key), true
@@ -258,7 +258,7 @@ func TestUnwrittenAdmissionCanBeWithdrawn(t *testing.T) {
 			t.Errorf("what was known already changed something: %v", got)
 		}
 	})
-	t.Run("which was written, and nobody needs its room", func(t *testing.T) {
+	t.Run("which was written, and its quota is not needed", func(t *testing.T) {
 		e, taken := begin()
 		if got := deeds(e, gone("large"), Written{Key: taken.Key, UID: taken.UID, Version: 1}); len(got) != 0 || e.Holds(taken.Key) == nil {
 			t.Errorf("it lost what it holds: %v", got)
@@ -341,8 +341,8 @@ func TestAdmissionThatWasTakenBackIsNotKept(t *testing.T) {
 	written := Written{Key: a.Key, UID: a.UID, Version: 5}
 	// What the watch skipped is that a had its quota for a while.
 	for name, news := range map[string][]Event{
-		"news come after the write is told":  {written, at(7, a, nil)},
-		"news come before the write is told": {at(7, a, nil), written},
+		"the event follows the result of the write":  {written, at(7, a, nil)},
+		"the event precedes the result of the write": {at(7, a, nil), written},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{})
@@ -416,6 +416,6 @@ func TestRefusedAdmissionGoesToTheNextAndIsTriedAgain(t *testing.T) {
 	}
 	e.Apply(gone("a"))
 	if due := e.Due(); !due.IsZero() {
-		t.Errorf("due at %s though nobody waits", due)
+		t.Errorf("due at %s although none waits", due)
 	}
 }

@@ -91,24 +91,24 @@ func TestExplain(t *testing.T) {
 		given []Event
 		want  []string
 	}{
-		"one that fits is told that it is next": {
+		"one that fits is next": {
 			given: []Event{queueOf("q", "", 4), job("x", "q", 1, 3, 0, 0)},
 			want:  []string{"Waiting PendingEvaluation 1/1", "flavor default Fits cpu asked 3m free 4m missing 0 <- nearest"},
 		},
-		"all flavors are looked at, also those that refuse": {
+		"all flavors are surveyed, also those that refuse": {
 			given: []Event{tainted, twoFlavors, holds("a", "q", 3, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1",
 				"flavor reserved Refused: untolerated taint {reserved true NoSchedule <nil>} in flavor reserved",
 				"flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by a 3m: withinClusterQueue is Never", "would fit after a"},
 		},
-		"few have to end, not all": {
+		"a few have to end, not all": {
 			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0), job("x", "q", 1, 3, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
 				"held by c 3m: withinClusterQueue is Never", "held by b 2m: withinClusterQueue is Never", "held by a 1m: withinClusterQueue is Never",
 				"would fit after c"},
 		},
-		"whom it would preempt, and whom it may not": {
+		"workloads that it would preempt, and may not preempt": {
 			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)),
 				holds("low", "q", 2, 0), holds("high", "q", 2, 9), job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
@@ -121,14 +121,14 @@ func TestExplain(t *testing.T) {
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by own 4m: within the quota of ClusterQueue r or its cohort", "would fit after own"},
 		},
-		"who would borrow takes nothing back": {
+		"a borrower reclaims nothing": {
 			given: []Event{policy(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 3, 0), holds("borrower", "r", 1, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
 				"held by mine 3m: withinClusterQueue is Never",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never", "would fit after mine"},
 		},
-		"who may evict while he borrows may not evict everybody": {
+		"a borrower that may preempt may not preempt all": {
 			given: []Event{policy(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WhileBorrowing: true, Threshold: new(int32(2))}),
 				queueOf("r", "lab", 0), localOf("r"), queueOf("s", "lab", 1), localOf("s"), queueOf("lender", "lab", 9),
 				holds("equal", "r", 4, 5), holds("above", "r", 3, 3), holds("low", "r", 1, 2), holds("partly", "s", 2, 0), job("x", "q", 1, 2, 5, 0)},
@@ -138,7 +138,7 @@ func TestExplain(t *testing.T) {
 				"held by partly 2m: not all of what it holds is borrowed by ClusterQueue s",
 				"held by low 1m: ", "would fit after equal"},
 		},
-		"who could never be admitted is not told to wait": {
+		"a workload that could never be admitted": {
 			given: []Event{twoGroups, holds("a", "q", 4, 0), func() Event {
 				w := job("x", "q", 1, 1, 0, 0)
 				w.PodSets[0].PerPod["gpu"] = 3
@@ -146,7 +146,7 @@ func TestExplain(t *testing.T) {
 			}()},
 			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest", "flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
 		},
-		"nor does who would borrow though others of his queue go": {
+		"nor does a borrower for which others of its queue are evicted": {
 			given: []Event{policy(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 1, 0), holds("kept", "q", 1, 9), holds("borrower", "r", 1, 9), job("x", "q", 1, 3, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
@@ -154,34 +154,34 @@ func TestExplain(t *testing.T) {
 				"held by kept 1m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5",
 				"held by mine 1m: ", "would fit after borrower", "would fit after kept", "would fit after mine"},
 		},
-		"an elastic one gives to an equal what it can spare": {
+		"an elastic one gives what it can spare to an equal priority": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
 				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
-		"and to a higher priority all": {
+		"and everything to a higher one": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
 				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
-		"nobody's end or preemption helps who is at fault himself": {
+		"no end or preemption helps an inadmissible workload": {
 			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
 			want:  []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
 		},
-		"those that are going are awaited": {
+		"leaving workloads are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
 				"held by a 4m: is already being evicted"},
 		},
-		"nobody passes the head of a strict queue": {
+		"none passes the head of a strict queue": {
 			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0), job("x", "q", 1, 1, 0, 1)},
 			want:  []string{"Waiting WaitingForQuota 2/2", "flavor default Fits cpu asked 1m free 1m missing 0 <- nearest", "behind big"},
 		},
-		"what no empty queue could hold has nobody to blame": {
+		"what no empty queue could hold has no holders": {
 			given: []Event{queueOf("q", "", 4), holds("a", "q", 3, 0), job("x", "q", 1, 5, 0, 0)},
 			want:  []string{"Waiting ExceedsMaxQuota 1/1", "flavor default TooLarge cpu asked 5m free 1m missing 4m <- nearest"},
 		},
-		"a stopped queue still tells what would fit": {
+		"a stopped queue still shows what would fit": {
 			given: []Event{held(queueOf("q", "", 4)), job("x", "q", 1, 1, 0, 0)},
 			want:  []string{"Aside OnHold 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
 		},

@@ -49,16 +49,16 @@ func TestFairOrderAcrossQueues(t *testing.T) {
 				job("p1", "p", 1, 1, 0, 0), job("p2", "p", 1, 1, 0, 1), job("p3", "p", 1, 1, 0, 2), job("q1", "q", 1, 1, 0, 3)},
 			want: []string{"admit p1 in p", "admit p2 in p", "admit p3 in p", "admit q1 in q"},
 		},
-		"the weight 0 only gets what nobody else wants": {
+		"the weight 0 only gets what others do not want": {
 			given: []Event{cohortOf("lab", "", 2), weighing(queueOf("p", "lab", 0), 0), queueOf("q", "lab", 0),
 				job("p1", "p", 1, 1, 9, 0), job("q1", "q", 1, 1, 0, 3), job("q2", "q", 1, 1, 0, 3)},
 			want: []string{"admit q1 in q", "admit q2 in q", "p1 waits: WaitingForQuota"},
 		},
-		"who need not borrow goes before who must": {
+		"no borrowing goes before borrowing": {
 			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 1), job("p1", "p", 2, 1, 9, 0), job("q1", "q", 1, 1, 0, 5)},
 			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
 		},
-		"of one share the higher priority goes first": {
+		"of equal shares the higher priority goes first": {
 			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("p1", "p", 1, 1, 0, 0), job("q1", "q", 1, 1, 1, 5)},
 			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
 		},
@@ -135,7 +135,7 @@ func TestFairPreemption(t *testing.T) {
 			comes: []Event{job("q1", "q", 1, 1, 0, 9), job("q2", "q", 1, 1, 1, 9)},
 			want:  []string{"evict p0 for q2: fair share", "q2 waits: WaitingForPreemptedWorkloads", "q1 waits: WaitingForQuota"},
 		},
-		"nobody is evicted by a queue that must not": {
+		"a queue without preemption evicts none": {
 			options: bothStrategies, lent: 8, q: queueOf("q", "lab", 0), p: many("p", "p", 8, 1),
 			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
 			want:  []string{"q1 waits: WaitingForQuota"},
@@ -246,7 +246,7 @@ func TestShareOfAQueueAndACohort(t *testing.T) {
 	s.want("touched", s.engine.TakeTouchedCohorts(), "lab", "top")
 	off := newScene(t, Options{}, cohortOf("lab", "", 3), queueOf("q", "lab", 0))
 	if u, _ := off.engine.QueueUsage("q"); u.Share != nil {
-		t.Error("there is a share though nobody compares any")
+		t.Error("there is a share without fair sharing")
 	}
 }
 
@@ -288,7 +288,7 @@ func TestEvictionByKeptQuotaIsReevaluated(t *testing.T) {
 		queueOf("p", "right", 0), strict(queueOf("q", "right", 4)), localOf("r"), localOf("p"), localOf("q"),
 		job("borrower", "p", 4, 1, 0, 0), job("running", "r", 2, 1, 0, 0), job("starting", "q", 1, 0, 0, 0))
 	s.happens(s.changed("borrower", func(w *Workload) { w.Ready = true }), s.changed("running", func(w *Workload) { w.Ready = true }))
-	s.want("one comes for whom nobody may go", s.happens(job("large", "r", 3, 1, 0, 1)), "large waits: WaitingForQuota")
+	s.want("a workload arrives that may evict none", s.happens(job("large", "r", 3, 1, 0, 1)), "large waits: WaitingForQuota")
 	s.want("an owner of quota comes, and one before it that asks for nothing", s.happens(job("none", "q", 0, 1, 1, 2), job("own", "q", 3, 1, 0, 3)),
 		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
 	s.want("that one is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })),

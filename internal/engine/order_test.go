@@ -12,11 +12,11 @@ func TestOrderAcrossQueues(t *testing.T) {
 		given []Event
 		want  []string
 	}{
-		"who need not borrow goes before who must, whatever their priorities": {
+		"no borrowing goes before borrowing, whatever the priorities": {
 			given: []Event{queueOf("p", "lab", 2), queueOf("q", "lab", 0), job("own", "p", 2, 1, 0, 5), job("borrower", "q", 2, 1, 9, 0)},
 			want:  []string{"admit own in p", "borrower waits: WaitingForQuota"},
 		},
-		"who borrows from nearby goes before who borrows from afar": {
+		"borrowing from nearby goes before borrowing from afar": {
 			given: []Event{
 				CohortSet{Cohort{Name: "left", Parent: "top"}}, CohortSet{Cohort{Name: "right", Parent: "top"}},
 				queueOf("sister", "left", 2), queueOf("p", "left", 0), queueOf("q", "right", 0),
@@ -27,15 +27,15 @@ func TestOrderAcrossQueues(t *testing.T) {
 			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("low", "p", 2, 1, 0, 0), job("high", "q", 2, 1, 1, 5)},
 			want:  []string{"admit high in q", "low waits: WaitingForQuota"},
 		},
-		"of one priority who waits longer goes first": {
+		"of equal priority the longest waiting goes first": {
 			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("late", "p", 2, 1, 0, 5), job("early", "q", 2, 1, 0, 1)},
 			want:  []string{"admit early in q", "late waits: WaitingForQuota"},
 		},
-		"of one time the name decides": {
+		"of equal time the name decides": {
 			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("b", "p", 2, 1, 0, 0), job("a", "q", 2, 1, 0, 0)},
 			want:  []string{"admit a in q", "b waits: WaitingForQuota"},
 		},
-		"the strict head of one queue holds nobody of another back": {
+		"the strict head of one queue does not block another queue": {
 			given: []Event{strict(queueOf("p", "lab", 2)), queueOf("q", "lab", 2), job("big", "p", 5, 1, 9, 0), job("small", "q", 2, 1, 0, 5)},
 			want:  []string{"admit small in q", "big waits: ExceedsMaxQuota"},
 		},
@@ -71,7 +71,7 @@ func TestStrictQueueContinuesBehindItsHeadWhen(t *testing.T) {
 		"the head asks for less": {func(s *scene) Event {
 			return s.changed("head", func(w *Workload) { w.PodSets[0].Count, w.Generation = 1, 1 })
 		}, []string{"admit head in q"}},
-		"somebody urgent comes":         {func(*scene) Event { return job("urgent", "q", 1, 1, 9, 9) }, []string{"admit urgent in q"}},
+		"an urgent workload arrives":    {func(*scene) Event { return job("urgent", "q", 1, 1, 9, 9) }, []string{"admit urgent in q"}},
 		"the queue is no longer strict": {func(*scene) Event { return queueOf("q", "", 4) }, []string{"admit second in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestOrderedListKeepsTheOrderOfAdding(t *testing.T) {
 			w.queueEntry.remove()
 		}
 		if r.first() != nil || r.len() != 0 {
-			t.Fatal("somebody is left")
+			t.Fatal("a workload is left")
 		}
 	})
 }

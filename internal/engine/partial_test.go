@@ -64,7 +64,7 @@ func TestPartialAdmissionByPreemptionHasItsSize(t *testing.T) {
 
 func TestEndedPodsReleaseTheirQuota(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 4, 1, 0, 0))
-	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
+	s.want("no quota", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
 	ended := func(count int32) WorkloadSet {
 		return s.changed("a", func(w *Workload) {
 			w.PodSets[0].Reclaimable = 4 - count
@@ -75,7 +75,7 @@ func TestEndedPodsReleaseTheirQuota(t *testing.T) {
 	s.want("one has ended", s.happens(ended(3)))
 	s.want("two have", s.happens(ended(2)), "admit b in q")
 	s.want("it is evicted and comes back: it needs the rest only", s.happens(s.changed("a", func(w *Workload) { w.Evicted = true })))
-	s.want("there is room for two", s.happens(s.stopped("a")), "admit a in q, 2 of 4 main")
+	s.want("two fit", s.happens(s.stopped("a")), "admit a in q, 2 of 4 main")
 }
 
 // TestPodSetsOverOneResourceAreSplitSoThatAllFit: where each one alone would take what another needs, also once
@@ -87,7 +87,7 @@ func TestPodSetsOverOneResourceAreSplitSoThatAllFit(t *testing.T) {
 	two := job("two", "q", 1, 2, 0, 1)
 	two.PodSets = append(two.PodSets, PodSet{Name: "large", Count: 1, PerPod: map[string]int64{"cpu": 4}})
 	s := newScene(t, Options{}, q, FlavorSet{Flavor{Name: "spot"}}, localOf("q"))
-	s.want("there is room for one way only", s.happens(two), "admit two in q")
+	s.want("only one combination fits", s.happens(two), "admit two in q")
 	s.want("it ends, and what is left of spot is too little", s.happens(gone("two"), job("a", "q", 1, 4, 0, 0), job("b", "q", 1, 1, 0, 0)),
 		"admit a in q", "admit b in q")
 	s.want("it comes again", s.happens(two), "two waits: WaitingForQuota")

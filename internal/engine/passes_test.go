@@ -23,12 +23,12 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 		given, change Event
 		looksOn       bool // at those who wait: else all are set aside
 	}{
-		"a LocalQueue that leads elsewhere": {given: queueOf("q1", "", waiting), change: leads("q1"), looksOn: true},
-		"a LocalQueue that is stopped":      {change: stopped},
-		"a LocalQueue that goes":            {change: LocalQueueDeleted{Key{Namespace: "ns", Name: "q0"}}},
-		"a queue that is stopped":           {change: held(queueOf("q0", "", 0))},
-		"a queue that gets quota":           {change: queueOf("q0", "", waiting), looksOn: true},
-		"a namespace that moves out":        {given: red, change: in("blue")},
+		"a LocalQueue that points elsewhere": {given: queueOf("q1", "", waiting), change: leads("q1"), looksOn: true},
+		"a LocalQueue that is stopped":       {change: stopped},
+		"a LocalQueue that is deleted":       {change: LocalQueueDeleted{Key{Namespace: "ns", Name: "q0"}}},
+		"a queue that is stopped":            {change: held(queueOf("q0", "", 0))},
+		"a queue that gets quota":            {change: queueOf("q0", "", waiting), looksOn: true},
+		"a namespace whose labels change":    {given: red, change: in("blue")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := backlog(waiting, 1, 0)

@@ -140,7 +140,7 @@ func TestFailedNodeIsReplacedInTheSameRack(t *testing.T) {
 	if got := s.places("run"); !slices.Contains(got, at[1]) || slices.Contains(got, at[0]) {
 		t.Errorf("run was on %q and is on %q", at, got)
 	}
-	s.want("who comes then does not get that room", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
+	s.want("a later workload does not get those places", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
 }
 
 // TestMostUrgentGangIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
@@ -152,7 +152,7 @@ func TestGangWithoutPodsIsPlacedAgainInOneDomain(t *testing.T) {
 	other := map[string][]string{"a": {"b1:1", "b2:1"}, "b": {"a1:1", "a2:1"}}[at[0][:1]]
 	s.placed("gang", other...)
 	s.happens(pod("gang", 0, other[0][:2], 4))
-	s.want("nobody is moved for it who is there", s.happens(node(other[0][:2], "d", 4)))
+	s.want("existing pods are not moved for it", s.happens(node(other[0][:2], "d", 4)))
 }
 
 func TestMostUrgentGangIsRepairedFirst(t *testing.T) {
@@ -181,7 +181,7 @@ func TestForeignPodThatTakesAPlaceMovesIt(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 3, 0, 0))
 	at := s.places("gang")
-	s.want("a pod of somebody else is there first", s.happens(pod("", 0, at[0][:2], 3)), "replace gang")
+	s.want("another pod is there first", s.happens(pod("", 0, at[0][:2], 3)), "replace gang")
 	if slices.Contains(s.places("gang"), at[0]) {
 		t.Errorf("gang is on %q yet", s.places("gang"))
 	}
@@ -247,7 +247,7 @@ func TestPreemptionFreesNodes(t *testing.T) {
 	}
 	var victim string
 	fmt.Sscanf(got[0], "evict %s for", &victim)
-	s.want("somebody comes who would fit", s.happens(job("thief", "q", 1, 1, 0, 4)), "thief waits: TopologyPlacementFailed")
+	s.want("a workload arrives that would fit", s.happens(job("thief", "q", 1, 1, 0, 4)), "thief waits: TopologyPlacementFailed")
 	s.want("the victim's pod is there yet", s.happens(s.stopped(victim)), victim+" waits: TopologyPlacementFailed")
 	s.want("it is gone", s.happens(podGone(victim, 0)), "admit high in q")
 }
@@ -280,7 +280,7 @@ func TestOnDemandWorkloadThatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T)
 	s.want("one is, once it is free", s.happens(job("later", "q", 1, 4, 0, 2)), "later waits: TopologyPlacementFailed")
 	s.want("a node comes, and the pod of the first on it", s.happens(node("new", "a", 8), pod("large", 0, "new", 8)))
 	s.placed("large")
-	s.want("room comes", s.happens(gone("large"), podGone("large", 0)), "admit later in q")
+	s.want("capacity is released", s.happens(gone("large"), podGone("large", 0)), "admit later in q")
 }
 
 func TestFlavorWithoutCapacityIsSkipped(t *testing.T) {
@@ -398,23 +398,23 @@ func TestMissingNodeCapacityForAllPodSetsIsExplained(t *testing.T) {
 	leader := gang.PodSets[0]
 	leader.Name, leader.Count, leader.PerPod = "leader", 1, map[string]int64{"cpu": 1}
 	gang.PodSets = append(gang.PodSets, leader)
-	s.want("each pod set has a rack with room, and none has room for both", s.happens(gang), "gang waits: TopologyPlacementFailed")
+	s.want("each pod set fits a rack, and none fits both", s.happens(gang), "gang waits: TopologyPlacementFailed")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if x.Together == nil || len(x.Together.PodSets) != 2 || !x.Together.PodSets[0].Together {
-		t.Fatalf("together they are told %+v", x.Together)
+		t.Fatalf("together they get %+v", x.Together)
 	}
 	if want := `pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
 		t.Errorf("what would do is %q, want %q", x.Together.Relaxation, want)
 	}
 	gang.PodSets[0].Count = 3
-	s.want("one of them has no room alone", s.happens(gang))
+	s.want("one of them does not even fit alone", s.happens(gang))
 	x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if said := x.PodSets[0].Flavors[0].Nodes; said == nil || said.Relaxation != `pod sets "main", "leader" within one example.com/rack preferred, not required` {
 		t.Errorf("what would do is said of it alone: %+v", said)
 	}
 	s.happens(within(job("large", "q", 3, 4, 0, 1)))
 	if x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.Together != nil {
-		t.Errorf("of a single pod set it is told %+v", x.Together)
+		t.Errorf("for a single pod set: %+v", x.Together)
 	}
 }
 

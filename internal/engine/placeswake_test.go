@@ -74,7 +74,7 @@ func TestHeadBlocksForWhatItLacksAtPresent(t *testing.T) {
 	q, full := queueOf("q", "lab", 0), node("a1", "a", 4)
 	q.Strategy, full.Allocatable[place.Pods] = ByResource, 1
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, queueOf("r", "lab", 8), localOf("q"), localOf("r"), full, node("b1", "b", 1), pod("", 0, "a1", 0)})...)
-	s.want("nodes have no room for the head", s.happens(job("head", "q", 1, 4, 1, 0)), "head waits: TopologyPlacementFailed")
+	s.want("nodes have no capacity for the head", s.happens(job("head", "q", 1, 4, 1, 0)), "head waits: TopologyPlacementFailed")
 	s.want("one asks for a pod's place alone", s.happens(job("small", "q", 1, 0, 0, 1)), "small waits: WaitingForQuota")
 	other := job("other", "r", 1, 5, 0, 2)
 	other.Admission = &Admission{ClusterQueue: "r", PodSets: []Assignment{{PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": 5}}}}

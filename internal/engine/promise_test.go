@@ -30,9 +30,9 @@ func TestPreemptorIsAdmittedOnceItsVictimIsGone(t *testing.T) {
 
 func TestPromisedCapacityIsNotGivenToOthers(t *testing.T) {
 	s := preempted(t)
-	s.want("somebody comes who would fit instead", s.happens(job("thief", "q", 2, 1, 0, 2)), "thief waits: WaitingForQuota")
-	s.want("somebody comes who fits beside", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
-	s.want("once the room is there", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
+	s.want("a workload arrives that would fit instead", s.happens(job("thief", "q", 2, 1, 0, 2)), "thief waits: WaitingForQuota")
+	s.want("a workload arrives that fits beside", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
+	s.want("once the quota is released", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
 }
 
 func TestPromiseIsBrokenWhen(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPromiseIsBrokenWhen(t *testing.T) {
 				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 1 })
 			},
 			[]string{"high waits: ExceedsMaxQuota"}, []string{"admit low in q"}},
-		"somebody higher needs the room": {
+		"a workload of higher priority needs the quota": {
 			func(*scene) Event { return job("higher", "q", 4, 1, 2, 2) },
 			[]string{"higher waits: WaitingForPreemptedWorkloads", "high waits: WaitingForQuota"}, []string{"admit higher in q", "low waits: WaitingForQuota"}},
 		"the queue is stopped": {
@@ -111,11 +111,11 @@ func TestReasonThatChangedBackIsReportedAgain(t *testing.T) {
 	s := preempted(t)
 	heard := func() Event { return s.changed("second", func(*Workload) {}) }
 	s.want("a second comes", s.happens(job("second", "q", 2, 1, 0, 2)), "second waits: WaitingForQuota")
-	s.want("that is heard of", s.happens(heard()))
+	s.want("its event arrives", s.happens(heard()))
 	s.want("the first is gone", s.happens(gone("high")), "second waits: WaitingForPreemptedWorkloads")
-	s.want("a third comes before that is heard of", s.happens(job("higher", "q", 4, 1, 2, 3)), "higher waits: WaitingForPreemptedWorkloads")
-	s.want("it is heard of", s.happens(heard()), "second waits: WaitingForQuota")
-	s.want("that is heard of too", s.happens(heard()))
+	s.want("a third one arrives before that event", s.happens(job("higher", "q", 4, 1, 2, 3)), "higher waits: WaitingForPreemptedWorkloads")
+	s.want("that event arrives", s.happens(heard()), "second waits: WaitingForQuota")
+	s.want("so does the other one", s.happens(heard()))
 }
 
 // TestPromiseThatNeedsNoEvictionIsKeptAtOnce: the quota is free, and was only promised to a workload of lower
@@ -167,7 +167,7 @@ func TestPromiseIsKeptOnceAdmittedPodsAreReady(t *testing.T) {
 		waits, after []string
 	}{
 		"of the same queue": {BlockQueue, []string{"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady"}, []string{"admit high in q"}},
-		"of all there are": {BlockAll, []string{"low waits: WaitingForPodsReady", "high waits: WaitingForPodsReady"},
+		"of all queues": {BlockAll, []string{"low waits: WaitingForPodsReady", "high waits: WaitingForPodsReady"},
 			[]string{"admit high in q", "low waits: WaitingForQuota"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,8 +294,8 @@ func TestWithdrawnWorkloadIsEvictedForTheOneThatWaits(t *testing.T) {
 		cpu  int64 // cpu: of the workload that took the promise, besides the gpu
 		want []string
 	}{
-		"who took the promise needs it":     {1, []string{"evict starts for higher: in queue"}},
-		"who took the promise does without": {0, nil},
+		"the new owner of the promise needs it":         {1, []string{"evict starts for higher: in queue"}},
+		"the new owner of the promise does not need it": {0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, q, localOf("q"), asks(job("runs", "q", 1, 0, 0, 0), 0, 1))

@@ -28,7 +28,7 @@ func TestWorkloadThatCannotBeChangedStaysAsItIs(t *testing.T) {
 		if !slices.ContainsFunc(x.Holders, func(h reason.Holder) bool {
 			return h.Name.Name == "b" && strings.HasSuffix(h.NotPreemptable, "a policy says no")
 		}) {
-			t.Errorf("nobody is told why b stays: %+v", x.Holders)
+			t.Errorf("no reason is shown why b stays: %+v", x.Holders)
 		}
 		s.want("and so does it, for another reason", s.happens(s.stopped("a"), s.stopped("b")), "admit high in q", "admit a in q", "b waits: WaitingForQuota")
 	})
@@ -37,7 +37,7 @@ func TestWorkloadThatCannotBeChangedStaysAsItIs(t *testing.T) {
 		s.engine.Apply(job("rigid", "q", 1, 1, 0, 2))
 		shrink := decideAll(s.engine, s.now)[0]
 		if shrink.Resize == nil {
-			t.Fatalf("decided %+v, not that somebody shrinks", shrink)
+			t.Fatalf("decided %+v, want a shrink", shrink)
 		}
 		other := map[string]string{"a": "b", "b": "a"}[shrink.Key.Name]
 		s.want("the other one shrinks", s.happens(s.refused(shrink)), "resize "+other+" from 2 to 1 for rigid")
@@ -105,11 +105,11 @@ func TestPromiseOutlivesAnEarlierRejection(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	s.engine.Apply(job("high", "q", 3, 1, 5, 0))
 	s.happens(s.refused(decideAll(s.engine, s.now)[0]))
-	s.want("another takes the room", s.happens(job("low", "q", 4, 1, 0, 1)), "admit low in q")
+	s.want("another takes the quota", s.happens(job("low", "q", 4, 1, 0, 1)), "admit low in q")
 	high := job("high", "q", 3, 1, 5, 0)
 	high.Generation++
 	s.want("it is changed", s.happens(high), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	s.now = s.now.Add(2 * firstRetry)
 	s.want("time goes by", s.happens(job("first", "q", 2, 1, 5, -1)), "first waits: WaitingForQuota")
-	s.want("the room is free", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
+	s.want("the quota is free", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }

@@ -126,7 +126,7 @@ func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 		t.Run(fmt.Sprint(policy), func(t *testing.T) {
 			s := begin(t, 6)
 			s.happens(between("job2", 1, 4, 0, 1))
-			s.areSized("there is room for more than its minimum", three, 4, 2, 0)
+			s.areSized("more than its minimum is free", three, 4, 2, 0)
 			s.happens(between("job3", 2, 4, 0, 2))
 			s.areSized("there is none", three, 2, 2, 2)
 
@@ -150,7 +150,7 @@ func TestCapacityIsFreeOnlyWhenPodsAreGone(t *testing.T) {
 	if used, _ := s.engine.QueueUsage("q"); used.Reserved[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] != 4 {
 		t.Errorf("reserved is %v while the pods are there", used.Reserved)
 	}
-	s.want("somebody else does not get that room", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
+	s.want("another job does not get that quota", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
 	s.want("the pods are gone", s.happens(s.shrunk("large")), "admit rigid in q")
 	s.want("it ends", s.happens(gone("rigid")), "resize large from 2 to 4")
 	s.want("and so does the other", s.happens(gone("large")), "admit thief in q")
@@ -246,7 +246,7 @@ func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s.want("another comes", s.happens(between("job2", 2, 4, 0, 1)), "resize job1 from 4 to 3 for job2", "job2 waits: WaitingForPreemptedWorkloads")
 	again := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"))
 	job1, job2 := s.jobs["job1"], s.jobs["job2"]
-	again.want("a new one hears of it", again.happens(job1, job2))
+	again.want("a new engine gets the same state", again.happens(job1, job2))
 	again.want("the pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
 }
 
@@ -258,13 +258,13 @@ func TestInadmissibleWorkloadDoesNotGrow(t *testing.T) {
 	elsewhere := localOf("q")
 	elsewhere.ClusterQueue = "p"
 	for name, tc := range map[string]struct{ hold, release func(s *scene) []Event }{
-		"his LocalQueue is stopped": {
+		"its LocalQueue is stopped": {
 			func(*scene) []Event { return []Event{stopped} }, func(*scene) []Event { return []Event{localOf("q")} }},
-		"his LocalQueue leads elsewhere": {
+		"its LocalQueue points elsewhere": {
 			func(*scene) []Event { return []Event{elsewhere} }, func(*scene) []Event { return []Event{localOf("q")} }},
-		"his LocalQueue is gone": {
+		"its LocalQueue is deleted": {
 			func(*scene) []Event { return []Event{LocalQueueDeleted{localOf("q").Key}} }, func(*scene) []Event { return []Event{localOf("q")} }},
-		"he is deactivated": {
+		"it is deactivated": {
 			func(s *scene) []Event { return []Event{s.changed("a", func(w *Workload) { w.Inactive = true })} },
 			func(s *scene) []Event { return []Event{s.changed("a", func(w *Workload) { w.Inactive = false })} }},
 	} {

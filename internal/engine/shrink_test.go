@@ -35,7 +35,7 @@ func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 			s.want("and one more comes", s.happens(job("last", "q", 1, 1, 0, 2)), "resize borrower from 5 to 4 for last", "last waits: WaitingForPreemptedWorkloads")
 			s.want("its pods are gone", s.happens(s.shrunk("borrower")), "admit last in q")
 			s.want("what is its queue's own it keeps", s.happens(job("greedy", "q", 1, 1, 0, 3)), "greedy waits: WaitingForQuota")
-			s.want("room comes back", s.happens(gone("greedy"), gone("rigid")), "resize borrower from 4 to 7")
+			s.want("quota is released", s.happens(gone("greedy"), gone("rigid")), "resize borrower from 4 to 7")
 		})
 	}
 }
@@ -55,20 +55,20 @@ func TestReclaimingStopsOnlyTheNecessary(t *testing.T) {
 		s.areSized("both borrow all", []string{"borrower", "lodger"}, 4, 4)
 		return s
 	}
-	t.Run("who can spare it all stops nobody", func(t *testing.T) {
+	t.Run("one that can spare it all stops none", func(t *testing.T) {
 		s := begin(t)
 		s.want("one comes", s.happens(job("owner", "q", 2, 1, 0, 2)), "resize borrower from 4 to 2 for owner", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("one goes, and the other need spare nothing", func(t *testing.T) {
+	t.Run("one is evicted, and the other need give nothing", func(t *testing.T) {
 		s := begin(t)
 		s.want("one comes", s.happens(job("owner", "q", 4, 1, 0, 2)), "evict lodger for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("one goes, and the other spares the rest", func(t *testing.T) {
+	t.Run("one is evicted, and the other gives the rest", func(t *testing.T) {
 		s := begin(t)
 		s.want("one comes", s.happens(job("owner", "q", 5, 1, 0, 2)), "evict lodger for owner: reclaimed",
 			"resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("all go", func(t *testing.T) {
+	t.Run("all are evicted", func(t *testing.T) {
 		s := begin(t)
 		s.want("one comes", s.happens(job("owner", "q", 8, 1, 0, 2)), "evict lodger for owner: reclaimed",
 			"evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")

@@ -19,10 +19,10 @@ func TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated(t *testing.T) {
 	story(e, confirmed)
 	story(e, job("promised", "q", 2, 1, 5, 1))
 	if got := story(e, job("behind", "q", 1, 1, 0, 2)); len(got) != 1 {
-		t.Errorf("who stands behind was told %q", got)
+		t.Errorf("the workload behind reported %q", got)
 	}
 	if got := story(e, job("urgent", "q", 1, 1, 9, 3)); len(got) != 1 || got[0] != "admit urgent in q" {
-		t.Errorf("who goes before was told %q", got)
+		t.Errorf("the workload before reported %q", got)
 	}
 }
 
@@ -33,9 +33,9 @@ func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 		priority         int32  // the priority of the other
 		want, gone       []string
 	}{
-		"one of higher priority, whose LocalQueue has used more": {"q", "greedy", 5,
+		"higher priority, but its LocalQueue has used more": {"q", "greedy", 5,
 			[]string{"other waits: WaitingForQuota"}, []string{"admit large in q", "admit other in q", "borrower waits: WaitingForQuota"}},
-		"one of lower priority, whose LocalQueue has used less": {"greedy", "q", -5,
+		"lower priority, but its LocalQueue has used less": {"greedy", "q", -5,
 			[]string{"admit other in q"}, []string{"admit large in q", "borrower waits: WaitingForQuota"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 				localOf("q"), greedy, localOf("other"), job("borrower", "other", 2, 1, 0, 0))
 			s.want("the owner comes", s.happens(job("large", tc.preemptor, 3, 1, 0, 1)),
 				"evict borrower for large: reclaimed", "large waits: WaitingForPreemptedWorkloads")
-			s.want("one comes for whom there is room", s.happens(job("other", tc.other, 1, 1, tc.priority, 2)), tc.want...)
+			s.want("a workload arrives that fits", s.happens(job("other", tc.other, 1, 1, tc.priority, 2)), tc.want...)
 			behind := tc.want[0] == "other waits: WaitingForQuota"
 			if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "other"}); (x.Behind != nil) != behind {
 				t.Errorf("explained as behind %v", x.Behind)

@@ -29,71 +29,71 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 		given   []Event
 		change  func(*Workload)
 		waits   string
-		mends   func(*scene) Event
+		fix     func(*scene) Event
 		follows []string
 	}{
 		"one that is deactivated": {
 			change: func(w *Workload) { w.Inactive = true }, waits: "Deactivated",
-			mends: the(func(w *Workload) { w.Inactive = false })},
+			fix: the(func(w *Workload) { w.Inactive = false })},
 		"one that backs off": {
 			change: func(w *Workload) { w.BacksOff = "until noon" }, waits: "PendingEvaluation",
-			mends: the(func(w *Workload) { w.BacksOff = "" })},
+			fix: the(func(w *Workload) { w.BacksOff = "" })},
 		"one that was evicted as its LocalQueue was drained": {
 			given:  []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}},
 			change: func(w *Workload) { w.BacksOff = "The LocalQueue is stopped" }, waits: "OnHold",
-			mends: goesOn(localOf("q"))},
+			fix: goesOn(localOf("q"))},
 		"one that was evicted as its ClusterQueue was drained": {
 			given:  []Event{held(queueOf("q", "", 4))},
 			change: func(w *Workload) { w.BacksOff = "The ClusterQueue is stopped" }, waits: "OnHold",
-			mends: goesOn(queueOf("q", "", 4))},
+			fix: goesOn(queueOf("q", "", 4))},
 		"one that is gated": {
 			change: func(w *Workload) { w.Gated = "example.com/gate" }, waits: "AdmissionGated",
-			mends: the(func(w *Workload) { w.Gated = "" })},
+			fix: the(func(w *Workload) { w.Gated = "" })},
 		"one whose pods break a rule": {
 			change: func(w *Workload) { w.Refused = "too large" }, waits: "Inadmissible",
-			mends: the(func(w *Workload) { w.Refused = "" })},
+			fix: the(func(w *Workload) { w.Refused = "" })},
 		"one of a namespace that the queue does not take": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
-			mends: is(in("red"))},
+			fix: is(in("red"))},
 		"one whose queue takes its namespace later": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
-			mends: is(ofTeam(queueOf("q", "", 4), "blue"))},
-		"one of a namespace that nobody knows yet": {
+			fix: is(ofTeam(queueOf("q", "", 4), "blue"))},
+		"one of an unknown namespace": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red")}, waits: "Inadmissible",
-			mends: is(in("red"))},
+			fix: is(in("red"))},
 		"one whose queue takes no namespace": {
 			given: []Event{func() Event { q := queueOf("q", "", 4); q.Namespaces = nil; return q }()}, waits: "Inadmissible",
-			mends: is(queueOf("q", "", 4))},
+			fix: is(queueOf("q", "", 4))},
 		"one whose LocalQueue is missing": {
 			given: []Event{LocalQueueDeleted{Key{Namespace: "ns", Name: "q"}}}, waits: "Inadmissible",
-			mends: is(localOf("q"))},
+			fix: is(localOf("q"))},
 		"one whose LocalQueue is stopped": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}}, waits: "OnHold",
-			mends: is(localOf("q"))},
+			fix: is(localOf("q"))},
 		"one whose LocalQueue is being deleted": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Terminating: true}}}, waits: "Inadmissible",
-			mends: is(localOf("q"))},
+			fix: is(localOf("q"))},
 		"one whose LocalQueue leads nowhere": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "nowhere"}}}, waits: "Inadmissible",
-			mends: is(localOf("q"))},
+			fix: is(localOf("q"))},
 		"one whose ClusterQueue is missing": {
 			given: []Event{ClusterQueueDeleted{"q"}}, waits: "Inadmissible",
-			mends: is(queueOf("q", "", 4))},
+			fix: is(queueOf("q", "", 4))},
 		"one whose ClusterQueue is stopped": {
 			given: []Event{held(queueOf("q", "", 4))}, waits: "OnHold",
-			mends: is(queueOf("q", "", 4))},
+			fix: is(queueOf("q", "", 4))},
 		"one whose cohorts form a cycle": {
 			given: []Event{queueOf("q", "x", 4), CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}}}, waits: "Inadmissible",
-			mends: is(CohortSet{Cohort{Name: "y"}})},
+			fix: is(CohortSet{Cohort{Name: "y"}})},
 		"one whose flavor is missing": {
 			given: []Event{FlavorDeleted{"default"}}, waits: "NoMatchingFlavor",
-			mends: is(defaultFlavor)},
+			fix: is(defaultFlavor)},
 		"one that is larger than the quota": {
 			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
-			mends: is(queueOf("q", "", 4))},
+			fix: is(queueOf("q", "", 4))},
 		"one larger than the quota until a cohort lends": {
 			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
-			mends: func(s *scene) Event {
+			fix: func(s *scene) Event {
 				s.engine.Apply(queueOf("lender", "lab", 4))
 				return queueOf("q", "lab", 0)
 			}},
@@ -110,7 +110,7 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 			if tc.waits != "NoMatchingFlavor" {
 				s.want("others go on", s.happens(b), "admit b in other")
 			}
-			s.want("mended", s.happens(tc.mends(s)), "admit a in q")
+			s.want("fixed", s.happens(tc.fix(s)), "admit a in q")
 		})
 	}
 }
@@ -121,9 +121,9 @@ func TestAdmissionsWaitForReadyPodsIfConfigured(t *testing.T) {
 		others string // what the other queue's job hears
 		after  []string
 	}{
-		"of nobody":         {BlockNone, "admit other in p", nil},
+		"off":               {BlockNone, "admit other in p", nil},
 		"of the same queue": {BlockQueue, "admit other in p", []string{"admit second in q"}},
-		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit second in q"}},
+		"of all queues":     {BlockAll, "other waits: WaitingForPodsReady", []string{"admit second in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{BlockUntilReady: tc.block}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"))

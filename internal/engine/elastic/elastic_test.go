@@ -47,13 +47,13 @@ func TestGrow(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		"all there is":                          {10, []Job{job(2, 4, 2, 0, 1)}, "4"},
-		"as far as it goes":                     {1, []Job{job(2, 4, 2, 0, 1)}, "3"},
-		"the first of equal ones":               {1, []Job{job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 1)}, "2 3"},
-		"who is smaller gains more":             {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
-		"the higher priority all of it":         {5, []Job{job(1, 9, 1, 0, 1), job(1, 5, 1, 1, 2)}, "2 5"},
-		"who gains more though he stands later": {4, []Job{flat, linear}, "1 5"},
-		"nothing":                               {0, []Job{job(1, 2, 1, 0, 1)}, "1"},
+		"all there is":                             {10, []Job{job(2, 4, 2, 0, 1)}, "4"},
+		"as far as it goes":                        {1, []Job{job(2, 4, 2, 0, 1)}, "3"},
+		"the first of equal ones":                  {1, []Job{job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 1)}, "2 3"},
+		"the smaller one gains more":               {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"the higher priority gets all of it":       {5, []Job{job(1, 9, 1, 0, 1), job(1, 5, 1, 1, 2)}, "2 5"},
+		"a larger gain before an earlier position": {4, []Job{flat, linear}, "1 5"},
+		"nothing": {0, []Job{job(1, 2, 1, 0, 1)}, "1"},
 	} {
 		if got := grown(tc.room, tc.jobs...); got != tc.want {
 			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
@@ -73,11 +73,11 @@ func TestCapacityGoesToFewJobs(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		"the first of equal ones goes on":          {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
-		"who is smaller gains more, yet":           {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
-		"but not who gains much less than another": {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
-		"nor one of lower priority":                {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
-		"who was served goes on at no cost":        {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
+		"the first of equal ones goes on":               {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
+		"the smaller one gains more, yet":               {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"but not with a much smaller gain than another": {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
+		"nor one of lower priority":                     {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
+		"another replica costs no further resize":       {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
 	} {
 		if got := grownBy(costly, tc.room, tc.jobs...); got != tc.want {
 			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
@@ -92,12 +92,12 @@ func TestYields(t *testing.T) {
 		want   string
 		policy Policy
 	}{
-		"down to the minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
-		"the last of equal ones":             {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
-		"who is larger loses less":           {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
-		"a lower priority first, and it all": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
-		"a higher one never":                 {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
-		"few of them where that costs":       {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
+		"down to the minimum":                   {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
+		"the last of equal ones":                {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
+		"the larger one loses less":             {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
+		"a lower priority first, and all of it": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
+		"a higher one never":                    {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
+		"few of them where that costs":          {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
 	} {
 		var got []string
 		y := tc.policy.Yielding(tc.jobs, tc.to)

@@ -34,13 +34,13 @@ func TestConsumptionAfter(t *testing.T) {
 		old, used Consumption
 		want      Consumption
 	}{
-		"what is not used fades":                {Consumption{"cpu": 8}, nil, Consumption{"cpu": 4}},
-		"what is used comes in":                 {nil, Consumption{"cpu": 8}, Consumption{"cpu": 4}},
-		"what is used all the time stays":       {Consumption{"cpu": 8}, Consumption{"cpu": 8}, Consumption{"cpu": 8}},
-		"resources are apart":                   {Consumption{"cpu": 8}, Consumption{"gpu": 2}, Consumption{"cpu": 4, "gpu": 1}},
-		"next to nothing is forgotten":          {Consumption{"cpu": 1e-6}, nil, Consumption{}},
-		"but not while somebody uses as little": {nil, Consumption{"cpu": 1e-6}, Consumption{"cpu": 5e-7}},
-		"the largest amounts stay numbers":      {Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}},
+		"what is not used fades":           {Consumption{"cpu": 8}, nil, Consumption{"cpu": 4}},
+		"what is used comes in":            {nil, Consumption{"cpu": 8}, Consumption{"cpu": 4}},
+		"what is used all the time stays":  {Consumption{"cpu": 8}, Consumption{"cpu": 8}, Consumption{"cpu": 8}},
+		"resources are apart":              {Consumption{"cpu": 8}, Consumption{"gpu": 2}, Consumption{"cpu": 4, "gpu": 1}},
+		"next to nothing is forgotten":     {Consumption{"cpu": 1e-6}, nil, Consumption{}},
+		"but not while as little is used":  {nil, Consumption{"cpu": 1e-6}, Consumption{"cpu": 5e-7}},
+		"the largest amounts stay numbers": {Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.old.After(time.Hour, time.Hour, tc.used)

@@ -74,7 +74,7 @@ func TestShare(t *testing.T) {
 		more   amounts
 		want   int64
 	}{
-		"who stays within his quota has none":                 {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
+		"usage within the quota is no share":                  {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
 		"what is borrowed counts, by what can be lent":        {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
 		"what is asked for counts as what is used":            {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
 		"it is published rounded up":                          {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
@@ -83,9 +83,9 @@ func TestShare(t *testing.T) {
 		"unused quota of one flavor does not pay for another": {amounts{"cpu@b": 4}, member{quotas: amounts{"cpu@a": 6}, used: amounts{"cpu@b": 2}}, nil, 200},
 		"twice the weight is half the share":                  {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
 		"half the weight is twice the share":                  {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
-		"with the weight 0 whoever borrows has it all":        {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
-		"with the weight 0 who borrows nothing has none":      {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
-		"what nobody can lend any more counts in full":        {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
+		"with the weight 0 any borrowing is the maximum":      {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
+		"with the weight 0 no borrowing is no share":          {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
+		"what can no longer be lent counts in full":           {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
 		"the smallest weight does not overflow":               {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}}, nil, math.MaxInt64},
 		"nor do the largest amounts":                          {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}}, amounts{"cpu": math.MaxInt64}, 1},
 	} {
@@ -104,7 +104,7 @@ func TestRootHasNoShare(t *testing.T) {
 	tree.SetQueue("alone", "", nil)
 	tree.Charge("alone", quota.Held, vector(tree, amounts{"cpu": 5}))
 	if s := Of(tree.Queue("alone"), quota.Held, nil); !s.Zero() {
-		t.Errorf("has %d thousandths of nobody's quota", s.Thousandths())
+		t.Errorf("a root has %d thousandths", s.Thousandths())
 	}
 }
 
@@ -132,16 +132,16 @@ func TestCompare(t *testing.T) {
 		a, b Share
 		want int
 	}{
-		"who borrows nothing has less":                        {none, third, -1},
-		"two who borrow nothing have the same":                {none, Share{0, 7, 0}, 0},
+		"borrowing nothing is less":                           {none, third, -1},
+		"borrowing nothing twice is equal":                    {none, Share{0, 7, 0}, 0},
 		"the larger part is more":                             {half, third, 1},
 		"equal parts of different wholes are the same":        {Share{2, 6, quota.One}, third, 0},
-		"what thousandths cannot tell apart is told apart":    {Share{333_333, 1_000_000, quota.One}, third, -1},
+		"differences below a thousandth count":                {Share{333_333, 1_000_000, quota.One}, third, -1},
 		"weight counts":                                       {heavy, third, -1},
 		"the weight 0 has more than any other":                {light, half, 1},
 		"and less than those who borrow more without one":     {light, Share{2, 1000, 0}, -1},
 		"nothing borrowed is less though the weight is 0 too": {none, light, -1},
-		"the largest numbers are told apart": {
+		"the largest numbers are distinguished": {
 			Share{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64}, Share{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

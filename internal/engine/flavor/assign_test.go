@@ -135,7 +135,7 @@ func TestAssign(t *testing.T) {
 		podSets []PodSet
 		want    string
 	}{
-		"the first flavor with room is taken": {
+		"the first flavor with quota is taken": {
 			shop: newShop(of("spot", 3), of("reserved", 4), of("last", 9)), podSets: []PodSet{one},
 			want: "fits: main 2 cpu=4 of reserved"},
 		"what earlier pod sets of the workload took is not there for the later ones": {
@@ -163,7 +163,7 @@ func TestAssign(t *testing.T) {
 			shop:    newShop().group([]string{"cpu", "pods"}, of("f", 4)),
 			podSets: []PodSet{podSet("main", 5, "cpu", 0)},
 			want:    "no fit: ExceedsMaxQuota"},
-		"pods are counted for who asks for nothing else": {
+		"pods count also if nothing else is requested": {
 			shop: newShop().group([]string{"pods"}, of("f", 4)), podSets: []PodSet{podSet("main", 3)},
 			want: "fits: main 3 pods=3 of f"},
 		"a workload that asks for nothing fits": {
@@ -201,7 +201,7 @@ func TestAssign(t *testing.T) {
 			shop:    newShop(of("small", 2).inUse(2), of("f", 6).inUse(6)),
 			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 4, "cpu", 1)},
 			want:    "no fit: ExceedsMaxQuota"},
-		"and of those that no choice of flavors has room for": {
+		"and of those that fit no combination of flavors": {
 			shop:    newShop(of("f", 4).inUse(4), of("g", 4).inUse(4)),
 			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 3, "cpu", 1), podSet("more", 3, "cpu", 1)},
 			want:    "no fit: ExceedsMaxQuota"},
@@ -212,13 +212,13 @@ func TestAssign(t *testing.T) {
 		"but not what fits one flavor": {
 			shop: newShop(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1), of("h", 2).inUse(1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
 			want: "blocked: WaitingForQuota"},
-		"who may not preempt is blocked": {
+		"without preemption it is blocked": {
 			shop: newShop(of("f", 4).inUse(1)), podSets: []PodSet{one},
 			want: "blocked: WaitingForQuota"},
-		"who may preempts": {
+		"with it, it preempts": {
 			shop: newShop(of("f", 4).inUse(1)).preempting("f", Preempts), podSets: []PodSet{one},
 			want: "preempts: main 2 cpu=4 of f"},
-		"what will be free when others have gone is awaited rather than preempted": {
+		"what evicted workloads will release is awaited rather than preempted": {
 			shop: newShop(of("f", 4).inUse(1)).leaving("f", 1).preempting("f", Preempts), podSets: []PodSet{one},
 			want: "awaits: main 2 cpu=4 of f"},
 		"a flavor that fits later is better than one that needs preemption": {
@@ -226,7 +226,7 @@ func TestAssign(t *testing.T) {
 				fungible(Fungibility{NextBeforePreempting: true}),
 			podSets: []PodSet{one},
 			want:    "awaits: main 2 cpu=4 of reserved"},
-		"a flavor that nobody could be preempted in is passed": {
+		"a flavor without possible victims is skipped": {
 			shop:    newShop(of("spot", 4).inUse(1), of("reserved", 4).inUse(1)).preempting("spot", Blocked).preempting("reserved", Preempts),
 			podSets: []PodSet{one},
 			want:    "preempts: main 2 cpu=4 of reserved"},
@@ -235,7 +235,7 @@ func TestAssign(t *testing.T) {
 				group([]string{"gpu"}, of("g", 1).inUse(1)).preempting("g", Preempts),
 			podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 1)},
 			want:    "preempts: main 1 cpu=1 of f gpu=1 of g"},
-		"what is beyond the cohort is borrowed from nobody": {
+		"what is beyond the cohort cannot be borrowed": {
 			shop: newShop(of("f", 1)).lends("f", 2), podSets: []PodSet{one},
 			want: "no fit: ExceedsMaxQuota"},
 		"what is within the cohort is borrowed": {
@@ -258,7 +258,7 @@ func TestReasonOfPodSetsThatNeverFitTogether(t *testing.T) {
 	c := newShop(of("f", 4000).inUse(4000)).assign(podSet("driver", 1, "cpu", 1000), podSet("workers", 4, "cpu", 1000))
 	want := "couldn't assign flavors to pod set workers: insufficient quota for cpu in flavor f, previously considered podsets requests (1) + current podset request (4) > maximum capacity (4)"
 	if got := c.Why.Message(); got != want {
-		t.Errorf("it is told %q, want %q", got, want)
+		t.Errorf("the reason is %q, want %q", got, want)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestFungibility(t *testing.T) {
 			both().fungible(next), "fits borrowing 1: main 2 cpu=4 of first"},
 		"PreemptionOverBorrowing preempts": {
 			both().fungible(preferPreempting), "preempts: main 2 cpu=4 of second"},
-		"PreemptionOverBorrowing preempts nobody for what is borrowed all the same": {
+		"PreemptionOverBorrowing preempts none for what is borrowed all the same": {
 			both().borrowing("second", 1).fungible(preferPreempting), "fits borrowing 1: main 2 cpu=4 of first"},
 		"of two that need preemption the one is better that then borrows less": {
 			newShop(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Reclaims).borrowing("first", 1).preempting("second", Reclaims).fungible(next),

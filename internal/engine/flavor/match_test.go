@@ -43,7 +43,7 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 		pods    PodSet
 		refusal string
 	}{
-		"a taint that nobody tolerates keeps pods away": {
+		"an untolerated taint keeps pods away": {
 			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)} },
 			refusal: "untolerated taint {spot yes NoSchedule <nil>} in flavor first"},
 		"NoExecute does too": {

@@ -26,13 +26,13 @@ func TestSplit(t *testing.T) {
 		"the first pod set leaves the large flavor to the second": {
 			shop: newShop(of("big", 4), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "fits: small 1 cpu=2 of rest: large 1 cpu=4 of big"},
-		"the first pod set takes what it would rather have where there is room for both": {
+		"the first pod set takes its preferred flavor if both fit": {
 			shop: newShop(of("big", 6), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "fits: small 1 cpu=2 of big: large 1 cpu=4 of big"},
 		"three in three": {
 			shop: newShop(of("a", 4), of("b", 3), of("c", 2)), podSets: []PodSet{small, podSet("middle", 1, "cpu", 3), large},
 			want: "fits: small 1 cpu=2 of c: middle 1 cpu=3 of b: large 1 cpu=4 of a"},
-		"one that waits for somebody who is going": {
+		"one that waits for an evicted workload": {
 			shop: newShop(of("big", 4).inUse(1), of("rest", 2)).leaving("big", 1), podSets: []PodSet{small, large},
 			want: "awaits: small 1 cpu=2 of rest: large 1 cpu=4 of big"},
 		"there is none": {

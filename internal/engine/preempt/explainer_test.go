@@ -28,6 +28,6 @@ func TestCouldStayWithinIsComputedOnce(t *testing.T) {
 		}
 	}
 	if room.without != 1 {
-		t.Errorf("the one of the queue was taken off its nodes %d times", room.without)
+		t.Errorf("the holder of the queue was taken off its nodes %d times", room.without)
 	}
 }

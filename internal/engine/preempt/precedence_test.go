@@ -21,7 +21,7 @@ func TestEvictedWorkloadNeverEvictsItsPreemptor(t *testing.T) {
 		over    []string
 		reasons string
 	}{
-		{"a", nil, "nobody had a evicted"},
+		{"a", nil, "a was not evicted"},
 		{"b", []string{"a"}, "b was evicted for a"},
 		{"c", []string{"a", "b"}, "c was evicted for b, and b for a"},
 	} {

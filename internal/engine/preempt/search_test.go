@@ -102,36 +102,36 @@ func TestSearchWithinTheQueue(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"Never evicts nobody": {
+		"Never evicts none": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, -1), Policy{}, 1, nil},
-		"LowerPriority evicts who is lower": {
+		"LowerPriority evicts a lower one": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 1, []string{"a (in queue)"}},
 		"LowerPriority does not evict an equal": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lower, 1, nil},
 		"LowerOrNewerEqualPriority evicts an equal that is newer": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lowerOrNewer, 1, []string{"a (in queue)"}},
-		"LowerOrNewerEqualPriority does not evict who is higher": {
+		"LowerOrNewerEqualPriority does not evict a higher one": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 2), lowerOrNewer, 1, nil},
-		"of those who may go the lowest priority goes first": {
+		"the lowest priority is evicted first": {
 			newLab().queue("q", "", 4).runs("q", "low", 2, -2).runs("q", "middle", 2, 0), lower, 2, []string{"low (in queue)"}},
-		"of one priority who was given quota last goes first": {
+		"of equal priority the last admitted is evicted first": {
 			newLab().queue("q", "", 4).runs("q", "old", 2, 0).runs("q", "new", 2, 0), lower, 2, []string{"new (in queue)"}},
-		"as many go as must": {
+		"as many are evicted as necessary": {
 			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 1, 0).runs("q", "c", 1, 0), lower, 2, []string{"c (in queue)", "b (in queue)"}},
-		"who need not go after all stays": {
+		"an unnecessary victim is restored": {
 			newLab().queue("q", "", 4).runs("q", "big", 3, 0).runs("q", "small", 1, -1), lower, 3, []string{"big (in queue)"}},
-		"nobody goes if that is not enough": {
+		"none is evicted if that is not enough": {
 			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 5), lower, 3, nil},
-		"nobody goes for what never fits": {
+		"none is evicted for what never fits": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 5, nil},
-		"who has none of what is short stays": {
+		"a holder of nothing that is short stays": {
 			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1, []string{"b (in queue)"}},
-		"a promise is taken before anybody is evicted": {
+		"a promise is taken before any eviction": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
 				return l.holds("q", &Holder{Key: key("promised"), Priority: 0, Promised: true, Usage: l.amounts(2, 0)})
 			}(), lower, 2, []string{"promised (in queue)"}},
-		"a promise to somebody higher is not": {
+		"a promise to a higher priority is not": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
 				return l.holds("q", &Holder{Key: key("promised"), Priority: 2, Promised: true, Usage: l.amounts(2, 0)})
@@ -159,13 +159,13 @@ func TestReclaim(t *testing.T) {
 	}{
 		"Never reclaims nothing": {
 			two().runs("p", "a", 6, -1), lower, 4, nil},
-		"LowerPriority reclaims from who is lower": {
+		"LowerPriority reclaims from a lower one": {
 			two().runs("p", "mine", 4, 0).runs("p", "a", 2, 0), reclaimLower, 4, []string{"a (reclaimed)"}},
 		"LowerPriority does not reclaim from an equal": {
 			two().runs("p", "mine", 4, 1).runs("p", "a", 2, 1), reclaimLower, 4, nil},
-		"Any reclaims from whom it may be": {
+		"Any reclaims from any priority": {
 			two().runs("p", "mine", 4, 9).runs("p", "a", 2, 9), reclaimAny, 4, []string{"a (reclaimed)"}},
-		"who does not borrow gives nothing": {
+		"a queue that does not borrow gives nothing": {
 			two().queue("r", "lab", 0).runs("p", "a", 4, -1).runs("r", "b", 4, 9), reclaimLower, 4, nil},
 		"no more is reclaimed than the queue borrows": {
 			two().runs("p", "a", 3, 0).runs("p", "b", 3, 0).runs("q", "mine", 2, 9), reclaimAny, 2, []string{"b (reclaimed)"}},
@@ -202,11 +202,11 @@ func TestReclaimInATree(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"what the own cohort has more right to is reclaimed from the other": {
+		"what belongs to the own cohort is reclaimed from the other": {
 			tree(2, 2, 4).runs("p", "a", 4, 0).runs("p", "b", 4, 0), reclaimAny, 4, []string{"b (reclaimed)"}},
 		"a cohort within its quota gives nothing though its queue borrows": {
 			tree(4, 0, 2).queue("p2", "right", 2).runs("p", "a", 4, 0).runs("sister", "b", 2, 9), Policy{Reclaim: LowerPriority}, 4, nil},
-		"whom the own cohort lends to goes before whom it owes nothing": {
+		"borrowers from the own cohort are evicted before others": {
 			tree(2, 2, 4).runs("sister", "near", 3, -5).runs("p", "far", 5, 0), reclaimAny, 1, []string{"near (reclaimed)"}},
 		"beyond the quota of the own cohort nothing is reclaimed by right": {
 			tree(2, 2, 4).runs("p", "a", 8, 0), reclaimAny, 5, nil},
@@ -231,19 +231,19 @@ func TestPreemptionWhileBorrowing(t *testing.T) {
 	}{
 		"without the policy a borrower evicts no borrower": {
 			poor().runs("p", "a", 4, 0), reclaimAny, 4, nil},
-		"with it he evicts one of lower priority": {
+		"with it, one of lower priority": {
 			poor().runs("p", "a", 4, 0), borrowing, 4, []string{"a (while borrowing)"}},
 		"but not an equal, whatever may be reclaimed": {
 			poor().runs("p", "a", 4, 1), Policy{Reclaim: Any, WhileBorrowing: true}, 4, nil},
 		"nor one above the threshold": {
 			poor().runs("p", "a", 4, 0), upTo(borrowing, -1), 4, nil},
-		"one at the threshold he does": {
+		"but one at the threshold": {
 			poor().runs("p", "a", 4, -1), upTo(borrowing, -1), 4, []string{"a (while borrowing)"}},
-		"he takes nothing that is another queue's own": {
+		"nothing that is another queue's own": {
 			poor().runs("lender", "a", 4, 0), borrowing, 1, nil},
 		"nor what is a queue's own in part": {
 			newLab().queue("q", "lab", 0).queue("p", "lab", 2).queue("lender", "lab", 2).runs("p", "a", 4, 0), borrowing, 1, nil},
-		"who would not borrow after all may go for those above the threshold": {
+		"without borrowing, also those above the threshold": {
 			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2, []string{"a (reclaimed)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

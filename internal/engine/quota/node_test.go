@@ -30,7 +30,7 @@ func TestAvailableInATreeOfFourLevels(t *testing.T) {
 		used     map[string]int64
 		a, far   int64 // available
 	}{
-		"without limits everything is everybody's": {
+		"without limits everything is shared": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, a: 40, far: 40},
 		"what is used anywhere is used for all": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 5, "b": 3, "far": 2}, a: 30, far: 30},
@@ -50,7 +50,7 @@ func TestAvailableInATreeOfFourLevels(t *testing.T) {
 			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"a": 28}, a: 12, far: 12},
 		"others may not use what is not lent however much they lack": {
 			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"far": 14}, a: 26, far: 0},
-		"who has more than there is owes it": {
+		"usage beyond the quota is owed": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 45}, a: -5, far: -5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestOverAndPassed(t *testing.T) {
 		"its nominal quota is its own":                       {low.Nominal(i), 10},
 		"what its queues use it uses":                        {low.Used(Held, i), 8},
 		"what it keeps for itself is not used at its parent": {low.Parent().Used(Held, i), 0},
-		"what nobody has quota for is none":                  {a.Quota(tree.Index(FlavorResource{"other", "gpu"})), 0},
+		"without quota there is none":                        {a.Quota(tree.Index(FlavorResource{"other", "gpu"})), 0},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %d, want %d", name, pair[0], pair[1])

@@ -260,10 +260,10 @@ func TestReplay(t *testing.T) {
 		{"a writer killed within its last line", whole[:len(whole)-5], Result{Runs: 1}, ""},
 		{"and one that began again after that", whole[:len(whole)-5] + whole, Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
 		{"a run that was cut", whole + `{"cut":"slow disk"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1, Cut: "slow disk"}, ""},
-		{"a line that is damaged in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1}, "line 3 of the decision log"},
+		{"a damaged line in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1}, "line 3 of the decision log"},
 		{"another format", strings.Replace(whole, `"format":4`, `"format":1`, 1), Result{}, "use the version that wrote it"},
 		{"what is no log", `{"kind":"List"}` + "\n", Result{}, "does not begin with the options"},
-		{"an event that is none", strings.Replace(whole, `"FlavorSet"`, `"FlavourSet"`, 1), Result{Runs: 1}, `there is no event "FlavourSet"`},
+		{"an unknown event", strings.Replace(whole, `"FlavorSet"`, `"FlavourSet"`, 1), Result{Runs: 1}, `there is no event "FlavourSet"`},
 		{"another decision", strings.Replace(whole, `"ClusterQueue":"q","PodSets":[{"PodSet"`, `"ClusterQueue":"r","PodSets":[{"PodSet"`, 1),
 			Result{Runs: 1, Passes: 1, Decisions: 1, Difference: &Difference{Line: 7, At: epoch}}, ""},
 	}

@@ -21,7 +21,7 @@ func TestWorkloadThatWaitsForItsOwnPodsIsDecidedOnce(t *testing.T) {
 	if s.engine.Busy() {
 		t.Error("the engine is busy though nothing can happen")
 	}
-	s.want("others do not get that room", s.happens(job("next", "q", 1, 1, 0, 1)), "next waits: TopologyPlacementFailed")
+	s.want("others do not get those places", s.happens(job("next", "q", 1, 1, 0, 1)), "next waits: TopologyPlacementFailed")
 	s.want("its pod goes", s.happens(podGone("low", 0)), "admit low in q")
 }
 

@@ -62,11 +62,11 @@ func TestOrderByUsage(t *testing.T) {
 		given []Event
 		want  []string
 	}{
-		"who has used less goes first, whatever the priority": {
+		"less usage goes first, whatever the priority": {
 			given: []Event{remembering(through("a"), 2, epoch), remembering(through("b"), 1, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
 		},
-		"of one use the higher priority goes first": {
+		"of equal usage the higher priority goes first": {
 			given: []Event{job("a1", "a", 1, 2000, 0, 0), job("b1", "b", 1, 2000, 1, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
 		},
@@ -74,7 +74,7 @@ func TestOrderByUsage(t *testing.T) {
 			given: []Event{job("a1", "a", 1, 2000, 0, 0), job("a2", "a", 1, 2000, 1, 1)},
 			want:  []string{"admit a2 in q", "a1 waits: WaitingForQuota"},
 		},
-		"who enters pays in advance, so that nobody gets all at once": {
+		"admissions pay in advance, so that none gets all at once": {
 			given: []Event{job("a1", "a", 1, 500, 9, 0), job("a2", "a", 1, 500, 9, 1), job("b1", "b", 1, 500, 0, 2), job("b2", "b", 1, 500, 0, 3)},
 			want:  []string{"admit a1 in q", "admit b1 in q", "admit a2 in q", "admit b2 in q"},
 		},
@@ -86,7 +86,7 @@ func TestOrderByUsage(t *testing.T) {
 			given: []Event{weightless, remembering(through("b"), 1000, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
 		},
-		"what statuses remember is compared as of one time": {
+		"usage from statuses is compared as of one time": {
 			given: []Event{remembering(through("a"), 2, epoch), remembering(through("b"), 3, epoch.Add(-2*halfLife)), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
 		},
@@ -94,7 +94,7 @@ func TestOrderByUsage(t *testing.T) {
 			given: []Event{notAsked, remembering(through("a"), 2, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit a1 in q", "b1 waits: WaitingForQuota"},
 		},
-		"a strict head gives way to who has used less": {
+		"less usage passes a strict head": {
 			given: []Event{strict(shared(2000)[0].(ClusterQueueSet)), remembering(through("a"), 2, epoch), job("a1", "a", 1, 3000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: ExceedsMaxQuota"},
 		},
@@ -154,7 +154,7 @@ func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 		t.Errorf("still due at %v", due)
 	}
 	if _, touched := s.engine.TakeTouched(); len(touched) > 0 {
-		t.Errorf("the status of %v changes though nobody uses anything", touched)
+		t.Errorf("the status of %v changes without usage", touched)
 	}
 }
 

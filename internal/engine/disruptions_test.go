@@ -27,10 +27,10 @@ func (s *scene) holds(names ...string) {
 
 func TestDeletedQueueKeepsAdmittedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("a", "q", 2, 1, 0, 0), job("own", "p", 2, 1, 0, 0))
-	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1), job("c", "p", 1, 1, 0, 1)), "c waits: WaitingForQuota", "b waits: WaitingForQuota")
+	s.want("no quota", s.happens(job("b", "q", 2, 1, 0, 1), job("c", "p", 1, 1, 0, 1)), "c waits: WaitingForQuota", "b waits: WaitingForQuota")
 	s.want("the queue goes", s.happens(ClusterQueueDeleted{"q"}), "b waits: Inadmissible")
 	s.holds("a", "own")
-	s.want("somebody comes", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: Inadmissible")
+	s.want("a workload arrives", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: Inadmissible")
 	s.want("it comes back: what it gave counts", s.happens(queueOf("q", "lab", 2)), "b waits: WaitingForQuota", "d waits: WaitingForQuota")
 	s.want("once that is given back", s.happens(gone("a")), "admit b in q")
 }
@@ -39,7 +39,7 @@ func TestQuotaBelowUsageNeitherEvictsNorAdmits(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
 	s.want("the quota is cut", s.happens(queueOf("q", "", 1)))
 	s.holds("a", "b")
-	s.want("somebody comes", s.happens(job("c", "q", 1, 1, 0, 2), job("nothing", "q", 3, 0, 0, 3)), "admit nothing in q", "c waits: WaitingForQuota")
+	s.want("a workload arrives", s.happens(job("c", "q", 1, 1, 0, 2), job("nothing", "q", 3, 0, 0, 3)), "admit nothing in q", "c waits: WaitingForQuota")
 	s.want("one ends", s.happens(gone("a")))
 	s.want("both have", s.happens(gone("b")), "admit c in q")
 }
@@ -50,8 +50,8 @@ func TestCohortThatBecomesACycleKeepsAdmittedWorkloads(t *testing.T) {
 		localOf("q"), localOf("alone"), job("a", "q", 3, 1, 0, 0))
 	s.want("a cycle", s.happens(CohortSet{Cohort{Name: "x", Parent: "x"}}))
 	s.holds("a")
-	s.want("somebody comes", s.happens(job("b", "q", 1, 1, 0, 1), job("c", "alone", 1, 1, 0, 1)), "admit c in alone", "b waits: Inadmissible")
-	s.want("it is mended", s.happens(CohortSet{Cohort{Name: "x"}}), "admit b in q")
+	s.want("a workload arrives", s.happens(job("b", "q", 1, 1, 0, 1), job("c", "alone", 1, 1, 0, 1)), "admit c in alone", "b waits: Inadmissible")
+	s.want("it is fixed", s.happens(CohortSet{Cohort{Name: "x"}}), "admit b in q")
 	s.want("what is used counts again", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: WaitingForQuota")
 }
 
@@ -100,7 +100,7 @@ func TestAdmissionBeyondTheQuotaIsCounted(t *testing.T) {
 	foreign.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "other", Count: 1,
 		Flavors: map[string]string{"cpu": "default", "gpu": "unheard of"}, Usage: map[string]int64{"cpu": 9, "gpu": -3}}}}
 	s.want("nothing to decide", s.happens(foreign))
-	s.want("no room", s.happens(job("b", "q", 1, 1, 0, 1)), "b waits: WaitingForQuota")
+	s.want("no quota", s.happens(job("b", "q", 1, 1, 0, 1)), "b waits: WaitingForQuota")
 	s.want("once it is gone", s.happens(gone("a")), "admit b in q")
 }
 
@@ -122,7 +122,7 @@ func TestClockJumps(t *testing.T) {
 // TestLocalQueueThatPointsElsewhere: waiting workloads move along, those that hold quota stay.
 func TestLocalQueueThatPointsElsewhere(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 2), queueOf("p", "", 2), localOf("q"), job("a", "q", 2, 1, 0, 0))
-	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
+	s.want("no quota", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
 	s.want("it leads elsewhere", s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "p"}}), "admit b in p")
 	s.holds("a")
 	for name, want := range map[string]int{"q": 1, "p": 1} {
@@ -287,7 +287,7 @@ func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 	}
 	s := newScene(t, Options{})
 	s.want("its ClusterQueue is stopped", said(s, stopped(true), local(false), job("a", "q", 1, 1, 0, 0)), "OnHold: ClusterQueue q is stopped")
-	s.want("its LocalQueue in its place", said(s, told(reason.OnHold, "ClusterQueue q is stopped"), local(true), stopped(false)), "OnHold: LocalQueue q is stopped")
+	s.want("its LocalQueue instead", said(s, told(reason.OnHold, "ClusterQueue q is stopped"), local(true), stopped(false)), "OnHold: LocalQueue q is stopped")
 
 	for name, tc := range map[string]struct {
 		queue ClusterQueueSet
@@ -295,9 +295,9 @@ func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 		told  WorkloadSet
 		want  []string
 	}{
-		"he was told of another queue":         {stopped(false), local(true), told(reason.OnHold, "ClusterQueue q is stopped"), []string{"OnHold: LocalQueue q is stopped"}},
-		"he was told of this one":              {stopped(false), local(true), told(reason.OnHold, "LocalQueue q is stopped"), nil},
-		"he was told of one that is there now": {queueOf("p", "", 4), local(false), told(reason.Inadmissible, "LocalQueue q doesn't exist"), []string{"Inadmissible: ClusterQueue q doesn't exist"}},
+		"another queue was reported":           {stopped(false), local(true), told(reason.OnHold, "ClusterQueue q is stopped"), []string{"OnHold: LocalQueue q is stopped"}},
+		"this queue was reported":              {stopped(false), local(true), told(reason.OnHold, "LocalQueue q is stopped"), nil},
+		"a queue was reported that exists now": {queueOf("p", "", 4), local(false), told(reason.Inadmissible, "LocalQueue q doesn't exist"), []string{"Inadmissible: ClusterQueue q doesn't exist"}},
 	} {
 		s := newScene(t, Options{})
 		s.want(name, said(s, tc.queue, tc.local, tc.told), tc.want...)
