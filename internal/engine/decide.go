@@ -266,7 +266,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			c.waitsForGrowth = true
 			q.growthWaiters++
 		}
-		p.wantPlaces(c, found.wants)
+		p.blockOnPlaces(c, found.fullFlavors)
 		switch q.Strategy {
 		case Strict:
 			p.holdBack(q, c)

@@ -38,8 +38,8 @@ type outcome struct {
 	lacks []quota.FlavorResource
 	// displaces is set if it takes quota that is kept for workloads after it.
 	displaces bool
-	// wants are the flavors whose nodes lack capacity.
-	wants []string
+	// fullFlavors are the flavors whose nodes lack capacity.
+	fullFlavors []string
 	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
 	// would take.
 	waitsForGrowth bool

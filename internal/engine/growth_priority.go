@@ -94,7 +94,7 @@ func (e *Engine) growthOutcome(choice flavor.Choice) outcome {
 		Detail: "the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow"}
 	for i := range choice.Assignments {
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
-			out.wants = append(out.wants, e.placedBy(a))
+			out.fullFlavors = append(out.fullFlavors, e.placedBy(a))
 		}
 	}
 	return out

@@ -12,10 +12,10 @@ import (
 
 // placing is the state about places that the engine keeps beside place.Map.
 type placing struct {
-	// wanting are the classes that were short of places, by flavor; awaiting are the workloads that were promised
-	// places.
-	wanting  map[string]map[*class]bool
-	awaiting map[Key]*workload
+	// blockedByFlavor are the classes that were short of places, by flavor; promisedPlaces are the workloads that
+	// were promised places.
+	blockedByFlavor map[string]map[*class]bool
+	promisedPlaces  map[Key]*workload
 	// placesVersion counts the changes that may affect where there is capacity.
 	placesVersion int
 	// headsWokenAt is the change count of places for which heads by resource were last woken.
@@ -37,7 +37,7 @@ type placing struct {
 }
 
 func newPlacing() placing {
-	return placing{wanting: map[string]map[*class]bool{}, awaiting: map[Key]*workload{}, deferredRepairs: sets.New[Key](),
+	return placing{blockedByFlavor: map[string]map[*class]bool{}, promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](),
 		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
 }
 
@@ -141,9 +141,9 @@ func (e *Engine) updatePlaces(w *workload) {
 	if now.clears {
 		e.departing++
 	}
-	delete(e.awaiting, w.Key)
+	delete(e.promisedPlaces, w.Key)
 	if now.promised {
-		e.awaiting[w.Key] = w
+		e.promisedPlaces[w.Key] = w
 	}
 }
 
@@ -272,13 +272,13 @@ func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid []string) []
 	return asks
 }
 
-// wantPlaces notes that the class, which was just blocked, waits for capacity on the nodes of the flavors.
-func (e *Engine) wantPlaces(c *class, flavors []string) {
+// blockOnPlaces notes that the class, which was just blocked, waits for capacity on the nodes of the flavors.
+func (e *Engine) blockOnPlaces(c *class, flavors []string) {
 	for _, name := range flavors {
-		if e.wanting[name] == nil {
-			e.wanting[name] = map[*class]bool{}
+		if e.blockedByFlavor[name] == nil {
+			e.blockedByFlavor[name] = map[*class]bool{}
 		}
-		e.wanting[name][c] = true
+		e.blockedByFlavor[name][c] = true
 	}
 }
 
@@ -295,9 +295,9 @@ func (e *Engine) wakePlaces() {
 	}
 	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
 	for _, name := range reduced {
-		for _, c := range byHeadRank(e.wanting[name]) {
+		for _, c := range byHeadRank(e.blockedByFlavor[name]) {
 			if c.blocked && c.waiting.Len() > 0 && c.queue.affectedByFewerNodes() {
-				delete(e.wanting[name], c)
+				delete(e.blockedByFlavor[name], c)
 				c.queue.unblock(c)
 			}
 		}
@@ -312,16 +312,16 @@ func (e *Engine) wakePlaces() {
 		}
 	}
 	for _, name := range freed {
-		woken := e.wanting[name]
-		delete(e.wanting, name)
+		woken := e.blockedByFlavor[name]
+		delete(e.blockedByFlavor, name)
 		for _, c := range byHeadRank(woken) {
 			if c.blocked && c.waiting.Len() > 0 {
 				c.queue.unblock(c)
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.awaiting), order.CompareKeys) {
-		if f := e.awaiting[key].queue.family; f != nil {
+	for _, key := range slices.SortedFunc(maps.Keys(e.promisedPlaces), order.CompareKeys) {
+		if f := e.promisedPlaces[key].queue.family; f != nil {
 			f.enqueue()
 		}
 	}

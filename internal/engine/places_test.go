@@ -143,7 +143,6 @@ func TestFailedNodeIsReplacedInTheSameRack(t *testing.T) {
 	s.want("a later workload does not get those places", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
 }
 
-// TestMostUrgentGangIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
 func TestGangWithoutPodsIsPlacedAgainInOneDomain(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
@@ -155,6 +154,7 @@ func TestGangWithoutPodsIsPlacedAgainInOneDomain(t *testing.T) {
 	s.want("existing pods are not moved for it", s.happens(node(other[0][:2], "d", 4)))
 }
 
+// TestMostUrgentGangIsRepairedFirst: there may be no capacity for the last one, whatever their names are.
 func TestMostUrgentGangIsRepairedFirst(t *testing.T) {
 	for _, names := range [][2]string{{"a", "z"}, {"z", "a"}} {
 		urgent, other := names[0], names[1]

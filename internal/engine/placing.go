@@ -19,12 +19,12 @@ type search struct {
 	w      *workload
 	class  *class
 	counts []int32
-	// excluded are the flavors without places; short is all quota that was short in the process, wants the flavors
-	// whose nodes lacked capacity, and lacks the resources that these lacked.
-	excluded map[flavor.PodSetFlavor]reason.Verdict
-	short    []quota.Index
-	wants    []string
-	lacks    []quota.FlavorResource
+	// excluded are the flavors without places; short is all quota that was short in the process, fullFlavors the
+	// flavors whose nodes lacked capacity, and lacks the resources that these lacked.
+	excluded    map[flavor.PodSetFlavor]reason.Verdict
+	short       []quota.Index
+	fullFlavors []string
+	lacks       []quota.FlavorResource
 	// postponed are choices for which others might be preempted if no flavor fits without preemption.
 	postponed []flavor.Choice
 }
@@ -135,8 +135,8 @@ func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
 		return false
 	}
 	s.excluded[at] = reason.Verdict{Flavor: fault.Flavor, Code: reason.TopologyPlacementFailed, Detail: fault.Message()}
-	if !slices.Contains(s.wants, fault.Flavor) {
-		s.wants = append(s.wants, fault.Flavor)
+	if !slices.Contains(s.fullFlavors, fault.Flavor) {
+		s.fullFlavors = append(s.fullFlavors, fault.Flavor)
 	}
 	if s.class.queue.Strategy == ByResource {
 		for _, resource := range fault.Resources {
@@ -173,10 +173,10 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 			return found
 		}
 	}
-	out := outcome{choice: last, wants: s.wants, lacks: s.lacksOf(s.class, s.counts, last)}
+	out := outcome{choice: last, fullFlavors: s.fullFlavors, lacks: s.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
 		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 && !s.couldRun() {
-			out.lacks, out.wants = nil, s.wants
+			out.lacks, out.fullFlavors = nil, s.fullFlavors
 		}
 	}
 	out.choice.Mode = min(out.choice.Mode, flavor.Blocked)
@@ -188,7 +188,7 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 const maxCombinations = 16
 
 // couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
-// so that the result changes only with the nodes. Flavors without such capacity are added to wants.
+// so that the result changes only with the nodes. Flavors without such capacity are added to fullFlavors.
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
@@ -197,8 +197,8 @@ func (s *search) couldRun() bool {
 			return true
 		}
 		for _, ask := range asks {
-			if !slices.Contains(s.wants, ask.Flavor) {
-				s.wants = append(s.wants, ask.Flavor)
+			if !slices.Contains(s.fullFlavors, ask.Flavor) {
+				s.fullFlavors = append(s.fullFlavors, ask.Flavor)
 			}
 		}
 	}

@@ -22,13 +22,13 @@ type resizable struct {
 	// grows says which workloads may be larger if there is ever enough capacity.
 	grows  []bool
 	policy elastic.Policy
-	// yieldings caches how they shrink for a priority, wants what those of higher priorities could take.
+	// yieldings caches how they shrink for a priority, growers what those of higher priorities could take.
 	yieldings map[int32]*elastic.Yielding
-	wants     map[int32]*wants
+	growers   map[int32]*growers
 }
 
-// wants is the members that may be larger, highest priority first, and what they could take in total.
-type wants struct {
+// growers is the members that may be larger, highest priority first, and what they could take in total.
+type growers struct {
 	indices []int
 	all     quota.Vector
 }
@@ -46,7 +46,7 @@ func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 			e.refreshEntry(t, q, w)
 		}
 		clear(t.yieldings)
-		clear(t.wants)
+		clear(t.growers)
 	}
 	clear(q.stale)
 	q.stale = q.stale[:0]
@@ -61,7 +61,7 @@ const fewStale, elasticPerStale = 4, 32
 // listResizable builds the list for the queue.
 func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	n := len(q.elastic)
-	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, wants: map[int32]*wants{},
+	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
 		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n)}
 	for _, w := range q.elastic {
 		if job, at, ok := w.elasticJob(); ok {
@@ -153,12 +153,12 @@ func (t *resizable) find(key Key) (int, bool) {
 }
 
 // above returns the members of a higher priority that may be larger.
-func (t *resizable) above(priority int32) *wants {
-	out, known := t.wants[priority]
+func (t *resizable) above(priority int32) *growers {
+	out, known := t.growers[priority]
 	if known {
 		return out
 	}
-	out = &wants{}
+	out = &growers{}
 	sums := map[quota.Index]int64{}
 	for i := range t.jobs {
 		if t.grows[i] && t.jobs[i].Priority > priority {
@@ -170,7 +170,7 @@ func (t *resizable) above(priority int32) *wants {
 	}
 	out.all = vectorOfSums(sums)
 	slices.SortStableFunc(out.indices, func(a, b int) int { return cmp.Compare(t.jobs[b].Priority, t.jobs[a].Priority) })
-	t.wants[priority] = out
+	t.growers[priority] = out
 	return out
 }
 

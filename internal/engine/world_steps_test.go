@@ -74,8 +74,8 @@ func (w *world) told(name string) {
 	}
 }
 
-// restlessStep makes one random change around the jobs: of LocalQueues, namespaces, reported reasons, or the clock.
-func (w *world) restlessStep(t *rapid.T) {
+// environmentStep makes one random change around the jobs: of LocalQueues, namespaces, reported reasons, or the clock.
+func (w *world) environmentStep(t *rapid.T) {
 	l, there := w.locals[Key{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace of the LocalQueue"),
 		Name: rapid.SampledFrom(queueNames).Draw(t, "LocalQueue")}]
 	switch kind := rapid.IntRange(0, 11).Draw(t, "restless"); {

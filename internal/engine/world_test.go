@@ -204,7 +204,7 @@ func (w *world) step(t *rapid.T) {
 		return
 	}
 	if rapid.IntRange(0, 5).Draw(t, "restless if 0") == 0 {
-		w.restlessStep(t)
+		w.environmentStep(t)
 		return
 	}
 	names := w.names()
