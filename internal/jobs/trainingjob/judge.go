@@ -95,7 +95,7 @@ func (l *planner) failedForGood() (int, *corev1.Pod) {
 		}
 	}
 	for _, pod := range l.roster.Surplus {
-		if pod.Status.Phase == corev1.PodFailed && !replicas.IsGoing(pod) && !replicas.Disrupted(pod) && !isRetried(policy, pod) {
+		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) && !isRetried(policy, pod) {
 			note(pod)
 		}
 	}
@@ -157,8 +157,8 @@ func failureOf(pod *corev1.Pod) string {
 }
 
 // remembered returns what the status records about a worker.
-func (l *planner) memoryOf(_ string, index int32) replicas.Memory {
-	return replicas.Memory{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
+func (l *planner) memoryOf(_ string, index int32) replicas.Record {
+	return replicas.Record{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }
 
 // countRestarts counts the workers that are recreated. The status is written first: it marks their pods as pods of an

@@ -84,7 +84,7 @@ func (l *planner) assessWorkers() {
 			Limit:     math.MaxInt32,
 		},
 	}}, l.memoryOf, l.pods)
-	l.lost = l.roster.Lost()
+	l.lost = l.roster.RestartDisrupted()
 }
 
 // run brings a job that may have pods closer to its size.

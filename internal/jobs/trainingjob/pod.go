@@ -108,7 +108,7 @@ func (l *planner) owner() metav1.OwnerReference {
 
 // createPods creates missing pods.
 func (l *planner) createPods() {
-	seats := l.roster.Seats(worker, l.seen.Admission.PodSets[worker].Places)
+	seats := l.roster.AssignPlaces(worker, l.seen.Admission.PodSets[worker].Places)
 	for _, r := range l.roster.Missing() {
 		pod, err := l.newPod(r, seats[r.Index])
 		if err != nil { // the operator could add it when the job was queued
