@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -190,6 +189,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	r := &reconciler[T]{
 		api: a, owns: owns, served: a.queuesFor(served), executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
+		retries: newRetries(clock.RealClock{}),
 	}
 	for _, kind := range a.Optional {
 		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
@@ -204,8 +204,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: reconcilesAtOnce,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				5*time.Millisecond, longestRetry),
+			RateLimiter:             r.retries,
 		})
 	watch := func(kind client.Object, of handler.EventHandler, only ...predicate.Predicate) {
 		b = b.WatchesRawSource(watches.source(kind, of, only...))

@@ -46,6 +46,7 @@ type reconciler[T client.Object] struct {
 	standing           standingEvents
 	lacks              lacks
 	prebuiltIndex      prebuiltIndex
+	retries            *retries
 }
 
 // Reconcile brings the job of the request up to date, or drops what is remembered of a job that is gone.
@@ -107,6 +108,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 		// The watch delivers the other writer's change and triggers the retry.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
 	case !isNamespaceTerminating(err):
+		r.retries.by(job, plan.Due)
 		return 0, err
 	}
 	return again, nil

@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"context"
+)
+
+// TestAFailedPlanIsRetriedWhenItIsDue, and not only when the backoff of the error is over: a job whose pods are refused
+// releases its quota in time.
+func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
+	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}
+	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
+	refused := errors.New("no")
+	for name, tc := range map[string]struct {
+		dueIn time.Duration
+		want  time.Duration
+	}{
+		"due before the backoff is over": {15 * time.Second, 15 * time.Second},
+		"due after it":                   {2 * time.Hour, longestRetry},
+		"due at no time":                 {0, longestRetry},
+		"was due":                        {-time.Second, longestRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := abandonedWorld(t, now, job.DeepCopy(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+			r := w.reconciler
+			r.retries = newRetries(now)
+			r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					return refused
+				},
+			})
+			r.executor = NewExecutor(r.client, &recorded{})
+			r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
+				var p Plan
+				p.Writes = []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}
+				if tc.dueIn != 0 {
+					p.Due = now.Now().Add(tc.dueIn)
+				}
+				return p
+			}
+			r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
+			r.api.Describe = func(*corev1.ConfigMap, Facts) Description { return Description{} }
+			var wait time.Duration
+			for range 20 {
+				if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, refused) {
+					t.Fatalf("the error is %v, not that of the write", err)
+				}
+				wait = r.retries.When(request)
+			}
+			if wait != tc.want {
+				t.Errorf("it is retried after %s, want %s", wait, tc.want)
+			}
+		})
+	}
+}
