@@ -145,7 +145,7 @@ func (g *queueGauges) apply(event engine.Event) {
 	case engine.LocalQueueSet:
 		g.clusterQueues[ev.Key] = ev.ClusterQueue
 	case engine.WorkloadSet:
-		vain := ev.Admission == nil && !ev.Inactive && (ev.Told == reason.Inadmissible || ev.Told == reason.OnHold)
+		vain := ev.Admission == nil && !ev.Inactive && (ev.ReportedCode == reason.Inadmissible || ev.ReportedCode == reason.OnHold)
 		g.setInadmissible(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
 	case engine.WorkloadGone:
 		g.setInadmissible(ev.Key, engine.Key{}, false)

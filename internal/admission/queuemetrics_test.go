@@ -28,7 +28,7 @@ func TestQueueMetrics(t *testing.T) {
 	g.state(cluster, stateActive)
 	g.state(local, "False")
 	g.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: local.Key, ClusterQueue: "cq"}})
-	waits := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.Inadmissible}
+	waits := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", ReportedCode: reason.Inadmissible}
 	g.apply(engine.WorkloadSet{Workload: waits})
 	g.setDifferences(map[amountOf]int64{{"cq", cpu}: -500})
 	want := map[string]float64{
@@ -58,7 +58,7 @@ func TestQueueMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, metricstest.Of(t, g)); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	waits.Told = reason.WaitingForQuota
+	waits.ReportedCode = reason.WaitingForQuota
 	g.apply(engine.WorkloadSet{Workload: waits})
 	if got := metricstest.Of(t, g)["kueue_pending_workloads{cluster_queue=cq,status=inadmissible}"]; got != 0 {
 		t.Errorf("%v wait in vain, and none does any more", got)
@@ -75,12 +75,12 @@ func TestQueueMetrics(t *testing.T) {
 // TestInadmissibleWorkloadsAreForgotten: the sets must not grow with every Workload that ever waited.
 func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 	g := newQueueGauges()
-	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.OnHold}
+	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", ReportedCode: reason.OnHold}
 	for _, events := range [][]engine.Event{
 		{engine.WorkloadSet{Workload: w}, engine.WorkloadGone{Key: w.Key}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", Told: reason.OnHold, Inactive: true}}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", Told: reason.OnHold, Admission: &engine.Admission{}}}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", Told: reason.OnHold}}, engine.WorkloadGone{Key: w.Key}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold, Inactive: true}}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold, Admission: &engine.Admission{}}}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", ReportedCode: reason.OnHold}}, engine.WorkloadGone{Key: w.Key}},
 	} {
 		for _, ev := range events {
 			g.apply(ev)

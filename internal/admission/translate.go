@@ -221,8 +221,8 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Admitted: workload.IsAdmitted(w),
 		Ready:    !awaitsReadiness(w),
 		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),
-		ResizedAt: workload.TrueSince(w, muster.ResizedCondition),
-		Told:      code, ToldOf: blamed,
+		ResizedAt:    workload.TrueSince(w, muster.ResizedCondition),
+		ReportedCode: code, ReportedMessage: blamed,
 	}
 }
 
@@ -282,7 +282,7 @@ func pendingReason(w *kueue.Workload) (code reason.Code, blamed string) {
 		return reason.None, ""
 	}
 	code = reason.Code(reserved.Reason)
-	if code.Blames() {
+	if code.Actionable() {
 		blamed = reserved.Message
 	}
 	return code, blamed

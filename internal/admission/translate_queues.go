@@ -149,7 +149,7 @@ func standingOf(q *kueue.ClusterQueue) preempt.Standing {
 	if err != nil || rank < 0 {
 		rank = 0
 	}
-	return preempt.Standing{Rank: int32(rank), Kept: q.Annotations[muster.PreemptibleAnnotation] == "false"}
+	return preempt.Standing{Rank: int32(rank), Protected: q.Annotations[muster.PreemptibleAnnotation] == "false"}
 }
 
 func stopped(policy *kueue.StopPolicy) bool {

@@ -348,7 +348,7 @@ func (p *pass) reportReasons() {
 		if !ok {
 			return
 		}
-		if w := p.workloads[key]; w.why.Code != w.Told || w.blameChanged(w.why) {
+		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) {
 			p.budget--
 			w.reported = w.why.Message()
 			p.addDecision(w, w.Priority, Decision{Why: w.why})

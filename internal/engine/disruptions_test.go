@@ -233,7 +233,7 @@ func TestReasonNamesWhatIsWrongNow(t *testing.T) {
 		for _, d := range s.engine.Decide(s.now) {
 			why = append(why, string(d.Why.Code)+": "+d.Why.Message())
 			a := job("a", "q", 1, 1, 0, 0)
-			a.Told = d.Why.Code
+			a.ReportedCode = d.Why.Code
 			s.engine.Apply(a)
 		}
 		return why
@@ -273,7 +273,7 @@ func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 	}
 	told := func(code reason.Code, of string) WorkloadSet {
 		a := job("a", "q", 1, 1, 0, 0)
-		a.Told, a.ToldOf = code, of
+		a.ReportedCode, a.ReportedMessage = code, of
 		return a
 	}
 	said := func(s *scene, events ...Event) (why []string) {

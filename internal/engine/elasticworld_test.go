@@ -91,7 +91,7 @@ func (w *world) mayShrink(name string, r *Resize) bool {
 		return by.Priority >= job.Priority
 	}
 	policy, of := w.queues[to].Preemption, w.queues[from].Preemption.Standing
-	return !of.Kept && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any || of.Rank < policy.Rank)
+	return !of.Protected && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any || of.Rank < policy.Rank)
 }
 
 // clusterQueueOf returns the ClusterQueue whose quota the job holds, or else the one that its LocalQueue points to.

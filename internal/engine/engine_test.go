@@ -387,7 +387,7 @@ func TestRefusedAdmissionGoesToTheNextAndIsTriedAgain(t *testing.T) {
 	if diff := cmp.Diff(want, story(e, refused(0))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	a.Told = reason.Inadmissible
+	a.ReportedCode = reason.Inadmissible
 	if got := story(e, gone("b"), a); len(got) != 0 {
 		t.Errorf("it was tried again at once: %v", got)
 	}

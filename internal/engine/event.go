@@ -135,10 +135,10 @@ type Workload struct {
 	LostNodes bool
 	// ResizedAt is when the size of its elastic pod set last changed, zero if it never did.
 	ResizedAt time.Time
-	// Told is the code of the reason to wait that its status shows, and ToldOf the message if that names what must be
-	// fixed.
-	Told   reason.Code
-	ToldOf string
+	// ReportedCode is the code of the reason to wait that its status shows, and ReportedMessage the message if that
+	// names what must be fixed. The JSON names are those of recorded logs.
+	ReportedCode    reason.Code `json:"Told"`
+	ReportedMessage string      `json:"ToldOf"`
 }
 
 // Admission is the quota and the places that a workload holds.

@@ -49,7 +49,7 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 					case d.Evict != nil: // its pods are gone at once
 						w.Admission, w.Admitted = nil, false
 					default:
-						w.Told = d.Why.Code
+						w.ReportedCode = d.Why.Code
 						_ = d.Why.Message()
 					}
 					jobs[d.Key] = w

@@ -275,7 +275,7 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 				preempt.ReclaimedWhileBorrowing: !same &&
 					(of.Rank < policy.Rank || of.Rank == policy.Rank && lower && policy.WhileBorrowing),
 			}
-			if of.Kept && !same {
+			if of.Protected && !same {
 				t.Fatalf("%+v was evicted for %+v, and its queue is not preemptible", victim, by)
 			}
 			if !allowed[d.Evict.Cause] {

@@ -17,7 +17,7 @@ func ranked(name string, rank int32, bound int64) ClusterQueueSet {
 	return q
 }
 
-func kept(q ClusterQueueSet) ClusterQueueSet { q.Preemption.Kept = true; return q }
+func kept(q ClusterQueueSet) ClusterQueueSet { q.Preemption.Protected = true; return q }
 
 // TestQueuesOfAHigherRank is the vendor's table: a cluster of 300, queues with bounds and ranks, and the result of
 // one more workload in each.

@@ -95,7 +95,7 @@ func (s *scene) write(d Decision) {
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.Told = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.ReportedCode = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:
@@ -103,7 +103,7 @@ func (s *scene) write(d Decision) {
 	case d.Evict != nil:
 		job.Evicted = true
 	default:
-		job.Told = d.Why.Code
+		job.ReportedCode = d.Why.Code
 	}
 	s.jobs[d.Key.Name] = job
 	if d.Why.Code == "" {

@@ -174,7 +174,7 @@ func TestOutdatedReasonIsCorrected(t *testing.T) {
 	s.engine.Apply(held(queueOf("q", "", 4)))
 	late := decideAll(s.engine, s.now)
 	s.want("as it was before that is written", s.happens(queueOf("q", "", 4)))
-	s.want("then it is", s.happens(s.changed("a", func(w *Workload) { w.Told = late[0].Why.Code })), "a waits: WaitingForQuota")
+	s.want("then it is", s.happens(s.changed("a", func(w *Workload) { w.ReportedCode = late[0].Why.Code })), "a waits: WaitingForQuota")
 }
 
 func TestUnreferencedQueuesAreForgotten(t *testing.T) {

@@ -126,7 +126,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w.local.members.add(&w.localEntry)
 	}
 	if w.why.Code == reason.None {
-		w.why, w.reported = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
+		w.why, w.reported = reason.Reason{Code: ev.ReportedCode, Detail: ev.ReportedMessage}, ev.ReportedMessage
 	}
 	e.observeAdmission(w, ev.Admission)
 	e.trackWithdrawn(w)
@@ -168,7 +168,7 @@ func (e *Engine) observeAdmission(w *workload, told *Admission) {
 // refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
 // written, or one from another writer.
 func (e *Engine) refreshReason(w *workload) {
-	if w.held == nil && w.Told != reason.None && w.why.Code != w.Told {
+	if w.held == nil && w.ReportedCode != reason.None && w.why.Code != w.ReportedCode {
 		e.unreported.add(w.Key)
 	}
 }
@@ -376,5 +376,5 @@ func (e *Engine) setReason(w *workload, why reason.Reason) {
 
 // blameChanged reports whether the reason names another cause than the one that was reported, with the same code.
 func (w *workload) blameChanged(why reason.Reason) bool {
-	return why.Code.Blames() && w.reported != "" && w.reported != why.Message()
+	return why.Code.Actionable() && w.reported != "" && w.reported != why.Message()
 }

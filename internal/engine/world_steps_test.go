@@ -67,7 +67,7 @@ func (w *world) told(name string) {
 	why := w.words[name]
 	delete(w.words, name)
 	if ev, there := w.jobs[name]; there && ev.Admission == nil {
-		ev.Told = why
+		ev.ReportedCode = why
 		ev.Version++
 		w.jobs[name] = ev
 		w.apply(ev)

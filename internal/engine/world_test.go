@@ -103,7 +103,7 @@ func (w *world) setQueue(t *rapid.T, name string) {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
 	q.Preemption.Standing = preempt.Standing{
-		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Kept: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
+		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Protected: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
 	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
 	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).Draw(t, name+" accepts")
 	q.Held = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
@@ -181,7 +181,7 @@ func (w *world) write(i int, how answer) {
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.Told = d.Admit, true, w.clock, false, false, false, ""
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.ReportedCode = d.Admit, true, w.clock, false, false, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:

@@ -158,7 +158,7 @@ func (r *run) carryOut(d engine.Decision) {
 		e.workload.Evicted = true
 		e.progress.resize(r.now, 0, 0)
 	default:
-		e.workload.Told = d.Why.Code
+		e.workload.ReportedCode = d.Why.Code
 		r.observe(e)
 		return
 	}

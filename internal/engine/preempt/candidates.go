@@ -129,7 +129,7 @@ func (s *search) classOf(h *Holder, of Standing, entitled bool) (class, bool) {
 		(s.Policy.Threshold == nil || h.Priority <= *s.Policy.Threshold)
 	reclaimable := s.may(s.Policy.Reclaim, h)
 	switch {
-	case of.Kept:
+	case of.Protected:
 		return 0, false
 	case entitled && reclaimable:
 		return owed, true

@@ -44,7 +44,7 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 		return "spared: the workload was evicted for it before"
 	case queue == s.Queue:
 		return b.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
-	case s.standingOf(queue).Kept:
+	case s.standingOf(queue).Protected:
 		return fmt.Sprintf("ClusterQueue %s is not preemptible", queue.Name())
 	case s.Policy.Reclaim == Never && !s.Policy.MayWhileBorrowing():
 		return "reclaimWithinCohort is Never"

@@ -92,7 +92,7 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	for _, child := range n.Children() {
 		s.collectBorrowers(child, below, holders)
 	}
-	if !n.IsQueue() || s.standingOf(n).Kept {
+	if !n.IsQueue() || s.standingOf(n).Protected {
 		return
 	}
 	for _, h := range holders(n) {

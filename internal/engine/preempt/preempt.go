@@ -42,8 +42,8 @@ type Standing struct {
 	// Rank lets the queue's workloads evict, even while they borrow, workloads of lower-ranked queues that borrow,
 	// regardless of priority. Workloads of higher-ranked queues are evicted only to reclaim the queue's own quota.
 	Rank int32
-	// Kept protects the queue's workloads from preemption by other queues.
-	Kept bool
+	// Protected excludes the queue's workloads from preemption by other queues. The JSON name is that of recorded logs.
+	Protected bool `json:"Kept"`
 }
 
 // Allows reports whether any workload may be evicted at all.

@@ -41,9 +41,9 @@ const (
 	WaitingForQuota Code = "WaitingForQuota"
 )
 
-// Blames reports whether messages of this code name what must be fixed. Unlike amounts, that does not change by
+// Actionable reports whether messages of this code name what must be fixed. Unlike amounts, that does not change by
 // itself, so that a message must be updated when it changes: otherwise users fix the wrong thing.
-func (c Code) Blames() bool {
+func (c Code) Actionable() bool {
 	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
 }
 
