@@ -105,7 +105,7 @@ func inWords(give []placement, misplaced []*corev1.Pod) (out []string) {
 	}
 	slices.Sort(out)
 	for _, p := range misplaced {
-		out = append(out, p.Name+" goes")
+		out = append(out, p.Name+" misplaced")
 	}
 	return out
 }
@@ -121,9 +121,9 @@ func TestAssign(t *testing.T) {
 	}{
 		"each goes to the place of its rank": {two, nil, []podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
 			[]string{"p0 to a", "p1 to a", "p2 to b", "p3 to b"}},
-		"the places of one node need not follow each other": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
+		"the places of a node need not be consecutive": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
 			[]string{"p0 to a", "p1 to b", "p2 to a", "p3 to b"}},
-		"those without a rank go where there is room": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
+		"pods without a rank go to free places": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
 		"a rank of another label": {two, &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index")},
 			[]podBuilder{func() podBuilder { b := pod("x"); b.Labels["index"] = "2"; return b }()}, []string{"x to b"}},
 		"a rank that is an annotation": {two, nil, []podBuilder{func() podBuilder {
@@ -131,28 +131,28 @@ func TestAssign(t *testing.T) {
 			b.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: "2"}
 			return b
 		}()}, []string{"x to b"}},
-		"one that came for another waits until that is gone":      {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
-		"and goes to its place then":                              {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
-		"one whose place another has taken goes elsewhere":        {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
+		"a replacement waits until the terminating pod is gone":   {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
+		"a replacement gets the place of the pod that ended":      {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
+		"a pod whose place is used goes elsewhere":                {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
 		"an index beyond the pods that run at once goes anywhere": {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
-		"nobody comes to a full row":                              {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
-		"one that is deleted gets nothing":                        {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
+		"no place is free":                {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
+		"a terminating pod gets no place": {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
 		"groups keep to their own places": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
 			[]string{"g0 to a", "g1 to b"}},
-		"groups as the Workload has them": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
+		"groups of the Workload's topology request": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
 			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
-		"of groups some of which had ended, each says its ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
+		"pods that state their ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
 			[]string{"g1 to a", "g2 to b"}},
-		"of ranks that there are not nothing is known":    {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
-		"of a group that does not exist nothing is known": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
-		"after a repair, who is where no place is goes":   {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 goes"}},
-		"be it by being bound there":                      {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p goes"}},
-		"but not twice":                                   {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
-		"who ended stays":                                 {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
-		"who is told no node yet stays":                   {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
-		"of too many, the rank that belongs elsewhere goes": {slots, nil,
-			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")}, []string{"p1 goes"}},
-		"or else the youngest": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y goes"}},
+		"invalid ranks":    {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
+		"an invalid group": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
+		"after a repair, a pod without a place is misplaced": {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 misplaced"}},
+		"a pod that is only bound there is misplaced":        {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p misplaced"}},
+		"a terminating pod is not misplaced":                 {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
+		"a pod that has ended is not misplaced":              {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
+		"a pod without a node is not misplaced":              {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
+		"of too many pods, one whose rank belongs elsewhere is misplaced": {slots, nil,
+			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")}, []string{"p1 misplaced"}},
+		"of too many pods, the youngest is misplaced": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, assigned(tc.places, tc.request, tc.pods...)); diff != "" {
@@ -164,7 +164,7 @@ func TestAssign(t *testing.T) {
 
 // TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace: though its node had another host name than its own name, which nobody can ask
 // it any more, it need not wait until Kubernetes collects it.
-func TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace(t *testing.T) {
+func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 	there := hosts{"ip-1": "a", "ip-3": "c"}
 	rack := podspec.Place{Domain: map[string]string{"rack": "r"}, Count: 2}
 	for name, tc := range map[string]struct {
@@ -172,12 +172,12 @@ func TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace(t *testing.T) {
 		pod    podBuilder
 		want   []string
 	}{
-		"once its gang was repaired":                     {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p goes"}},
-		"not before, for it may be there":                {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
-		"nor where the places are wider than nodes":      {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
-		"nor if it goes already":                         {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
-		"one on a node that is there is where that is":   {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
-		"one that was told its host is known to be lost": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p goes"}},
+		"its gang was repaired":                 {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p misplaced"}},
+		"the node may be that of a place":       {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
+		"the places are wider than nodes":       {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
+		"the pod is already terminating":        {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
+		"its node exists":                       {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
+		"its node selector names the lost host": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{tc.pod.Pod}
@@ -191,7 +191,7 @@ func TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace(t *testing.T) {
 // TestPlacesAreGivenOnceAndAllInTheEnd plays a Job controller, kubelets, a repair and an
 // operator that dies between any two writes: no domain has more live pods than places,
 // unless a repair took some, and in the end every pod has a place.
-func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
+func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := podspec.Places{}
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
@@ -203,7 +203,7 @@ func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
 			"the controller works": func(*rapid.T) { g.control() },
 			"one place is given": func(t *rapid.T) {
 				give, misplaced := g.assign()
-				if len(give) > 0 { // and then it dies
+				if len(give) > 0 { // then the operator dies
 					g.give(t, give[rapid.IntRange(0, len(give)-1).Draw(t, "which")])
 				}
 				for _, pod := range misplaced {
@@ -222,7 +222,7 @@ func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
 				g.places[i] = on(fmt.Sprintf("m%d", g.repairs), g.places[i].Count)
 			},
 		})
-		for range 20 { // now everything works
+		for range 20 { // from now on everything works
 			g.reap(len(g.pods))
 			g.control()
 			give, misplaced := g.assign()
@@ -236,11 +236,11 @@ func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
 		}
 		for _, pod := range g.pods {
 			if gated(pod) || pod.DeletionTimestamp != nil {
-				t.Fatalf("%s still waits, or leaves", pod.Name)
+				t.Fatalf("%s is still gated or terminating", pod.Name)
 			}
 		}
 		if int32(len(g.pods)) != places.Count() {
-			t.Fatalf("%d pods live, want %d", len(g.pods), places.Count())
+			t.Fatalf("%d live pods, want %d", len(g.pods), places.Count())
 		}
 	})
 }
@@ -302,7 +302,7 @@ func (g *gang) give(t *rapid.T, p placement) {
 		}
 	}
 	if live > int(size) {
-		t.Fatalf("%s is the %d. pod on %s, where %d have a place", p.pod.Name, live, p.place.Node(), size)
+		t.Fatalf("%s is pod number %d on %s, which has %d places", p.pod.Name, live, p.place.Node(), size)
 	}
 }
 

@@ -133,7 +133,7 @@ func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string) *jobPods {
 	return g
 }
 
-func TestTheyComeToRestWithEveryPodOnAPlace(t *testing.T) {
+func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 	for name, fill := range map[string]func(*jobPods) bool{"replicas": makeReplicas, "indexes": makeIndexes} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -179,10 +179,10 @@ func (g *jobPods) converge(t *rapid.T) {
 		}
 		for node, more := range there {
 			if more != 0 {
-				t.Fatalf("node %s has %d pods more than places", node, more)
+				t.Fatalf("node %s has %d more pods than places", node, more)
 			}
 		}
 		return
 	}
-	t.Fatal(fmt.Sprint("they do not come to rest: ", g.places))
+	t.Fatal(fmt.Sprint("no convergence: ", g.places))
 }

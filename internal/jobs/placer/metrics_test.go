@@ -12,7 +12,7 @@ import (
 )
 
 // TestPodsThatWaitForAPlaceAreCounted: after an outage it is they who show how much waited for the operator.
-func TestPodsThatWaitForAPlaceAreCounted(t *testing.T) {
+func TestGatedPodsAreCounted(t *testing.T) {
 	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "of-another"}, {Name: kueue.TopologyGate}}
@@ -27,10 +27,10 @@ func TestPodsThatWaitForAPlaceAreCounted(t *testing.T) {
 		pod("for-nothing", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }),
 	).Build()
 	if got := countGated(cache); got != 2 {
-		t.Errorf("%v wait, want 2", got)
+		t.Errorf("%v gated pods, want 2", got)
 	}
 	unfilled := fake.NewClientBuilder().WithScheme(newScheme(t)).Build() // one without the index cannot say
 	if got := countGated(unfilled); !math.IsNaN(got) {
-		t.Errorf("%v wait where nobody can tell", got)
+		t.Errorf("%v gated pods while the cache cannot be read, want NaN", got)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-func TestEachGatedPodIsWrittenOnceAndGetsItsPlace(t *testing.T) {
+func TestEachGatedPodIsPatchedOnceWithItsPlace(t *testing.T) {
 	own := pod("p1").rank(1)
 	own.Spec.SchedulingGates = append(own.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "mine"})
 	own.Spec.NodeSelector = map[string]string{"pool": "f"}
@@ -44,7 +44,7 @@ func TestEachGatedPodIsWrittenOnceAndGetsItsPlace(t *testing.T) {
 }
 
 // TestAnOperatorThatDiesLeavesTheRestToTheNext: whichever write is the last one.
-func TestAnOperatorThatDiesLeavesTheRestToTheNext(t *testing.T) {
+func TestANewOperatorAssignsTheRest(t *testing.T) {
 	for last := range 4 {
 		w := newWorld(t, admitted(on("a", 2), on("b", 1)), pod("x"), pod("y"), pod("z"))
 		w.lives = last
@@ -64,7 +64,7 @@ func TestAnOperatorThatDiesLeavesTheRestToTheNext(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenForThoseWhoHaveNoPlaces(t *testing.T) {
+func TestNothingIsWrittenForWorkloadsWithoutPlaces(t *testing.T) {
 	evicted, waits, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1))
 	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
 	waits.Status.Conditions, waits.Status.Admission = nil, nil
@@ -80,7 +80,7 @@ func TestNothingIsWrittenForThoseWhoHaveNoPlaces(t *testing.T) {
 	}
 }
 
-func TestAPodWithoutAPlaceWhereItIsIsMarkedAndDeletedWithItsGrace(t *testing.T) {
+func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").rank(0).at("a"), pod("p1").rank(1).at("b"))
 	if err := w.reconcile(); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAPodWithoutAPlaceWhereItIsIsMarkedAndDeletedWithItsGrace(t *testing.T) 
 
 // TestWhileAPodSetShrinksItsJobChoosesWhoGoes: there are fewer places than pods, and whom the placer took the job would
 // make anew.
-func TestWhileAPodSetShrinksItsJobChoosesWhoGoes(t *testing.T) {
+func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
 	shrinks := admitted(on("a", 2), on("b", 1))
 	shrinks.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
 	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main"}}
@@ -102,11 +102,11 @@ func TestWhileAPodSetShrinksItsJobChoosesWhoGoes(t *testing.T) {
 	done := shrinks.DeepCopy()
 	done.Status.ResourceRequests = nil
 	if !placesChanged().Update(event.UpdateEvent{ObjectOld: shrinks, ObjectNew: done}) {
-		t.Error("nobody looks at the places again once they have gone")
+		t.Error("the end of the shrink does not trigger a reconcile")
 	}
 }
 
-func TestACacheThatLagsBehindCostsNobodyAPod(t *testing.T) {
+func TestAStaleCacheDeletesNoPod(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p1").rank(1).at("b"))
 	ahead := newWorld(t, admitted(on("a", 1), on("b", 1)))
 	w.placer.live = ahead.api
@@ -116,7 +116,7 @@ func TestACacheThatLagsBehindCostsNobodyAPod(t *testing.T) {
 }
 
 // TestANodeThatIsAwayForAMomentCostsNobodyAPod: it is deleted and made again, and is called otherwise than its host.
-func TestANodeThatIsAwayForAMomentCostsNobodyAPod(t *testing.T) {
+func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	filling := pod("filling").rank(1).bound("node-b")
 	filling.Spec.Affinity = toHosts("b", "c")
 	sent := pod("sent").rank(0).at("a")
@@ -129,7 +129,7 @@ func TestANodeThatIsAwayForAMomentCostsNobodyAPod(t *testing.T) {
 	again.Spec.NodeName = "node-a"
 	w = newWorld(t, admitted(on("a", 1)), again, pod("waits").rank(0))
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("the place of one that may run there is given away: %v, %v", w.writes, err)
+		t.Errorf("the place of a pod that may run there was assigned: %v, %v", w.writes, err)
 	}
 	moved := pod("moved").rank(0).bound("b")
 	moved.Spec.Affinity = toHosts("b", "c")
@@ -148,7 +148,7 @@ func toHosts(hosts ...string) *corev1.Affinity {
 }
 
 // TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace: the name that the node was placed by has gone with it.
-func TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace(t *testing.T) {
+func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
 	join := func(name, host string) {
 		t.Helper()
@@ -158,7 +158,7 @@ func TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace(t *testing.
 	}
 	join("ip-1", "a")
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Fatalf("while it may be what is to be on c: %v, %v", w.writes, err)
+		t.Fatalf("while the pod may be at the place on c: %v, %v", w.writes, err)
 	}
 	join("ip-3", "c")
 	if err := w.reconcile(); err != nil {
@@ -168,15 +168,15 @@ func TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace(t *testing.
 }
 
 // TestAPodInPlaceOfAnotherOfItsNameIsLookedAt: where a watch begins anew nobody tells that there were two.
-func TestAPodInPlaceOfAnotherOfItsNameIsLookedAt(t *testing.T) {
+func TestARecreatedPodIsReconciled(t *testing.T) {
 	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
 	is.UID = "another"
 	if !relevantPods().Update(event.UpdateEvent{ObjectOld: was.Pod, ObjectNew: is.Pod}) {
-		t.Error("it is passed over")
+		t.Error("its event is dropped")
 	}
 }
 
-func TestPodsWhosePlacesArePeoplesAreLetBe(t *testing.T) {
+func TestPodsOnNodesThatUsersChoseAreIgnored(t *testing.T) {
 	byHand := pod("p").rank(0).bound("elsewhere")
 	byHand.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "ns_js-workers-0"}
 	w := newWorld(t, admitted(on("a", 1)), byHand)
@@ -185,18 +185,18 @@ func TestPodsWhosePlacesArePeoplesAreLetBe(t *testing.T) {
 	}
 }
 
-func TestTheWebhookGivesAPodThePlaceOfItsRankIfThatIsFree(t *testing.T) {
+func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 	const gateGone = `{"op":"remove","path":"/spec/schedulingGates/0"}`
 	for name, tc := range map[string]struct {
 		pod  podBuilder
 		want []string
 	}{
-		"one that has a rank": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
+		"a pod with a rank": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
 			`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, gateGone}},
-		"not one whose place is another's":          {pod("new").rank(0).of("wl"), nil},
-		"not one without a rank":                    {pod("new").of("wl"), nil},
-		"not one that waits for nothing":            {pod("new").rank(1).of("wl").at("b"), nil},
-		"not one of a Workload that does not exist": {pod("new").rank(1).of("other"), nil},
+		"not if the place is used":           {pod("new").rank(0).of("wl"), nil},
+		"not without a rank":                 {pod("new").of("wl"), nil},
+		"not without the gate":               {pod("new").rank(1).of("wl").at("b"), nil},
+		"not if the Workload does not exist": {pod("new").rank(1).of("other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0).at("a").terminating())
@@ -219,7 +219,7 @@ func TestTheWebhookGivesAPodThePlaceOfItsRankIfThatIsFree(t *testing.T) {
 }
 
 // TestTheWebhookRefusesNoPod: not where Workloads cannot be read, nor what it cannot read.
-func TestTheWebhookRefusesNoPod(t *testing.T) {
+func TestTheWebhookDeniesNoPod(t *testing.T) {
 	scheme := newScheme(t)
 	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -227,9 +227,9 @@ func TestTheWebhookRefusesNoPod(t *testing.T) {
 		}})
 	d := &podHandler{placer: &placer{client: blind}, decoder: admission.NewDecoder(scheme)}
 	for what, text := range map[string]string{
-		"one that waits": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
+		"a gated pod": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
 			"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}`,
-		"one that is no pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
+		"an invalid pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
 	} {
 		answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
 		if !answer.Allowed || len(answer.Patches) > 0 {

@@ -20,7 +20,7 @@ import (
 
 // TestWhoTakesOverGivesNoPlaceThatTheLastOperatorGave: its cache may not tell yet of the last writes of the one before. Pods without a
 // rank of one second are placed by their names, so that the later one would get the place of the earlier.
-func TestWhoTakesOverGivesNoPlaceThatTheLastOperatorGave(t *testing.T) {
+func TestANewOperatorReassignsNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("later-by-name").at("a"), pod("by-name"))
 	w.behind["later-by-name"] = pod("later-by-name").of("wl").Pod
 	if err := w.reconcile(); err != nil {
@@ -31,7 +31,7 @@ func TestWhoTakesOverGivesNoPlaceThatTheLastOperatorGave(t *testing.T) {
 }
 
 // TestOnceAWriteWasAnsweredTheCacheIsEnough: that write came after all that another operator wrote, and the client waits for it.
-func TestOnceAWriteWasAnsweredTheCacheIsEnough(t *testing.T) {
+func TestAfterAnAnsweredWriteTheCacheIsUsed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("x"))
 	if err := w.reconcile(); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestOnceAWriteWasAnsweredTheCacheIsEnough(t *testing.T) {
 
 // TestALiveReadIsOfThePodsOfTheJob: a namespace can have many others. Where nothing shows whose they are, those of other Workloads take
 // no place.
-func TestALiveReadIsOfThePodsOfTheJob(t *testing.T) {
+func TestALiveListSelectsThePodsOfTheJob(t *testing.T) {
 	for name, tc := range map[string]struct{ uid, read string }{
 		"by the label with its UID": {"uid-of-job", muster.JobUIDLabel + "=uid-of-job"},
 		"without such a label":      {"uid-of-another", kueue.PodSetLabel},
@@ -71,7 +71,7 @@ func TestALiveReadIsOfThePodsOfTheJob(t *testing.T) {
 
 // TestPlacesThatMayHaveBeenGivenAreReadAtOnce: the answers to many writes were lost, and the watch has told of none of them. The API
 // server, which ails already, is asked once, and no place is given twice.
-func TestPlacesThatMayHaveBeenGivenAreReadAtOnce(t *testing.T) {
+func TestUnconfirmedPlacesAreReadWithOneList(t *testing.T) {
 	for name, took := range map[string]bool{"the writes took effect": true, "they did not": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, admitted(on("a", 20), on("b", 1)))
@@ -111,7 +111,7 @@ func TestPlacesThatMayHaveBeenGivenAreReadAtOnce(t *testing.T) {
 }
 
 // TestAnAPIServerThatCannotBeReadKeepsNoPodWhereItHasNoPlace: only places wait for the answer.
-func TestAnAPIServerThatCannotBeReadKeepsNoPodWhereItHasNoPlace(t *testing.T) {
+func TestMisplacedPodsAreDeletedThoughPodsCannotBeListed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("lost").at("b"), pod("waits"))
 	w.placer.live = interceptor.NewClient(w.api, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errLost
@@ -123,7 +123,7 @@ func TestAnAPIServerThatCannotBeReadKeepsNoPodWhereItHasNoPlace(t *testing.T) {
 }
 
 // TestNothingIsRememberedOfWhoIsGone: neither of pods nor of Workloads, whose events are passed.
-func TestNothingIsRememberedOfWhoIsGone(t *testing.T) {
+func TestDeletedObjectsAreForgotten(t *testing.T) {
 	evicted := admitted(on("a", 1))
 	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
 	for name, goes := range map[string]func(*world) (passed bool, err error){
@@ -135,7 +135,7 @@ func TestNothingIsRememberedOfWhoIsGone(t *testing.T) {
 			gone := admitted(on("a", 1))
 			return placesChanged().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
 		},
-		"one that is evicted": func(w *world) (bool, error) {
+		"an evicted Workload": func(w *world) (bool, error) {
 			var was kueue.Workload
 			if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(evicted), &was); err != nil {
 				return false, err
@@ -157,7 +157,7 @@ func TestNothingIsRememberedOfWhoIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !passed {
-				t.Fatal("nobody is told")
+				t.Fatal("the event is dropped")
 			}
 			if _, err := w.placer.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(evicted)}); err != nil {
 				t.Fatal(err)
