@@ -36,7 +36,7 @@ func TestAreasAreLeftOutOnlyIfTheRestIsEnough(t *testing.T) {
 		s    *scene
 		ask  Ask
 		want string
-		// beside is how many nodes were kept off beside those that are no good.
+		// beside is the number of nodes that were excluded besides the avoided ones.
 		beside int
 	}{
 		"all nodes are in one zone": {

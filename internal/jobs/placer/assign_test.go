@@ -29,7 +29,7 @@ func on(node string, count int32) podspec.Place {
 // podBuilder builds pods step by step.
 type podBuilder struct{ *corev1.Pod }
 
-// pod waits for a place.
+// pod returns a gated pod.
 func pod(name string) podBuilder {
 	return podBuilder{&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, CreationTimestamp: metav1.NewTime(epoch)},
@@ -47,19 +47,19 @@ func (b podBuilder) group(n, of int) podBuilder {
 	return b
 }
 
-// told is of a Job with those ranks.
+// ranks sets the ranks of the pod's Job.
 func (b podBuilder) ranks(ranks string) podBuilder {
 	b.Annotations = map[string]string{muster.RanksAnnotation: ranks}
 	return b
 }
 
-// at was given a place there.
+// at gives the pod a place on the node.
 func (b podBuilder) at(node string) podBuilder {
 	b.Spec.SchedulingGates, b.Spec.NodeSelector = nil, map[string]string{corev1.LabelHostname: node}
 	return b
 }
 
-// bound is on the node, whatever it was told.
+// bound binds the pod to the node, whatever its selector.
 func (b podBuilder) bound(node string) podBuilder {
 	b.Spec.SchedulingGates, b.Spec.NodeName = nil, node
 	return b
@@ -76,21 +76,21 @@ func (b podBuilder) younger() podBuilder {
 	return b
 }
 
-// alike are nodes that have their names as host names, all of them there.
+// sameNames are nodes whose hostnames are their names, and which all exist.
 type sameNames struct{}
 
 func (sameNames) hostOf(node string) string { return node }
 
 func (sameNames) exists(string) bool { return true }
 
-// hosts are the host names of the nodes that are there.
+// hosts are the hostnames of the nodes that exist.
 type hosts map[string]string
 
 func (h hosts) hostOf(node string) string { return h[node] }
 
 func (h hosts) exists(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
 
-// seated says who is given which place, and who is misplaced, in words.
+// assigned describes which pods get which places, and which are misplaced.
 func assigned(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
 	var list []*corev1.Pod
 	for _, b := range pods {
@@ -162,8 +162,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace: though its node had another host name than its own name, which nobody can ask
-// it any more, it need not wait until Kubernetes collects it.
+// TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes: the hostname of the node differed from its name
+// and is no longer known, but the pod need not wait for Kubernetes' garbage collection.
 func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 	there := hosts{"ip-1": "a", "ip-3": "c"}
 	rack := podspec.Place{Domain: map[string]string{"rack": "r"}, Count: 2}
@@ -188,9 +188,9 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 	}
 }
 
-// TestPlacesAreGivenOnceAndAllInTheEnd plays a Job controller, kubelets, a repair and an
-// operator that dies between any two writes: no domain has more live pods than places,
-// unless a repair took some, and in the end every pod has a place.
+// TestPlacesAreAssignedOnceAndInTheEndToAllPods simulates a Job controller, kubelets, repairs and an
+// operator that may die between any two writes: no domain has more live pods than places, unless a repair
+// took some, and in the end every pod has a place.
 func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := podspec.Places{}
@@ -245,7 +245,7 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 	})
 }
 
-// gang are the live pods of a Job.
+// gang holds the live pods of a Job.
 type gang struct {
 	places      podspec.Places
 	ranked      bool
@@ -255,7 +255,7 @@ type gang struct {
 	repairs     int
 }
 
-// control is the Job controller: it makes up for every pod that ended or was deleted.
+// control is the Job controller: it replaces every pod that ended or was deleted.
 func (g *gang) control() {
 	g.pods = slices.DeleteFunc(g.pods, done)
 	used := map[string]bool{}
@@ -306,14 +306,14 @@ func (g *gang) give(t *rapid.T, p placement) {
 	}
 }
 
-// with does something to one of the pods.
+// with applies a function to one of the pods.
 func (g *gang) with(t *rapid.T, do func(*corev1.Pod)) {
 	if len(g.pods) > 0 {
 		do(g.pods[rapid.IntRange(0, len(g.pods)-1).Draw(t, "pod")])
 	}
 }
 
-// reap has so many deleted pods end, those first that are oldest.
+// reap ends the first n terminating pods.
 func (g *gang) reap(n int) {
 	g.pods = slices.DeleteFunc(g.pods, func(pod *corev1.Pod) bool {
 		if pod.DeletionTimestamp == nil || n == 0 {

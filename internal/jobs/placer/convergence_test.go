@@ -11,17 +11,17 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// jobPods is a job of which each pod bears a fixed name, with the controllers that see to
-// its pods: the one that makes them, the placer, and the nodes.
+// jobPods is a job whose pods have fixed names, with the controllers that act on its pods: the one that
+// creates them, the placer and the nodes.
 type jobPods struct {
 	places podspec.Places
 	size   int32
 	pods   map[int32]*corev1.Pod
-	// fill fills up the missing pods.
+	// fill creates the missing pods.
 	fill func(*jobPods) bool
 }
 
-// makeReplicas does as the controllers of jobs with replicas do.
+// makeReplicas acts like the controllers of jobs with replicas.
 func makeReplicas(g *jobPods) bool {
 	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
 	seats := roster.AssignPlaces("w", g.places)
@@ -35,7 +35,7 @@ func makeReplicas(g *jobPods) bool {
 	return len(roster.Missing()) > 0
 }
 
-// makeIndexes does as the Job controller does with a template that has the gate.
+// makeIndexes acts like the Job controller with a gated template.
 func makeIndexes(g *jobPods) bool {
 	changed := false
 	for i := range g.size {
@@ -56,7 +56,7 @@ func (g *jobPods) list() []*corev1.Pod {
 	return out
 }
 
-// place lets the placer see to the pods; it says what it did wrong.
+// place runs the placer and returns what it did wrong.
 func (g *jobPods) place() (changed bool, wrong string) {
 	pods := g.list()
 	if len(pods) == 0 {
@@ -86,7 +86,7 @@ func (g *jobPods) place() (changed bool, wrong string) {
 	return len(give)+len(misplaced) > 0, ""
 }
 
-// live lets nodes start what came to them, and end what is to go.
+// live lets nodes start their pods and end terminating ones.
 func (g *jobPods) live(some func() bool) (changed bool) {
 	for i := range g.size {
 		switch p := g.pods[i]; {
@@ -102,7 +102,7 @@ func (g *jobPods) live(some func() bool) (changed bool) {
 	return changed
 }
 
-// drawJob has pods in any state, each where it may have been given a place before.
+// drawJob draws pods in any state, each at a place that it may have been given before.
 func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string) *jobPods {
 	g := &jobPods{size: 2 * int32(rapid.IntRange(1, 4).Draw(t, "half")), pods: map[int32]*corev1.Pod{}, fill: fill}
 	var before []string
@@ -159,7 +159,7 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 	}
 }
 
-// rest lets all go on until nothing changes any more.
+// converge runs all controllers until nothing changes any more.
 func (g *jobPods) converge(t *rapid.T) {
 	always := func() bool { return true }
 	for range 10 * g.size {

@@ -11,7 +11,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestPodsThatWaitForAPlaceAreCounted: after an outage it is they who show how much waited for the operator.
+// TestGatedPodsAreCounted, also those that a previous operator left waiting.
 func TestGatedPodsAreCounted(t *testing.T) {
 	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}

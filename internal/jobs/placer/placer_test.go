@@ -43,7 +43,7 @@ func TestEachGatedPodIsPatchedOnceWithItsPlace(t *testing.T) {
 	}
 }
 
-// TestAnOperatorThatDiesLeavesTheRestToTheNext: whichever write is the last one.
+// TestANewOperatorAssignsTheRest, after whichever write the old one died.
 func TestANewOperatorAssignsTheRest(t *testing.T) {
 	for last := range 4 {
 		w := newWorld(t, admitted(on("a", 2), on("b", 1)), pod("x"), pod("y"), pod("z"))
@@ -89,8 +89,8 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	w.check("left", map[string]string{"p0": "a"}, w.where())
 }
 
-// TestWhileAPodSetShrinksItsJobChoosesWhoGoes: there are fewer places than pods, and whom the placer took the job would
-// make anew.
+// TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods, and the job would
+// recreate the pods that the placer deletes.
 func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
 	shrinks := admitted(on("a", 2), on("b", 1))
 	shrinks.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
@@ -115,7 +115,7 @@ func TestAStaleCacheDeletesNoPod(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsAwayForAMomentCostsNobodyAPod: it is deleted and made again, and is called otherwise than its host.
+// TestARecreatedNodeDeletesNoPod: the node is deleted and created again, and its hostname is not its name.
 func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	filling := pod("filling").rank(1).bound("node-b")
 	filling.Spec.Affinity = toHosts("b", "c")
@@ -140,14 +140,15 @@ func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	w.check("writes where the place is another", []string{"delete moved", "mark moved"}, w.writes)
 }
 
-// toHosts sends pods to hosts as the template of a Job that fills them does.
+// toHosts returns the node affinity that the template of a Job that fills these hosts has.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
-// TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace: the name that the node was placed by has gone with it.
+// TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name the node by its
+// hostname.
 func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
 	join := func(name, host string) {
@@ -167,7 +168,7 @@ func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testi
 	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
 }
 
-// TestAPodInPlaceOfAnotherOfItsNameIsLookedAt: where a watch begins anew nobody tells that there were two.
+// TestARecreatedPodIsReconciled: after a watch restarts, two pods of one name may appear as one update.
 func TestARecreatedPodIsReconciled(t *testing.T) {
 	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
 	is.UID = "another"
@@ -218,7 +219,7 @@ func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 	}
 }
 
-// TestTheWebhookRefusesNoPod: not where Workloads cannot be read, nor what it cannot read.
+// TestTheWebhookDeniesNoPod, neither if Workloads cannot be read nor if the request cannot be decoded.
 func TestTheWebhookDeniesNoPod(t *testing.T) {
 	scheme := newScheme(t)
 	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestWhoTakesOverGivesNoPlaceThatTheLastOperatorGave: its cache may not tell yet of the last writes of the one before. Pods without a
-// rank of one second are placed by their names, so that the later one would get the place of the earlier.
+// TestANewOperatorReassignsNoPlace: its cache may lack the last writes of the previous operator. Pods
+// without a rank that are equally old are placed by name, so a later one would get an earlier one's place.
 func TestANewOperatorReassignsNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("later-by-name").at("a"), pod("by-name"))
 	w.behind["later-by-name"] = pod("later-by-name").of("wl").Pod
@@ -30,7 +30,8 @@ func TestANewOperatorReassignsNoPlace(t *testing.T) {
 	w.check("writes", []string{"place by-name"}, w.writes)
 }
 
-// TestOnceAWriteWasAnsweredTheCacheIsEnough: that write came after all that another operator wrote, and the client waits for it.
+// TestAfterAnAnsweredWriteTheCacheIsUsed: the write came after all writes of another operator, and the
+// client waits until the cache has it.
 func TestAfterAnAnsweredWriteTheCacheIsUsed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("x"))
 	if err := w.reconcile(); err != nil {
@@ -44,8 +45,8 @@ func TestAfterAnAnsweredWriteTheCacheIsUsed(t *testing.T) {
 	w.check("reads of the API server", 1, len(w.reads))
 }
 
-// TestALiveReadIsOfThePodsOfTheJob: a namespace can have many others. Where nothing shows whose they are, those of other Workloads take
-// no place.
+// TestALiveListSelectsThePodsOfTheJob, since a namespace can have many others. Without a label of the job,
+// pods of other Workloads must not use up places.
 func TestALiveListSelectsThePodsOfTheJob(t *testing.T) {
 	for name, tc := range map[string]struct{ uid, read string }{
 		"by the label with its UID": {"uid-of-job", muster.JobUIDLabel + "=uid-of-job"},
@@ -69,8 +70,8 @@ func TestALiveListSelectsThePodsOfTheJob(t *testing.T) {
 	}
 }
 
-// TestPlacesThatMayHaveBeenGivenAreReadAtOnce: the answers to many writes were lost, and the watch has told of none of them. The API
-// server, which ails already, is asked once, and no place is given twice.
+// TestUnconfirmedPlacesAreReadWithOneList: many writes were not answered and the watch has reported none
+// of them. The API server, which is in trouble, gets one request, and no place is assigned twice.
 func TestUnconfirmedPlacesAreReadWithOneList(t *testing.T) {
 	for name, took := range map[string]bool{"the writes took effect": true, "they did not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestUnconfirmedPlacesAreReadWithOneList(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatCannotBeReadKeepsNoPodWhereItHasNoPlace: only places wait for the answer.
+// TestMisplacedPodsAreDeletedThoughPodsCannotBeListed: only assignments wait for the list.
 func TestMisplacedPodsAreDeletedThoughPodsCannotBeListed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("lost").at("b"), pod("waits"))
 	w.placer.live = interceptor.NewClient(w.api, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -122,7 +123,7 @@ func TestMisplacedPodsAreDeletedThoughPodsCannotBeListed(t *testing.T) {
 	w.check("writes", []string{"delete lost", "mark lost"}, w.writes)
 }
 
-// TestNothingIsRememberedOfWhoIsGone: neither of pods nor of Workloads, whose events are passed.
+// TestDeletedObjectsAreForgotten: neither pods nor Workloads are kept, and their events are not dropped.
 func TestDeletedObjectsAreForgotten(t *testing.T) {
 	evicted := admitted(on("a", 1))
 	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
@@ -174,7 +175,7 @@ func (w *world) create(b podBuilder) {
 	}
 }
 
-// cached has a list show pods as the watch has told of them.
+// cached makes a list return the pods as the watch has reported them.
 func (w *world) cached(list client.ObjectList) {
 	pods, ok := list.(*corev1.PodList)
 	if !ok {

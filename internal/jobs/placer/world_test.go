@@ -28,7 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// world is an API server with the Workload ns/wl, and the placer over it.
+// world is an API server with the Workload ns/wl, and the placer on top of it.
 type world struct {
 	t      *testing.T
 	api    client.WithWatch
@@ -104,7 +104,7 @@ func (w *world) live() client.Reader {
 	})
 }
 
-// of is a pod of the Workload, in its one pod set.
+// of makes the pod one of the Workload, in its only pod set.
 func (b podBuilder) of(workload string) podBuilder {
 	b.Namespace, b.UID = "ns", types.UID(b.Name)
 	b.Labels[kueue.PodSetLabel] = "main"
@@ -136,7 +136,7 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	return do()
 }
 
-// patch refuses what the API server refuses: another place for a pod that no gate holds.
+// patch rejects what the API server rejects: another place for a pod that is not gated.
 func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 	var before, after corev1.Pod
 	key := client.ObjectKeyFromObject(o)
@@ -162,7 +162,7 @@ func (w *world) reconcile() error {
 	return err
 }
 
-// where are the nodes that the pods are told, by pod; "" for those that still wait.
+// where returns the node that each pod selects, "" for gated pods.
 func (w *world) where() map[string]string {
 	w.t.Helper()
 	var list corev1.PodList
@@ -179,7 +179,7 @@ func (w *world) where() map[string]string {
 	return out
 }
 
-// admitted is a Workload with places on nodes for so many pods each.
+// admitted returns a Workload with these places.
 func admitted(places ...podspec.Place) *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "wl", UID: "wl"}}
 	w.Spec.PodSets = []kueue.PodSet{{Name: "main"}}
