@@ -61,7 +61,7 @@ func (m *Map) want(a *Ask, index int, extra string) (*want, askError) {
 			return nil, wrong
 		}
 		if s.Size <= 0 {
-			return nil, askError(fmt.Sprintf("a slice of %d pods is none", s.Size))
+			return nil, askError(fmt.Sprintf("a slice cannot have %d pods", s.Size))
 		}
 		w.layers = append(w.layers, layer{depth, s.Size})
 	}

@@ -29,11 +29,11 @@ func isGated(object client.Object) []string {
 var (
 	// waitSeconds observes how long the gate held pods.
 	waitSeconds = metrics.NewHistogram("muster_gated_pod_wait_seconds",
-		"Time from the creation of a pod that had to be given a place to when it was given one.",
+		"Time from the creation of a gated pod until it was given its place.",
 		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}).WithLabelValues()
 	// movedPods counts pods that were deleted so that they come back elsewhere.
 	movedPods = metrics.NewCounter("muster_moved_pods_total",
-		"Pods deleted since their job was given another place than the one where they were.").WithLabelValues()
+		"Pods deleted because their job was given other places.").WithLabelValues()
 	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
 

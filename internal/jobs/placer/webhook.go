@@ -60,7 +60,7 @@ func (d *podHandler) Handle(ctx context.Context, request admission.Request) admi
 
 // unplaced admits a pod unchanged, so that the controller assigns its place.
 func unplaced(ctx context.Context, err error) admission.Response {
-	ctrl.LoggerFrom(ctx).Error(err, "a pod is made without its place")
+	ctrl.LoggerFrom(ctx).Error(err, "creating a pod without its place: the controller will assign it")
 	return admission.Allowed("")
 }
 
