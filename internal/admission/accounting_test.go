@@ -39,13 +39,13 @@ func TestRequestsFollowLimitRangesAndRuntimeClasses(t *testing.T) {
 		want    map[string]int64
 		refused string // in the reason
 	}{
-		{"at first there is no such runtime class", func() bool { return false }, false, map[string]int64{}, `Not found: "kata"`},
-		{"it comes", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, true, map[string]int64{"cpu": 100}, ""},
+		{"the runtime class does not exist at first", func() bool { return false }, false, map[string]int64{}, `Not found: "kata"`},
+		{"it is created", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, true, map[string]int64{"cpu": 100}, ""},
 		{"it is seen again", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, false, map[string]int64{"cpu": 100}, ""},
 		{"it costs more", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "200m")) }, true, map[string]int64{"cpu": 200}, ""},
-		{"a limit range comes", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, true, map[string]int64{"cpu": 1200}, ""},
+		{"a limit range is created", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, true, map[string]int64{"cpu": 1200}, ""},
 		{"it is seen again", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, false, map[string]int64{"cpu": 1200}, ""},
-		{"another that comes before it by name", func() bool { return a.setLimitRange(newLimitRange("a", defaultRequest("2"))) }, true, map[string]int64{"cpu": 2200}, ""},
+		{"another one that sorts before it", func() bool { return a.setLimitRange(newLimitRange("a", defaultRequest("2"))) }, true, map[string]int64{"cpu": 2200}, ""},
 		{"one of volumes alone", func() bool {
 			return a.setLimitRange(newLimitRange("c", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
 		}, false, map[string]int64{"cpu": 2200}, ""},
@@ -55,10 +55,10 @@ func TestRequestsFollowLimitRangesAndRuntimeClasses(t *testing.T) {
 		{"it says nothing of pods any more", func() bool {
 			return a.setLimitRange(newLimitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
 		}, true, map[string]int64{"cpu": 1200}, ""},
-		{"the other goes", func() bool { return a.deleteLimitRange("ns", "b") }, true, map[string]int64{"cpu": 200}, ""},
-		{"it goes once", func() bool { return a.deleteLimitRange("ns", "b") }, false, map[string]int64{"cpu": 200}, ""},
-		{"the runtime class goes", func() bool { return a.deleteRuntimeClass("kata") }, true, map[string]int64{}, "Not found"},
-		{"it goes once as well", func() bool { return a.deleteRuntimeClass("kata") }, false, map[string]int64{}, "Not found"},
+		{"the other is deleted", func() bool { return a.deleteLimitRange("ns", "b") }, true, map[string]int64{"cpu": 200}, ""},
+		{"a second deletion changes nothing", func() bool { return a.deleteLimitRange("ns", "b") }, false, map[string]int64{"cpu": 200}, ""},
+		{"the runtime class is deleted", func() bool { return a.deleteRuntimeClass("kata") }, true, map[string]int64{}, "Not found"},
+		{"its second deletion changes nothing", func() bool { return a.deleteRuntimeClass("kata") }, false, map[string]int64{}, "Not found"},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			if got := step.happen(); got != step.changed {
@@ -110,8 +110,8 @@ func TestPodCounts(t *testing.T) {
 		reported []kueue.ReclaimablePod
 		want     int32
 	}{
-		"nobody has ended":                {nil, 0},
-		"some have":                       {[]kueue.ReclaimablePod{{Name: "other", Count: 4}, {Name: "main", Count: 3}}, 3},
+		"no pod has ended":                {nil, 0},
+		"some have ended":                 {[]kueue.ReclaimablePod{{Name: "other", Count: 4}, {Name: "main", Count: 3}}, 3},
 		"no more have than there are":     {[]kueue.ReclaimablePod{{Name: "main", Count: 9}}, 4},
 		"what is below zero says nothing": {[]kueue.ReclaimablePod{{Name: "main", Count: -1}}, 0},
 	} {

@@ -85,10 +85,10 @@ func TestWhatAnAuditFinds(t *testing.T) {
 		heard, stored []*kueue.Workload
 		want          map[difference]int64
 	}{
-		"nothing, where both have the same":        {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
-		"what the engine has not heard of":         {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
-		"what the engine has not heard the end of": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
-		"another amount":                           {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
+		"nothing, where both have the same":           {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
+		"a Workload that the engine does not know":    {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
+		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
+		"another amount": {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
 		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[difference]int64{
 			about("a", "7"): 2000,
 			{amountOf: amountOf{"other", of.FlavorResource}, workload: engine.Key{Namespace: "ns", Name: "a"}, version: "7"}: -2000,

@@ -46,12 +46,12 @@ func TestAdmitClearsPastEvictions(t *testing.T) {
 		before []metav1.Condition
 		want   []string
 	}{
-		"who waited does no more": {
+		"a waiting workload waits no more": {
 			[]metav1.Condition{past("QuotaReserved", metav1.ConditionFalse, "waits")}, []string{}},
 		"an eviction and a preemption are past": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"), past("Preempted", metav1.ConditionTrue, "by another")},
 			[]string{"Evicted=False QuotaReserved: Previously: for another", "Preempted=False QuotaReserved: Previously: by another"}},
-		"the queue goes on that it was evicted from": {
+		"the stopped queue that it was evicted from has restarted": {
 			[]metav1.Condition{{Type: "Requeued", Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByLocalQueueStopped, Message: "The LocalQueue is stopped"}},
 			[]string{"Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"}},
 		"what was past already stays as it is": {

@@ -98,7 +98,7 @@ func TestDecisionWriter(t *testing.T) {
 			before: unavailable, tries: 2, writes: []string{write}, admitted: true},
 		"one that took effect though it failed is not written twice": {
 			after: apierrors.NewTimeoutError("no answer", 1), tries: 2, writes: []string{write}, admitted: true},
-		"one that asks for other pods by now is decided anew": {
+		"one whose pod sets have changed is decided again": {
 			then:  func(w *world) { w.edit(&a, func() { a.Spec.PodSets[0].Count = 8 }) },
 			tries: 2, told: failed},
 		"one that moved to another queue too": {
@@ -114,7 +114,7 @@ func TestDecisionWriter(t *testing.T) {
 				})
 			},
 			tries: 2, told: failed},
-		"one that somebody else admitted elsewhere keeps what is assumed for it until the watch tells": {
+		"one that another client admitted elsewhere keeps its assumption until the watch event": {
 			then: func(w *world) {
 				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
@@ -123,7 +123,7 @@ func TestDecisionWriter(t *testing.T) {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
 			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Generation: 1,
 				Message: `workloads "a" is forbidden: a policy says no`, At: now}}},
-		"one that is gone is not": {
+		"a deleted one is not": {
 			then:  func(w *world) { w.remove(&a) },
 			tries: 1, told: failed},
 		"a later one of the name is not": {

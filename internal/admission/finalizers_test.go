@@ -40,19 +40,19 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		of      string
 		writes  []string
 	}{
-		"a ClusterQueue that nobody uses is not":           {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
+		"an unused ClusterQueue is not":                    {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
 		"one that was only used in the past is not":        {[]client.Object{queue(), finished(admittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
 		"a ClusterQueue that is used is":                   {[]client.Object{queue(), reservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
 		"one that is kept already is left alone":           {[]client.Object{kept(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
 		"one that may be used again is left alone":         {[]client.Object{kept(queue())}, clusterQueueKeeper, "cq", nil},
 		"one that is deleted stays while it is used":       {[]client.Object{deletedButKept(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
-		"one that is deleted goes once it is not":          {[]client.Object{deletedButKept(queue()), newWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"a deleted one is released once it is unused":      {[]client.Object{deletedButKept(queue()), newWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
 		"a ResourceFlavor that no queue lists is not":      {[]client.Object{flavor()}, flavorKeeper, "f", nil},
 		"a ResourceFlavor that a queue lists is":           {[]client.Object{flavor(), queue()}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
 		"one that is deleted stays while a queue lists it": {[]client.Object{deletedButKept(flavor()), queue()}, flavorKeeper, "f", nil},
-		"one that is deleted goes once no queue lists it":  {[]client.Object{deletedButKept(flavor())}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
-		"what is gone needs nothing":                       {nil, flavorKeeper, "f", nil},
-		"one that is deleted and that somebody else still has": {[]client.Object{func() client.Object {
+		"a deleted one is released once no queue lists it": {[]client.Object{deletedButKept(flavor())}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
+		"a missing one needs nothing":                      {nil, flavorKeeper, "f", nil},
+		"a deleted one with another finalizer": {[]client.Object{func() client.Object {
 			f := deletedButKept(flavor())
 			f.Finalizers = []string{"example.com/mine"}
 			return f
@@ -87,11 +87,11 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 		before, after *kueue.Workload
 		want          []string
 	}{
-		"it is first used":             {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), reservedWorkload("a"), []string{"cq after 0s"}},
-		"it is used, and kept already": {kept(newClusterQueue("cq", "8")), newWorkload("a", 1, nil), reservedWorkload("a"), nil},
-		"a user of many goes":          {kept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), nil},
-		"a user goes, and it is to go": {deletedButKept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), []string{"cq after 0s"}},
-		"somebody waits":               {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), newWorkload("a", 1, nil), nil},
+		"it is first used":                          {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), reservedWorkload("a"), []string{"cq after 0s"}},
+		"it is used, and kept already":              {kept(newClusterQueue("cq", "8")), newWorkload("a", 1, nil), reservedWorkload("a"), nil},
+		"one user of many ends":                     {kept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), nil},
+		"a user ends, and the queue is terminating": {deletedButKept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), []string{"cq after 0s"}},
+		"a Workload waits":                          {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), newWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.queue)

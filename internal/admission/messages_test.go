@@ -29,8 +29,8 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 		"both are drained":                  {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), admittedWorkload("a")},
 		"the LocalQueue is being deleted":   {ending(true, false), reservedWorkload("a")},
 		"the ClusterQueue is being deleted": {ending(false, true), reservedWorkload("a")},
-		"the LocalQueue is gone":            {func(q *twoQueues) { q.local = nil }, reservedWorkload("a")},
-		"the ClusterQueue is gone":          {func(q *twoQueues) { q.cluster = nil }, reservedWorkload("a")},
+		"the LocalQueue is missing":         {func(q *twoQueues) { q.local = nil }, reservedWorkload("a")},
+		"the ClusterQueue is missing":       {func(q *twoQueues) { q.cluster = nil }, reservedWorkload("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &twoQueues{newLocalQueue("q", "cq"), newClusterQueue("cq", "4")}

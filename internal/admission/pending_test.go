@@ -37,7 +37,7 @@ func TestPendingWriter(t *testing.T) {
 	}{
 		"why a Workload waits is written": {
 			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
-		"the last word counts, the others cost nothing": {
+		"only the last reason is written": {
 			do: func(p *pendingWriter) { p.note(waits("one")); p.note(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
 		"what is known already is not written again": {
 			before: func(w *world) { w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("no quota"), now) }) },
@@ -68,7 +68,7 @@ func TestPendingWriter(t *testing.T) {
 			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
 		"another of the name is not meant": {
 			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.note(d) }, tries: 1},
-		"one that is gone is not missed": {
+		"a deleted Workload is no error": {
 			before: func(w *world) { w.remove(&a); w.put(newWorkload("b", 1, nil)) },
 			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
 		"a failed write is tried again": {

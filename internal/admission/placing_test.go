@@ -206,9 +206,9 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 		patience time.Duration
 	}{
 		"it is full": {full, true, 2 * retryPatience},
-		"it is full, and who had its room was not seen": {full, false, retryPatience},
-		"one of its own is in its way":                  {apart, true, 2 * retryPatience},
-		"somebody else is in its way":                   {apart, false, bindPatience},
+		"the node is full, of a pod that was not observed": {full, false, retryPatience},
+		"one of its own is in its way":                     {apart, true, 2 * retryPatience},
+		"a pod of another workload blocks it":              {apart, false, bindPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "3")))

@@ -35,11 +35,11 @@ func TestClusterQueueStatus(t *testing.T) {
 		cyclic  bool
 		want    string
 	}{
-		"one that admits":                 {nil, nil, false, "Active=True Ready: Can admit new workloads"},
-		"a policy of None does too":       {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
-		"one that is stopped":             {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
-		"one whose flavors are not there": {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
-		"one in a cycle of cohorts":       {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
+		"one that admits":           {nil, nil, false, "Active=True Ready: Can admit new workloads"},
+		"a policy of None does too": {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
+		"one that is stopped":       {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
+		"one with missing flavors":  {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+		"one in a cycle of cohorts": {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")

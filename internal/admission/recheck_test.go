@@ -29,7 +29,7 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 		then     func(w *world)
 		admitted bool
 	}{
-		"a queue that goes on admits": {func(w *world) {
+		"a restarted queue admits": {func(w *world) {
 			q := newQueue()
 			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.None) })
 		}, true},
@@ -50,7 +50,7 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 			w.edit(q, func() { q.Finalizers = []string{kueue.ResourceInUseFinalizer} })
 			w.remove(q)
 		}, false},
-		"a ClusterQueue that is gone": {func(w *world) { w.remove(newQueue()) }, false},
+		"a missing ClusterQueue": {func(w *world) { w.remove(newQueue()) }, false},
 		"an AdmissionCheck that was added": {func(w *world) {
 			q := newQueue()
 			w.edit(q, func() { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"} })
@@ -66,7 +66,7 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 			q := newLocal()
 			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		}, false},
-		"a LocalQueue that is gone": {func(w *world) { w.remove(newLocal()) }, false},
+		"a missing LocalQueue": {func(w *world) { w.remove(newLocal()) }, false},
 		"a LocalQueue that is being deleted": {func(w *world) {
 			q := newLocal()
 			w.edit(q, func() { q.Finalizers = []string{metav1.FinalizerDeleteDependents} })
@@ -211,8 +211,8 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 		"it grows in a queue that is stopped":        {grows: true, then: stopQueue},
 		"it is to yield in a LocalQueue that is":     {then: stopLocal},
 		"it grows in a LocalQueue that is":           {grows: true, then: stopLocal},
-		"it is to yield to who is deactivated":       {then: hold("one", deactivate)},
-		"it is to yield to who is gated":             {then: hold("one", gate)},
+		"it is to shrink for a deactivated workload": {then: hold("one", deactivate)},
+		"it is to shrink for a gated workload":       {then: hold("one", gate)},
 		"it grows though it is deactivated":          {grows: true, then: hold("large", deactivate)},
 		"it grows though a gate is for the next one": {grows: true, then: hold("large", gate), written: true},
 	} {
@@ -249,14 +249,14 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 		uid     string
 		written bool
 	}{
-		"one who waits":                        {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
-		"one who is gone":                      {uid: "b-uid"},
-		"one of the same name who came later":  {by: newWorkload("b", 1, asked), uid: "another"},
-		"one who is deactivated":               {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
-		"one whose queue is gone":              {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
-		"one for whom others went sooner":      {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
-		"one who runs, and is to have more":    {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
-		"nobody, since his own nodes are lost": {written: true},
+		"one that waits":                                {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
+		"a missing one":                                 {uid: "b-uid"},
+		"a later one of the same name":                  {by: newWorkload("b", 1, asked), uid: "another"},
+		"a deactivated one":                             {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"one with a missing queue":                      {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"one that was admitted meanwhile":               {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"a running one that is to grow":                 {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
+		"none, for an eviction because of failed nodes": {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newWorkload("a", 2, asked)

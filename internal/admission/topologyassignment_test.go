@@ -67,7 +67,7 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 		"else the levels and the hostname": {
 			[]string{"rack"}, given,
 			domains([]string{"rack", corev1.LabelHostname}, domain(2, "r2", "b"), domain(1, "r1", "host-a"))},
-		"a node that is gone is nobody's place": {
+		"a missing node is no place": {
 			[]string{"rack"}, gang(place.NodeCount{Node: "c", Count: 1}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a topology that is gone gives no places", func(t *testing.T) {
+	t.Run("a missing topology gives no places", func(t *testing.T) {
 		w := newWorld(t, placedFlavor("f", "t"))
 		if _, known, err := (placeReader{w}).assignments(t.Context(), given); known || err != nil {
 			t.Errorf("known %v, %v", known, err)
@@ -136,8 +136,8 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 			func(w *kueue.Workload) {
 				w.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains[0].Values[0] = "b"
 			}, nil, engine.Written{}, "b"},
-		"who was told to go meanwhile stays where he is": {evicted, nil, engine.Failed{}, "a"},
-		"who gave his admission back has no places":      {func(w *kueue.Workload) { w.Status.Admission = nil }, nil, engine.Failed{}, ""},
+		"an evicted workload keeps its places":       {evicted, nil, engine.Failed{}, "a"},
+		"a workload without admission has no places": {func(w *kueue.Workload) { w.Status.Admission = nil }, nil, engine.Failed{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := holder()
@@ -228,10 +228,10 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 		"a queue of a person's":           {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
 		"the one that follows the nodes":  {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
 		"unless a person makes it strict": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
-		"with nodes that come on demand": {followed(func(q *kueue.ClusterQueue) {
+		"with nodes on demand": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 		}), engine.ByResource, true, false},
-		"and where quota holds nobody back": {followed(func(q *kueue.ClusterQueue) {
+		"and with unlimited quota": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/unlimited", "true")
 		}), engine.ByResource, false, true},
 	} {

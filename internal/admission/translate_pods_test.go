@@ -96,22 +96,22 @@ func TestTranslatePods(t *testing.T) {
 		pod  *corev1.Pod
 		want []engine.Event
 	}{
-		"of a workload":                        {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
-		"of nobody":                            {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
-		"of the node":                          {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
-		"of a service, which stays":            {service, []engine.Event{engine.PodBound{Pod: resident}}},
-		"of a driver, which ends with it":      {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
-		"alone in its domain":                  {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
-		"of one of three Jobs":                 {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
-		"of one that says its ranks":           {later, []engine.Event{engine.PodBound{Pod: told}}},
-		"of a Job that cannot be":              {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
-		"not bound yet":                        {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
-		"gated":                                {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that has ended takes nothing":     {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.PodSetKey{Workload: ours.Workload, PodSet: ours.PodSet}}}},
-		"nor does one of nobody":               {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
-		"for one that failed another may come": {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that is to go takes its room":     {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
-		"and, where people said, is not there": {byHand, []engine.Event{engine.PodBound{Pod: going}}},
+		"of a workload":                              {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
+		"of no workload":                             {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
+		"of the node":                                {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
+		"of a service, which stays":                  {service, []engine.Event{engine.PodBound{Pod: resident}}},
+		"of a driver, which ends with it":            {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"alone in its domain":                        {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"of one of three Jobs":                       {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
+		"of one with its ranks":                      {later, []engine.Event{engine.PodBound{Pod: told}}},
+		"of a Job that cannot be":                    {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
+		"not bound yet":                              {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
+		"gated":                                      {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
+		"one that has ended takes nothing":           {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.PodSetKey{Workload: ours.Workload, PodSet: ours.PodSet}}}},
+		"nor does one of no workload":                {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"a failed one may be replaced":               {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"a terminating one still occupies its node":  {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"and, on a node chosen by labels, is marked": {byHand, []engine.Event{engine.PodBound{Pod: going}}},
 	} {
 		if diff := cmp.Diff(tc.want, newPodWatch().set(tc.pod, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -156,23 +156,23 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 		then func(*podWatch)
 		want []engine.Event
 	}{
-		"on one node":                              {unschedulable(boundPod("p", "w", "")), nil, told("n")},
-		"on any of several":                        {in("b", "a", "b"), nil, told("a", "b")},
-		"who has no place is not ours":             {unschedulable(boundPod("p", "", "")), nil, nil},
-		"who is to go needs none":                  {leaving, nil, nil},
-		"who waits for others of its gang may fit": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
-		"who of a gang finds no room is told": {saying(unschedulable(boundPod("p", "w", "")),
+		"on one node":                                   {unschedulable(boundPod("p", "w", "")), nil, told("n")},
+		"on any of several":                             {in("b", "a", "b"), nil, told("a", "b")},
+		"a pod without a place does not matter":         {unschedulable(boundPod("p", "", "")), nil, nil},
+		"a terminating one needs no place":              {leaving, nil, nil},
+		"one that waits for others of its gang may fit": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
+		"one of a gang that does not fit is reported": {saying(unschedulable(boundPod("p", "w", "")),
 			"0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/4 nodes are available: 1 No preemption victims found for incoming pod."), nil,
 			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "1 Insufficient cpu, 1 node(s) had untolerated taint(s)"}}},
-		"what another scheduler says is told as it is": {saying(unschedulable(boundPod("p", "w", "")), "no room"), nil,
+		"the message of another scheduler is reported as it is": {saying(unschedulable(boundPod("p", "w", "")), "no room"), nil,
 			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "no room"}}},
-		"who waits for a claim is no better elsewhere": {saying(unschedulable(boundPod("p", "w", "")),
+		"one that waits for a claim would wait elsewhere too": {saying(unschedulable(boundPod("p", "w", "")),
 			`0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
-		"nor is who names one that there is not": {saying(unschedulable(boundPod("p", "w", "")),
+		"so would one with a missing claim": {saying(unschedulable(boundPod("p", "w", "")),
 			`0/4 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
-		"who was not looked at yet may fit": {boundPod("p", "w", ""), nil, nil},
-		"who is bound after all has one":    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
-		"who is gone needs none":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
+		"one that was not scheduled yet may fit":  {boundPod("p", "w", ""), nil, nil},
+		"one that is bound after all has a place": {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
+		"a deleted one needs no place":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPodWatch()
@@ -201,10 +201,10 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 		first, then string
 		at, want    time.Duration
 	}{
-		"of room":            {full, short, 8 * time.Second, retryPatience},
-		"of what it knows":   {volume, affinity, 300 * time.Millisecond, bindPatience},
-		"of room, then that": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
-		"of that, then room": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
+		"of room":                         {full, short, 8 * time.Second, retryPatience},
+		"of what it knows":                {volume, affinity, 300 * time.Millisecond, bindPatience},
+		"of capacity, then of the volume": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
+		"of the volume, then of capacity": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
 	} {
 		w := newPodWatch()
 		w.set(refusedFor(tc.first), now)
@@ -271,8 +271,8 @@ func TestPodChangeMatters(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it goes":                        {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
-		"it goes, where people said":     {byHand(), deleted(byHand()), true},
+		"it goes": {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
+		"it terminates, on a node chosen by labels": {byHand(), deleted(byHand()), true},
 		"it started":                     {boundPod("p", "w", "n"), started, false},
 		"it was bound":                   {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
 		"it ended":                       {started, ended(boundPod("p", "w", "n")), true},
@@ -298,12 +298,12 @@ func TestBindTimes(t *testing.T) {
 		events []engine.Event // a second apart
 		want   []time.Duration
 	}{
-		"until the last of them":            {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
-		"a pod that is told twice is one":   {[]engine.Event{bound("a"), bound("a")}, nil},
-		"one more counts nothing":           {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
-		"who is evicted before never binds": {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
-		"nor who is gone":                   {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
-		"nor who was not admitted at last":  {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
+		"until the last of them":              {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
+		"a pod reported twice counts once":    {[]engine.Event{bound("a"), bound("a")}, nil},
+		"one more counts nothing":             {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
+		"one evicted before never binds":      {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
+		"nor does a deleted one":              {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
+		"nor does one whose admission failed": {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []time.Duration

@@ -104,7 +104,7 @@ func TestTranslatePreemptionPolicy(t *testing.T) {
 		given *kueue.ClusterQueuePreemption
 		want  preempt.Policy
 	}{
-		"nobody unless it says so": {nil, preempt.Policy{}},
+		"nothing by default": {nil, preempt.Policy{}},
 		"each rule in its place": {&kueue.ClusterQueuePreemption{
 			WithinClusterQueue: kueue.PreemptionPolicyLowerOrNewerEqualPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny,
 			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority, MaxPriorityThreshold: threshold},
@@ -226,12 +226,12 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 		told           metav1.ConditionStatus
 		want           bool
 	}{
-		"nobody owns it, nobody told":         {want: true},
-		"its controller told that it is not":  {told: metav1.ConditionFalse},
-		"its controller told that it is":      {told: metav1.ConditionTrue, want: true},
-		"a job owns it that has not told yet": {owned: true},
-		"a job owns it that told":             {owned: true, told: metav1.ConditionTrue, want: true},
-		"its job is deleted":                  {owned: true, deleted: true, want: true},
+		"no owner, no report":                   {want: true},
+		"its controller reported it not ready":  {told: metav1.ConditionFalse},
+		"its controller reported it ready":      {told: metav1.ConditionTrue, want: true},
+		"owned by a job without a report yet":   {owned: true},
+		"owned by a job that reported it ready": {owned: true, told: metav1.ConditionTrue, want: true},
+		"its job is deleted":                    {owned: true, deleted: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkload("w", 1, nil)

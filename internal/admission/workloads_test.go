@@ -189,8 +189,8 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 		workload *kueue.Workload
 		want     []string
 	}{
-		"a finished Workload goes alone":            {finished, []string{"delete Workload a"}},
-		"a deactivated one goes with its job":       {ours, []string{"delete Pod job"}},
+		"a finished Workload is deleted alone":      {finished, []string{"delete Workload a"}},
+		"a deactivated one is deleted with its job": {ours, []string{"delete Pod job"}},
 		"one that waits stays, whatever the policy": {newWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,10 +112,10 @@ func TestChecksProblem(t *testing.T) {
 		checks          []kueue.AdmissionCheckReference
 		reason, message string
 	}{
-		"nothing, without checks":            {nil, "", ""},
-		"nothing, where they are active":     {[]kueue.AdmissionCheckReference{"active"}, "", ""},
-		"some are missing":                   {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
-		"some are inactive, or not yet told": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
+		"nothing, without checks":              {nil, "", ""},
+		"nothing, where they are active":       {[]kueue.AdmissionCheckReference{"active"}, "", ""},
+		"some are missing":                     {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
+		"some are inactive, or without status": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
 		"there are more than a status takes": {[]kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, "Unknown",
 			"Can't admit new workloads: 9 AdmissionChecks apply to every flavor, and a Workload can have only 8; restrict some with onFlavors"},
 	} {

@@ -164,8 +164,8 @@ func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {
 	}{
 		"of a bare Workload":                   {deleted(admitted().bare()), true},
 		"of one that is over":                  {deleted(admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded")), true},
-		"of one whose integration looks after": {deleted(admitted()), false},
-		"but not that of somebody else's":      {deleted(admitted().bare()).with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
+		"of one with a job":                    {deleted(admitted()), false},
+		"but not another finalizer":            {deleted(admitted().bare()).with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
 		"but not before the Workload is to go": {admitted().bare().with(func(w *kueue.Workload) { w.Finalizers = []string{kueue.ResourceInUseFinalizer} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,16 +17,16 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 		workload builder
 		deadline time.Duration // 0: never
 	}{
-		"after the admission":                     {admitted(), 30 * time.Minute},
-		"after the admission, as was told":        {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"after a failure":                         {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"never, once they are":                    {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
-		"never, before the admission":             {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
-		"never, where nobody reports":             {admitted().bare(), 0},
-		"as for others, where somebody does":      {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"after a failure, of one without a job":   {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"never again, while it is being evicted":  {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
-		"never again, once it is over altogether": {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
+		"after the admission":                        {admitted(), 30 * time.Minute},
+		"after the admission, waiting for the start": {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"after a failure":                            {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"never, once they are":                       {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
+		"never, before the admission":                {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
+		"never without readiness reports":            {admitted().bare(), 0},
+		"with reports, as for others":                {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"after a failure, of one without a job":      {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"never again, while it is being evicted":     {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
+		"never again, once it is over altogether":    {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := checking("x")

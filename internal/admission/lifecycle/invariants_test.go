@@ -133,7 +133,7 @@ func (m *model) checkAtRest(t *rapid.T) {
 		"an inactive one backs off":                 !workload.IsActive(w) && w.Status.RequeueState != nil,
 		"an inactive one is requeued":               !workload.IsActive(w) && !workload.HoldsQuota(w) && !outOfQueue,
 		"an active one is out for inactivity":       workload.IsActive(w) && !workload.HoldsQuota(w) && outOfQueue && workload.IsDeactivation(requeued.Reason),
-		"a check that spoke was not heard":          hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
+		"a check's retry was ignored":               hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
 	} {
 		if wrong {
 			t.Fatalf("%s: %v, requeueState %v", what, w.Status.Conditions, w.Status.RequeueState)
@@ -183,15 +183,15 @@ func (m *model) giveBack() {
 func (m *model) actions() map[string]func(*rapid.T) {
 	policies := rapid.SampledFrom([]kueue.StopPolicy{kueue.None, kueue.Hold, kueue.HoldAndDrain})
 	return map[string]func(*rapid.T){
-		"somebody activates or deactivates it": func(t *rapid.T) {
+		"a user activates or deactivates it": func(t *rapid.T) {
 			m.w.Spec.Active = ptr.To(rapid.Bool().Draw(t, "active"))
 			m.w.Generation++
 		},
-		"somebody stops or starts a queue": func(t *rapid.T) {
+		"an administrator stops or starts a queue": func(t *rapid.T) {
 			m.facts.LocalQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "LocalQueue"))
 			m.facts.ClusterQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "ClusterQueue"))
 		},
-		"somebody changes the checks of the queue": func(t *rapid.T) {
+		"an administrator changes the checks of the queue": func(t *rapid.T) {
 			m.facts.ClusterQueue.Spec.AdmissionChecks = rapid.SliceOfNDistinct(
 				rapid.SampledFrom([]kueue.AdmissionCheckReference{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "checks")
 		},

@@ -181,7 +181,7 @@ func TestNoStepNeeded(t *testing.T) {
 		"a finished one that was deactivated":       admitted().inactive().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
 		"one that is being deleted":                 admitted().inactive().with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),
 		"a deactivated one":                         pending().inactive().evicted(kueue.WorkloadDeactivated),
-		"one that somebody else keeps out":          pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse, "AReasonOfAnotherController"),
+		"one that another controller holds back":    pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse, "AReasonOfAnotherController"),
 		"one whose admission was set without quota": admitted().is(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending").with(func(w *kueue.Workload) { w.Status.Conditions = w.Status.Conditions[:1] }),
 	} {
 		t.Run(name, func(t *testing.T) {

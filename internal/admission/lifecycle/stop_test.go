@@ -55,9 +55,9 @@ func TestAStoppedQueueReleasesReservationsWithoutAnEviction(t *testing.T) {
 		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a ClusterQueue that is closed":        {closed, "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
-		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
+		"a missing LocalQueue":                 {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
 		"a LocalQueue that is being deleted":   {endingLocal, "QuotaReserved=False Inadmissible: LocalQueue q is being deleted"},
-		"a ClusterQueue that is gone":          {noClusterQueue, "QuotaReserved=False Inadmissible: ClusterQueue cq doesn't exist"},
+		"a missing ClusterQueue":               {noClusterQueue, "QuotaReserved=False Inadmissible: ClusterQueue cq doesn't exist"},
 		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is inactive: Can't admit new workloads; clusterQueue is terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,15 +78,15 @@ func TestADrainedWorkloadIsRequeuedWhenTheQueueRestarts(t *testing.T) {
 		facts  lifecycle.Facts
 		want   string
 	}{
-		"the ClusterQueue goes on":            {kueue.WorkloadEvictedByClusterQueueStopped, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
-		"the LocalQueue goes on":              {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
-		"the LocalQueue goes on, alone":       {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
-		"the ClusterQueue is held, not more":  {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
-		"the ClusterQueue is closed instead":  {kueue.WorkloadEvictedByClusterQueueStopped, closed, ""},
-		"the LocalQueue is still drained":     {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
-		"what kept it elsewhere is still on":  {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
-		"what kept it elsewhere is over":      {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
-		"there is no such queue at all (yet)": {kueue.WorkloadEvictedByClusterQueueStopped, lifecycle.Facts{}, ""},
+		"the ClusterQueue restarts":          {kueue.WorkloadEvictedByClusterQueueStopped, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"the LocalQueue restarts":            {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"only the LocalQueue restarts":       {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"the ClusterQueue is held, not more": {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
+		"the ClusterQueue is closed instead": {kueue.WorkloadEvictedByClusterQueueStopped, closed, ""},
+		"the LocalQueue is still drained":    {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
+		"what kept it elsewhere is still on": {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
+		"what kept it elsewhere is over":     {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"the queue does not exist (yet)":     {kueue.WorkloadEvictedByClusterQueueStopped, lifecycle.Facts{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, test.reason), test.facts, policy, time.Hour)

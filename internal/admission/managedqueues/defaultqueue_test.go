@@ -60,9 +60,9 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		"nodes add up, and each resource that one offers counts": {[]admissiontest.NodeBuilder{four("a"), admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
 		"a cordoned node does not count":                         {[]admissiontest.NodeBuilder{four("a").Cordoned()}, none},
 		"nor one where pods need a toleration":                   {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
-		"one kept for those who ask for its devices does":        {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
+		"one reserved for its devices counts":                    {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
 		"not if it has none of them":                             {[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
-		"nor if it is kept for others as well":                   {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
+		"nor one with another taint as well":                     {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
 		"one that pods should rather not use does":               {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
 		"one that is on its way out does not":                    {[]admissiontest.NodeBuilder{four("a").Deleting(now)}, none},
 		"nor one that the flavor does not mean":                  {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable, "windows")}, none},
@@ -252,13 +252,13 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 		onDemand  bool
 		unlimited bool
 	}{
-		"the nodes' where none come on demand":         {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
-		"the nodes' limit nobody where some do":        {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
-		"as where the configuration says so":           {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
-		"and an autoscaler that is not meant":          {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
-		"unlimited":                                    {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
-		"quantities":                                   {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
-		"quantities are a limit to what comes as well": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
+		"that of the nodes without nodes on demand":       {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
+		"unlimited with nodes on demand":                  {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
+		"as where the configuration says so":              {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
+		"and an autoscaler that is not meant":             {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
+		"unlimited":                                       {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
+		"quantities":                                      {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
+		"quantities are a limit with nodes on demand too": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := capacityOf(&tc.given)
@@ -380,13 +380,13 @@ func TestNodeHeartbeatsAreIgnored(t *testing.T) {
 		after *corev1.Node
 		want  bool
 	}{
-		"a heartbeat":                   {ready(admissiontest.Node("a", "cpu", "4")), false},
-		"another label":                 {admissiontest.Node("a", "cpu", "4").Labeled("pool", "batch").Node, true},
-		"less room":                     {admissiontest.Node("a", "cpu", "3").Node, true},
-		"another resource":              {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
-		"cordoned":                      {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
-		"tainted":                       {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
-		"a taint that keeps nobody out": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
+		"a heartbeat":                 {ready(admissiontest.Node("a", "cpu", "4")), false},
+		"another label":               {admissiontest.Node("a", "cpu", "4").Labeled("pool", "batch").Node, true},
+		"less capacity":               {admissiontest.Node("a", "cpu", "3").Node, true},
+		"another resource":            {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
+		"cordoned":                    {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
+		"tainted":                     {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
+		"a taint that repels no pods": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
 		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: news %v", name, got)

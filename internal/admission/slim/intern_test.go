@@ -31,12 +31,12 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 		"a resource": change(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "2", "gpu", "1Gi")
 		}),
-		"a name":           change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
-		"a host port":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
-		"its address":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
-		"its protocol":     change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].Protocol = corev1.ProtocolUDP }),
-		"one more":         change(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) }),
-		"who is restarted": change(func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy }),
+		"a name":             change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
+		"a host port":        change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
+		"its address":        change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
+		"its protocol":       change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].Protocol = corev1.ProtocolUDP }),
+		"one more":           change(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) }),
+		"the restart policy": change(func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy }),
 	} {
 		if cmp.Equal(first.Spec.Containers, other.Spec.Containers) {
 			t.Errorf("%s tells them apart, and is gone", name)
