@@ -104,7 +104,7 @@ func Get(t testing.TB) *Cluster {
 		shared.started = true
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
-		shared.cluster, shared.err = despiteTheKnownCrash(func() (*Cluster, error) { return start(ctx, shared.options) })
+		shared.cluster, shared.err = retryKnownCrash(func() (*Cluster, error) { return start(ctx, shared.options) })
 	}
 	if shared.err != nil {
 		t.Fatalf("no test cluster: %v", shared.err)
@@ -118,7 +118,7 @@ func Another(t testing.TB, program string, arguments ...string) (kubeconfig stri
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	started, err := despiteTheKnownCrash(func() (started *process, err error) {
+	started, err := retryKnownCrash(func() (started *process, err error) {
 		started, kubeconfig, err = startProcess(ctx, program, arguments)
 		return started, err
 	})
@@ -133,10 +133,10 @@ func Another(t testing.TB, program string, arguments ...string) (kubeconfig stri
 	return kubeconfig
 }
 
-// despiteTheKnownCrash calls start, and once more, with a log line, if kube-apiserver crashed because of a known race
+// retryKnownCrash calls start, and once more, with a log line, if kube-apiserver crashed because of a known race
 // in kube-openapi (handler3, UpdateGroupVersionLazy): a new group appears in the discovery of OpenAPI v3 shortly before
 // its specification, and a request in between crashes the process. A busy machine makes that interval long enough.
-func despiteTheKnownCrash[T any](start func() (T, error)) (T, error) {
+func retryKnownCrash[T any](start func() (T, error)) (T, error) {
 	started, err := start()
 	if err != nil && strings.Contains(err.Error(), "k8s.io/kube-openapi/pkg/cached.(*Atomic[...]).Get(") {
 		fmt.Fprintln(os.Stderr, "started once more:", err)
@@ -196,10 +196,10 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 				return nil, fmt.Errorf("installing Muster's APIs: %w", err)
 			}
 		}
-		if err := waitUntilPoliciesBite(ctx, config); err != nil {
+		if err := waitUntilPoliciesAreEnforced(ctx, config); err != nil {
 			return nil, fmt.Errorf("waiting for the admission policies: %w", err)
 		}
-		if err := waitUntilJobsAreHeld(ctx, config); err != nil {
+		if err := waitUntilJobsAreSuspended(ctx, config); err != nil {
 			return nil, fmt.Errorf("waiting until Jobs are held: %w", err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyTheKnownCrashIsTriedAgain(t *testing.T) {
+func TestOnlyTheKnownCrashIsRetried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		says   string
 		starts int
@@ -22,7 +22,7 @@ func TestOnlyTheKnownCrashIsTriedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			starts := 0
-			_, err := despiteTheKnownCrash(func() (*process, error) {
+			_, err := retryKnownCrash(func() (*process, error) {
 				starts++
 				started, _, err := startProcess(t.Context(), binary, nil)
 				return started, err

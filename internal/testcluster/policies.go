@@ -21,10 +21,10 @@ import (
 // probe is the name of a policy, of its binding and of the only object that it denies.
 const probe = "muster-testcluster-probe"
 
-// waitUntilPoliciesBite waits until all admission policies written before are enforced. The API server does not report
+// waitUntilPoliciesAreEnforced waits until all admission policies written before are enforced. The API server does not report
 // that, but it observes policies in the order in which they were written: so write one more, and try in dry runs what
 // it denies.
-func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
+func waitUntilPoliciesAreEnforced(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -43,9 +43,9 @@ func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// waitUntilJobsAreHeld waits until the API server suspends batch Jobs that name a queue at their creation, if a
+// waitUntilJobsAreSuspended waits until the API server suspends batch Jobs that name a queue at their creation, if a
 // mutating policy does that. Mutating policies are observed by a separate watch.
-func waitUntilJobsAreHeld(ctx context.Context, config *rest.Config) error {
+func waitUntilJobsAreSuspended(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)

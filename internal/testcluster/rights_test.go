@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnOperatorThatLacksARightIsFoundOut(t *testing.T) {
+func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 	const (
 		lacks = `{"error":"secrets is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"secrets\" in API group \"\" at the cluster scope"}`
 		quota = `{"error":"pods \"a\" is forbidden: exceeded quota: compute, requested: pods=1"}`

@@ -13,7 +13,7 @@ import (
 func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 	machine.Node(t, images)
 	w := &world{harness.New(t)}
-	w.tellAfterFailure()
+	w.printAfterFailure()
 	kubectl := func(arguments ...string) {
 		t.Helper()
 		if said, err := machine.Kubectl(t.Context(), w.Cluster, arguments...); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // The documentation's manifest is unchanged: its image name resolves to a test image, whose torchrun only connects the
 // workers.
-func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
+func TestWorkersOfTheDocumentedJobSetConnectByName(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("apply", "-f", example("jobset", "jobset-pytorch.yaml"))
 	w.untilCompleted("pytorch")
@@ -28,7 +28,7 @@ func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
 }
 
 // Each worker of the ring listens, and connects to the next one by name.
-func TestTheWorkersOfAQueuedJobSetCallEachOther(t *testing.T) {
+func TestWorkersOfAQueuedJobSetConnect(t *testing.T) {
 	w := newWorld(t).in("science")
 	w.kubectl("apply", "-f", example("jobset", "pi-ring.yaml"))
 	w.untilCompleted("pi")

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/test/node/machine"
 )
 
-func TestAPodRunsOnTheKubeletAndItsLogsAreRead(t *testing.T) {
+func TestPodRunsOnTheKubeletAndItsLogsAreRead(t *testing.T) {
 	w := newWorld(t)
 	w.Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "one"},

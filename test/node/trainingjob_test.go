@@ -47,7 +47,7 @@ func TestATrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 }
 
 // A worker whose program exits with 130 is restarted, and one that exits with 3 fails the job.
-func TestAWorkerIsMadeAnewOrNotByItsExitCode(t *testing.T) {
+func TestExitCodeDecidesWhetherAWorkerIsRestarted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`
 apiVersion: kueue.x-k8s.io/v1beta1

@@ -31,12 +31,12 @@ func newWorld(t *testing.T) *world {
 	t.Parallel()
 	machine.Node(t, images)
 	w := &world{harness.New(t)}
-	w.tellAfterFailure()
+	w.printAfterFailure()
 	return w
 }
 
-// tellAfterFailure prints, if the test fails, the logs and events of its pods.
-func (w *world) tellAfterFailure() {
+// printAfterFailure prints, if the test fails, the logs and events of its pods.
+func (w *world) printAfterFailure() {
 	w.Cleanup(func() {
 		if !w.Failed() {
 			return
@@ -64,7 +64,7 @@ func (w *world) in(namespace string) *world {
 	other := *w.World
 	other.Namespace = namespace
 	there := &world{&other}
-	there.tellAfterFailure()
+	there.printAfterFailure()
 	return there
 }
 

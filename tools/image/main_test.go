@@ -34,7 +34,7 @@ func program(t *testing.T, name string, environment ...string) string {
 	return out
 }
 
-func TestTheImageRunsTheFirstProgramAsNobody(t *testing.T) {
+func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 	first, second := program(t, "first", "CGO_ENABLED=0", "GOOS=linux"), program(t, "second", "CGO_ENABLED=0", "GOOS=linux")
 	out := filepath.Join(t.TempDir(), "image.tar")
 	if err := run("example/first:v1", out, []string{first, second}, 10); err != nil {
@@ -78,14 +78,14 @@ func TestTheImageRunsTheFirstProgramAsNobody(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsTooLargeIsRefused(t *testing.T) {
+func TestTooLargeImageIsRejected(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "image.tar")
 	if err := run("example/first:v1", out, []string{program(t, "first", "CGO_ENABLED=0", "GOOS=linux")}, 0.1); err == nil || !strings.Contains(err.Error(), "may have") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestAProgramThatNeedsLibrariesIsRefused(t *testing.T) {
+func TestDynamicallyLinkedProgramIsRejected(t *testing.T) {
 	content, err := os.ReadFile("/bin/sh")
 	if err != nil {
 		t.Skipf("this machine has no /bin/sh to try: %v", err)

@@ -19,8 +19,8 @@ const (
 	cgroupVariable = "MUSTER_NODE_CGROUP" // the cgroup of all pods, inside
 )
 
-// removePatience is how long the kernel may take to reap killed processes of a cgroup.
-const removePatience = 10 * time.Second
+// removeTimeout is how long the kernel may take to reap killed processes of a cgroup.
+const removeTimeout = 10 * time.Second
 
 // cgroups are the folders of one cgroup, one for each hierarchy.
 type cgroups []string
@@ -44,10 +44,10 @@ func makeCgroups(name string) (made cgroups, err error) {
 	}
 	unified := root.Type == unifiedMagic
 	for _, hierarchy := range hierarchies(unified, string(mounts)) {
-		removeLeft(hierarchy)
-		prepare := passOnProcessors
+		removeLeftovers(hierarchy)
+		prepare := initCPUSet
 		if unified {
-			prepare = passOnControllers
+			prepare = enableControllers
 		}
 		dir := filepath.Join(hierarchy, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -79,9 +79,9 @@ func hierarchies(unified bool, mounts string) (found []string) {
 	return found
 }
 
-// passOnProcessors sets the CPUs and memory nodes of a cpuset of cgroup v1, which is created empty and then accepts no
+// initCPUSet sets the CPUs and memory nodes of a cpuset of cgroup v1, which is created empty and then accepts no
 // process.
-func passOnProcessors(hierarchy, dir string) error {
+func initCPUSet(hierarchy, dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		content, err := os.ReadFile(filepath.Join(hierarchy, file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -97,9 +97,9 @@ func passOnProcessors(hierarchy, dir string) error {
 	return nil
 }
 
-// passOnControllers enables controllers for the children of a cgroup v2. A kubelet requires those that the kernel has
+// enableControllers enables controllers for the children of a cgroup v2. A kubelet requires those that the kernel has
 // in the cgroup that it is given; below that it enables them itself.
-func passOnControllers(hierarchy, _ string) error {
+func enableControllers(hierarchy, _ string) error {
 	has, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
 	if err != nil {
 		return fmt.Errorf("reading the controllers of cgroups: %w", err)
@@ -123,7 +123,7 @@ func passOnControllers(hierarchy, _ string) error {
 // remove removes the cgroup with its children. Its processes have been killed but may take a moment to exit.
 func (c cgroups) remove() error {
 	var failed []error
-	deadline := time.Now().Add(removePatience)
+	deadline := time.Now().Add(removeTimeout)
 	for _, dir := range c {
 		err := removeTree(dir)
 		for errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline) {
@@ -154,8 +154,8 @@ func removeTree(dir string) error {
 	return err
 }
 
-// removeLeft removes the cgroups of test processes that were killed before they could do it.
-func removeLeft(hierarchy string) {
+// removeLeftovers removes the cgroups of test processes that were killed before they could do it.
+func removeLeftovers(hierarchy string) {
 	entries, _ := os.ReadDir(hierarchy)
 	for _, entry := range entries {
 		number, ours := strings.CutPrefix(entry.Name(), cgroupPrefix)

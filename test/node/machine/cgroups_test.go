@@ -44,24 +44,24 @@ func TestCgroupV2PassesOnControllers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := passOnControllers(dir, ""); err != nil {
+		if err := enableControllers(dir, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control")); err != nil || string(got) != test.want {
 			t.Errorf("%s: %q, %v, want %q", what, got, err, test.want)
 		}
 	}
-	if err := passOnControllers(t.TempDir(), ""); err == nil {
+	if err := enableControllers(t.TempDir(), ""); err == nil {
 		t.Error("a folder of no cgroups passes something on")
 	}
 }
 
-func TestTheFirstVersionPassesOnProcessors(t *testing.T) {
+func TestCgroupV1PassesOnCPUs(t *testing.T) {
 	above, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(above, "cpuset.cpus"), []byte("0-1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := passOnProcessors(above, dir); err != nil {
+	if err := initCPUSet(above, dir); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "cpuset.cpus")); err != nil || string(got) != "0-1\n" {

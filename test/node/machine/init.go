@@ -33,11 +33,11 @@ func beInit() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return bury(tests.Process.Pid)
+	return reap(tests.Process.Pid)
 }
 
-// bury reaps all processes that exit here until the given one does, and returns its exit code.
-func bury(last int) int {
+// reap reaps all processes that exit here until the given one does, and returns its exit code.
+func reap(last int) int {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
