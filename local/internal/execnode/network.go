@@ -21,8 +21,8 @@ const loopback = "127.0.0.1"
 // network is the pod network with its DNS server. Without one, pods use the machine's network.
 type network struct {
 	fabric *podnet.Fabric
-	// door is the node's own address in the pods' network, where its DNS server is.
-	door netip.Addr
+	// hostAddress is the node's own address in the pods' network, where its DNS server is.
+	hostAddress netip.Addr
 }
 
 // openNetwork creates a pod network if the machine and the user's rights allow it.
@@ -45,17 +45,17 @@ func (n *Node) openNetwork() error {
 
 func (n *Node) serveNames(fabric *podnet.Fabric) error {
 	n.onStop(func() { fabric.Close() })
-	door, release, err := fabric.HostAddress()
+	hostAddress, release, err := fabric.HostAddress()
 	if err != nil {
 		return fmt.Errorf("joining the pods' network: %w", err)
 	}
 	n.onStop(release)
-	server, err := clusterdns.Serve(door, n.zone())
+	server, err := clusterdns.Serve(hostAddress, n.zone())
 	if err != nil {
 		return err
 	}
 	n.onStop(func() { server.Close() })
-	n.network = &network{fabric: fabric, door: door}
+	n.network = &network{fabric: fabric, hostAddress: hostAddress}
 	return nil
 }
 
@@ -75,14 +75,14 @@ func (n *Node) newPodNetwork(config *runtimeapi.PodSandboxConfig) (process.Netwo
 		opened.Close()
 		return nil, err
 	}
-	for _, door := range n.config.Doors {
-		listener, err := pod.Listen(door)
+	for _, endpoint := range n.config.HostEndpoints {
+		listener, err := pod.Listen(endpoint)
 		if err != nil {
 			opened.Close()
 			return nil, err
 		}
 		go forward(listener, func(ctx context.Context) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp4", door.String())
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", endpoint.String())
 		})
 	}
 	for _, port := range config.GetPortMappings() {

@@ -37,8 +37,8 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// ClusterDomain is the domain of service names, such as cluster.local.
 	ClusterDomain string
-	// Doors are addresses on the machine's loopback that pods with a network of their own can reach too. May be empty.
-	Doors []netip.AddrPort
+	// HostEndpoints are addresses on the machine's loopback that pods with a network of their own can reach too. May be empty.
+	HostEndpoints []netip.AddrPort
 	// Logf receives lines for the user: what this machine does not allow, once at the start.
 	Logf func(format string, args ...any)
 
@@ -171,7 +171,7 @@ func firstLine(err error) error {
 func (n *Node) chooseAddress() netip.Addr {
 	address := hostAddress()
 	if address.IsLoopback() && n.network != nil {
-		return n.network.door
+		return n.network.hostAddress
 	}
 	return address
 }

@@ -30,7 +30,7 @@ type Nodes struct {
 
 // startNodes returns when the cluster has exactly these nodes, apart from nodes that others registered, and they are
 // Ready. stop stops them all; it must be called after an error as well.
-func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+func startNodes(ctx context.Context, n Nodes, endpoints []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
@@ -45,7 +45,7 @@ func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *con
 		return stop, err
 	}
 	for i := range n.Exec {
-		node, err := startExecNode(ctx, execNodePrefix+strconv.Itoa(i), doors, plane, dir, out)
+		node, err := startExecNode(ctx, execNodePrefix+strconv.Itoa(i), endpoints, plane, dir, out)
 		if err != nil {
 			return stop, err
 		}
@@ -74,7 +74,7 @@ func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *con
 // execNodePrefix, followed by a number from 0, is the name of an exec node.
 const execNodePrefix = "local-"
 
-func startExecNode(ctx context.Context, name string, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
+func startExecNode(ctx context.Context, name string, endpoints []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
 	certificate, clients, err := plane.KubeletServing()
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func startExecNode(ctx context.Context, name string, doors []netip.AddrPort, pla
 			ServingCert:   certificate,
 			ClientCAs:     clients,
 			ClusterDomain: plane.ClusterDomain(),
-			Doors:         doors,
+			HostEndpoints: endpoints,
 			Logf:          out.line,
 		})
 	})

@@ -105,25 +105,25 @@ func Up(ctx context.Context, o Options) (err error) {
 // mostly waits. stop stops what was started, also after an error; the controllers stop with the plane.
 func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
 	// Addresses at which pods reach the operator.
-	var doors []netip.AddrPort
+	var endpoints []netip.AddrPort
 	if o.Operator != "" {
 		rendezvous, err := rendezvousAddress(dir)
 		if err != nil {
 			return func() {}, err
 		}
-		doors = append(doors, rendezvous)
+		endpoints = append(endpoints, rendezvous)
 	}
 	var stopNodes func()
 	var operator *operatorproc.Operator
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return plane.RunControllers(ctx) })
 	all.Go(func() (err error) {
-		stopNodes, err = startNodes(ctx, o.Nodes, doors, plane, dir, out)
+		stopNodes, err = startNodes(ctx, o.Nodes, endpoints, plane, dir, out)
 		return err
 	})
 	if o.Operator != "" {
 		all.Go(func() (err error) {
-			operator, err = startOperator(ctx, o, doors[0], plane, dir, out)
+			operator, err = startOperator(ctx, o, endpoints[0], plane, dir, out)
 			return err
 		})
 	}

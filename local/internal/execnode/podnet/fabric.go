@@ -17,11 +17,11 @@ import (
 
 // Fabric is the network that all pods of this process share. Safe for concurrent use.
 type Fabric struct {
-	namespace *os.File
-	inside    *netlink.Handle // in the fabric's namespace
-	bridge    int             // link index in there
-	door      netlink.Link    // the machine's interface
-	gateway   netip.Addr
+	namespace     *os.File
+	inside        *netlink.Handle // in the fabric's namespace
+	bridge        int             // link index in there
+	hostInterface netlink.Link    // the machine's interface
+	gateway       netip.Addr
 
 	mu        sync.Mutex
 	addresses addresses
@@ -158,7 +158,7 @@ func (f *Fabric) build() error {
 		return fmt.Errorf("finding the bridge of the pods' network: %w", err)
 	}
 	f.bridge = link.Attrs().Index
-	if f.door, err = f.createHostInterface(); err != nil {
+	if f.hostInterface, err = f.createHostInterface(); err != nil {
 		return err
 	}
 	machine, err := f.inside.LinkByName("machine")
@@ -174,8 +174,8 @@ func (f *Fabric) build() error {
 	if f.gateway, err = f.addresses.take(); err != nil {
 		return err
 	}
-	if err := netlink.AddrAdd(f.door, address(f.gateway, f.addresses.subnet.Bits())); err != nil {
-		return fmt.Errorf("giving %s its address: %w", f.door.Attrs().Name, err)
+	if err := netlink.AddrAdd(f.hostInterface, address(f.gateway, f.addresses.subnet.Bits())); err != nil {
+		return fmt.Errorf("giving %s its address: %w", f.hostInterface.Attrs().Name, err)
 	}
 	return nil
 }
@@ -208,9 +208,9 @@ func (f *Fabric) createHostInterface() (netlink.Link, error) {
 
 func (f *Fabric) takeDown() error {
 	var err error
-	if f.door != nil {
-		if err = netlink.LinkDel(f.door); err != nil {
-			err = fmt.Errorf("removing the interface %s: %w", f.door.Attrs().Name, err)
+	if f.hostInterface != nil {
+		if err = netlink.LinkDel(f.hostInterface); err != nil {
+			err = fmt.Errorf("removing the interface %s: %w", f.hostInterface.Attrs().Name, err)
 		}
 	}
 	if f.inside != nil {
@@ -221,7 +221,7 @@ func (f *Fabric) takeDown() error {
 }
 
 // Interface is the name of the machine's interface.
-func (f *Fabric) Interface() string { return f.door.Attrs().Name }
+func (f *Fabric) Interface() string { return f.hostInterface.Attrs().Name }
 
 // HostAddress returns an address at which pods reach the machine, and this process in it. It is reserved for the caller
 // until the returned function is called.
@@ -233,12 +233,12 @@ func (f *Fabric) HostAddress() (netip.Addr, func(), error) {
 		return netip.Addr{}, nil, err
 	}
 	release := func() {
-		netlink.AddrDel(f.door, address(own, 32))
+		netlink.AddrDel(f.hostInterface, address(own, 32))
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.addresses.giveBack(own)
 	}
-	if err := netlink.AddrAdd(f.door, address(own, 32)); err != nil {
+	if err := netlink.AddrAdd(f.hostInterface, address(own, 32)); err != nil {
 		release()
 		return netip.Addr{}, nil, fmt.Errorf("adding %s to %s: %w", own, f.Interface(), err)
 	}
