@@ -91,7 +91,7 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	var nameServers []net.IP
 	if n.network != nil {
 		options.NewNetwork = n.newPodNetwork
-		nameServers = []net.IP{n.network.hostAddress.AsSlice()}
+		nameServers = []net.IP{n.network.address.AsSlice()}
 	}
 	self := &corev1.ObjectReference{Kind: "Node", Name: n.config.Name, UID: types.UID(n.config.Name)}
 	k.dns = dns.NewConfigurer(k.recorder, self, []net.IP{n.hostAddress.AsSlice()}, nameServers, n.config.ClusterDomain, "/etc/resolv.conf")

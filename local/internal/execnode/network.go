@@ -21,8 +21,8 @@ const loopback = "127.0.0.1"
 // network is the pod network with its DNS server. Without one, pods use the machine's network.
 type network struct {
 	fabric *podnet.Fabric
-	// hostAddress is the node's own address in the pods' network, where its DNS server is.
-	hostAddress netip.Addr
+	// address is the node's own address in the pods' network, where its DNS server is.
+	address netip.Addr
 }
 
 // openNetwork creates a pod network if the machine and the user's rights allow it.
@@ -45,17 +45,17 @@ func (n *Node) openNetwork() error {
 
 func (n *Node) serveNames(fabric *podnet.Fabric) error {
 	n.onStop(func() { fabric.Close() })
-	hostAddress, release, err := fabric.HostAddress()
+	address, release, err := fabric.HostAddress()
 	if err != nil {
 		return fmt.Errorf("joining the pods' network: %w", err)
 	}
 	n.onStop(release)
-	server, err := clusterdns.Serve(hostAddress, n.zone())
+	server, err := clusterdns.Serve(address, n.zone())
 	if err != nil {
 		return err
 	}
 	n.onStop(func() { server.Close() })
-	n.network = &network{fabric: fabric, hostAddress: hostAddress}
+	n.network = &network{fabric: fabric, address: address}
 	return nil
 }
 

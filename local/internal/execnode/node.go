@@ -171,7 +171,7 @@ func firstLine(err error) error {
 func (n *Node) chooseAddress() netip.Addr {
 	address := hostAddress()
 	if address.IsLoopback() && n.network != nil {
-		return n.network.hostAddress
+		return n.network.address
 	}
 	return address
 }
