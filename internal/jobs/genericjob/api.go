@@ -16,12 +16,12 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// kind is GenericJob's.
+// kind is the kind GenericJob.
 var kind = tensorstack.GroupVersion.WithKind("GenericJob")
 
-// gathers is for how long changes of pods are gathered: too short for people to
-// notice, and long enough that a job of thousands of pods is looked at ten times a
-// second, and not once for each pod.
+// gathers is how long changes of pods are batched into one reconcile: too short for users to notice,
+// and long enough that a job of thousands of pods is reconciled ten times a second, not once for each
+// pod.
 const gathers = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.
@@ -46,16 +46,16 @@ var API = jobs.API[*tensorstack.GenericJob]{
 	Plan:       plan,
 }
 
-// matters reports whether a change of a child may change what is planned.
+// matters reports whether a change of a child may change the plan.
 func matters(before, after client.Object) bool {
 	pod, isPod := after.(*corev1.Pod)
 	if !isPod {
-		return false // all that counts of a Service is that it is there
+		return false // a Service only has to exist
 	}
 	return replicas.Changed(before.(*corev1.Pod), pod)
 }
 
-// describe says what a GenericJob asks for: one pod set for each type.
+// describe returns what a GenericJob requests: one pod set for each type.
 func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{Queue: queueOf(job), Paused: paused(job)}
 	if s := t9k(job); s != nil {
@@ -74,8 +74,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 	return d
 }
 
-// restart is the restart policy: OnFailure unless it says otherwise, and never more
-// often than it says.
+// restart returns the restart policy: OnFailure by default, with the spec's limit.
 func restart(p tensorstack.RestartPolicy) replicas.Restart {
 	return replicas.Restart{
 		OnFailure: p.Policy != tensorstack.RestartNever,

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// end ends the job. That is written first: what follows from it cannot be undone.
+// end ends the job. The status is written first, as what follows cannot be undone.
 func (l *look) end(o *jobs.Outcome) {
 	l.plan.StatusFirst = true
 	kind, reason := corev1.EventTypeNormal, tensorstack.SucceededReason
@@ -17,8 +17,8 @@ func (l *look) end(o *jobs.Outcome) {
 	l.plan.Events = append(l.plan.Events, jobs.Event{Type: kind, Reason: reason, Message: o.Message})
 }
 
-// cleanUp deletes the pods that the clean-up policy asks for, and those that may run
-// no more because the queue wants back what they use, or has given them all their time.
+// cleanUp deletes the pods that the clean-up policy selects, and those that may no longer run because
+// the job lost its quota or has used up its time.
 func (l *look) cleanUp() {
 	switch {
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:

@@ -8,19 +8,19 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// conditionOrder is that in which conditions are listed.
+// conditionOrder is the order in which conditions are listed.
 var conditionOrder = []tensorstack.JobConditionType{
 	tensorstack.JobInitialized, tensorstack.JobRunning, tensorstack.JobFailed,
 	tensorstack.JobCompleted, tensorstack.JobReplicaFailure, tensorstack.JobPaused,
 }
 
-// standing is what a condition says.
+// standing is the content of a condition.
 type standing struct {
 	status          bool
 	reason, message string
 }
 
-// conditions are those of a job that has not ended, or ends now.
+// conditions returns the conditions of a job that has not finished, or finishes now.
 func (l *look) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]standing {
 	out := map[tensorstack.JobConditionType]standing{
 		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
@@ -61,7 +61,7 @@ func (l *look) replicaFailure(running bool) standing {
 	return standing{false, tensorstack.NoReason, tensorstack.RunningMessage}
 }
 
-// pausedNow is whether the job is paused, and remembers that it was.
+// pausedNow returns the condition Paused, whose reason also records an earlier pause.
 func (l *look) pausedNow() standing {
 	switch {
 	case paused(l.job):
@@ -72,8 +72,8 @@ func (l *look) pausedNow() standing {
 	return standing{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
 }
 
-// setConditions writes what they say into the status. The time of a condition is that
-// of the last change of its status.
+// setConditions writes the conditions into the status. lastTransitionTime changes only with the status
+// of a condition.
 func (l *look) setConditions(say map[tensorstack.JobConditionType]standing) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
@@ -104,7 +104,7 @@ func isTrue(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) bool
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// outcome is how the job has ended, nil if it has not.
+// outcome returns how the job has ended, nil if it has not.
 func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
 	c := condition(job, tensorstack.JobCompleted)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -113,13 +113,13 @@ func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
 	return &jobs.Outcome{Succeeded: !isTrue(job, tensorstack.JobFailed), Message: c.Message}
 }
 
-// started reports whether the replica's pod runs, or has run.
+// started reports whether the replica's pod runs or has finished.
 func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase.Finished() }
 
-// stays reports whether nobody has deleted the replica's pod.
+// stays reports whether the replica's pod is not terminating.
 func stays(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsTerminating(r.Pod) }
 
-// runsWell reports whether the replica's pod runs, or has done what it had to.
+// runsWell reports whether the replica runs or has succeeded.
 func runsWell(r *replicas.Replica) bool {
 	return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
 }

@@ -1,7 +1,7 @@
-// Package genericjob gives GenericJobs (batch.tensorstack.dev/v1beta1) their meaning:
-// what they ask of a queue, and which pods, Services and status follow from their spec
-// and from how their pods fare. One policy a file.
+// Package genericjob implements GenericJobs (batch.tensorstack.dev/v1beta1): what they request of a
+// queue, and which pods, Services and status follow from their spec and their pods. Each policy has its
+// own file.
 //
-// Everything in it is a pure function; the shared reconciler of package jobs calls
-// them and its executor writes what they plan. The pods are package replicas'.
+// All functions are pure; the reconciler of package jobs calls them, and its executor writes what they
+// plan. Package replicas manages the pods.
 package genericjob

@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// boundsOf are between how many replicas of the type the queue may choose.
+// boundsOf returns the bounds of the number of replicas from which the queue may choose.
 func boundsOf(spec *tensorstack.ReplicaSpec) jobs.Bounds {
 	return jobs.BoundsOf(spec.Template.Annotations, count(spec))
 }
 
-// count is how many replicas of the type its author asks for.
+// count returns the number of replicas that the spec asks for.
 func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
-// sizesOf is how many replicas of each type there are to be: as many as were granted, or
-// as many as there were last where nobody grants any.
+// sizesOf returns the number of replicas of each type: as many as were granted, or, without a grant, as
+// many as there were last.
 func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*corev1.Pod) map[string]int32 {
 	out := make(map[string]int32, len(job.Spec.ReplicaSpecs))
 	for i := range job.Spec.ReplicaSpecs {
@@ -40,8 +40,8 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 	return out
 }
 
-// comesToItsEnd reports whether a replica of the type has succeeded for good, of those that
-// there were last: nobody joins the others any more, who would begin again what is done.
+// comesToItsEnd reports whether one of the type's last replicas has succeeded for good. From then on no
+// replicas join the others, as they would repeat work that is done.
 func comesToItsEnd(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) bool {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return false
@@ -60,7 +60,7 @@ func comesToItsEnd(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, l
 	return false
 }
 
-// groups are the types as package replicas knows them.
+// groups returns the types as groups of replicas.
 func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.ReplicaSpecs))
 	for i := range job.Spec.ReplicaSpecs {
@@ -70,11 +70,10 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 	return out
 }
 
-// elasticProgress tells of elastic types what the queue needs to know to resize them. Of
-// such a type the fewest will do to be ready, and quota of replicas that have ended is
-// kept: it is the queue's to say how many there are. That the type comes to its end keeps
-// the queue from growing it: no more replicas are told of than were not given, so that none of
-// its quota is lent.
+// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its
+// minimum, and the quota of its finished replicas is kept, as the queue decides the type's size. To
+// keep the queue from growing a type that has succeeded replicas, it reports these as reclaimable, but
+// no more than were not granted, so that none of its quota is lent.
 func (l *look) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
@@ -98,7 +97,7 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 	}
 }
 
-// succeeded counts the replicas of the type that have succeeded and do not run again.
+// succeeded returns the number of the type's replicas that have succeeded and do not run again.
 func (l *look) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
@@ -111,8 +110,8 @@ func (l *look) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 	return n
 }
 
-// ready reports whether as many replicas of each type are ready, or have ended for good,
-// as it needs: a job whose rules let it live on without a replica lacks none.
+// ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
+// tolerate a failed replica can be ready without it.
 func (l *look) ready() bool {
 	up := map[string]int32{}
 	for i := range l.roster.Replicas {
@@ -128,7 +127,7 @@ func (l *look) ready() bool {
 	return true
 }
 
-// least is how many replicas of each type must run for the job to.
+// least returns the minimum number of replicas of each type for the job to run.
 func (l *look) least() map[string]int32 {
 	out := make(map[string]int32, len(l.sizes))
 	for i := range l.job.Spec.ReplicaSpecs {

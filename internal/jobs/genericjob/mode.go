@@ -8,24 +8,23 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// paused reports whether the job's user has paused it. That goes before debug mode.
+// paused reports whether the user has paused the job. A pause takes precedence over debug mode.
 func paused(job *tensorstack.GenericJob) bool {
 	mode := job.Spec.RunMode
 	return mode != nil && mode.Pause != nil && mode.Pause.Enabled
 }
 
-// debugged reports whether pods are made that do nothing.
+// debugged reports whether the job is in debug mode, in which its pods do nothing.
 func debugged(job *tensorstack.GenericJob) bool {
 	mode := job.Spec.RunMode
 	return mode != nil && mode.Debug != nil && mode.Debug.Enabled
 }
 
-// debugCommand is what the main container runs in debug mode unless told otherwise.
+// debugCommand is the default command of the main container in debug mode.
 var debugCommand = []string{"sleep", "inf"}
 
-// applyMode changes a pod of the type as the run mode asks: in debug mode, or made
-// after a pause. It changes the main container, which is the first. The spec must be
-// the pod's own.
+// applyMode changes a pod spec of the type for debug mode, or for a job that was paused before. The
+// main container is the first. The spec must be the caller's own.
 func applyMode(job *tensorstack.GenericJob, replicaType string, spec *corev1.PodSpec) {
 	switch {
 	case debugged(job):
@@ -50,7 +49,7 @@ func applyMode(job *tensorstack.GenericJob, replicaType string, spec *corev1.Pod
 	}
 }
 
-// debugOf is what debug mode says of a type, with the defaults.
+// debugOf returns the debug settings of a type, with defaults.
 func debugOf(mode *tensorstack.DebugMode, replicaType string) tensorstack.ReplicaDebugSet {
 	out := tensorstack.ReplicaDebugSet{Type: replicaType}
 	for i := range mode.ReplicaSpecs {
@@ -65,7 +64,7 @@ func debugOf(mode *tensorstack.DebugMode, replicaType string) tensorstack.Replic
 	return out
 }
 
-// resumeOf is what is said of a type for the time after a pause, nil if nothing is.
+// resumeOf returns the settings of a type for after a pause, nil if there are none.
 func resumeOf(job *tensorstack.GenericJob, replicaType string) *tensorstack.ResumeSpec {
 	if job.Spec.RunMode == nil || job.Spec.RunMode.Pause == nil {
 		return nil

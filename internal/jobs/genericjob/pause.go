@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// pause ends the pods of a job that its user has paused, and makes none. That it is
-// paused is written first: it is what has its pods made otherwise later on.
+// pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written
+// first, as later pods are created differently because of it.
 func (l *look) pause() {
 	l.plan.DeletePods(l.roster.Pods(true))
 	if isTrue(l.job, tensorstack.JobPaused) {
@@ -18,16 +18,16 @@ func (l *look) pause() {
 	l.plan.Events = append(l.plan.Events, jobs.Normal(tensorstack.PausedReason, pausedMessage))
 }
 
-// What a user is told whose job has run for as long as its queue lets it.
+// Event messages for a job that has used up the time its queue allows.
 const (
 	maxDurationReason  = "MaxDurationExceeded"
 	stoppedMessage     = "The job has ended, and what ran on is stopped: it has run for as long as its queue lets it at a time"
 	maxDurationMessage = "The job has run for as long as its queue lets it at a time: it is paused; set spec.runMode.pause.enabled to false to queue it again"
 )
 
-// overtime pauses a job that has run for as long as its queue lets it, by the field by
-// which its user would, and reports whether it did. All else waits for the next look:
-// the status could not be written over this change.
+// overtime pauses a job that has used up its time, through the field that its user would set, and
+// reports whether it did. Everything else waits for the next reconcile, as the status could not be
+// written over this change.
 func (l *look) overtime() bool {
 	if paused(l.job) || !l.outOfTime() {
 		return false
@@ -44,9 +44,9 @@ func (l *look) overtime() bool {
 	return true
 }
 
-// outOfTime reports whether the job has run for as long as its queue lets it at a time,
-// and else has it looked at again when it has. One that keeps its quota while it is
-// paused, because it names a Workload, has its time anew when it is resumed.
+// outOfTime reports whether the job has used up the time that its queue allows at a stretch, and
+// otherwise schedules a reconcile for then. A job that keeps its quota while it is paused, as it names
+// a Workload, gets its full time again when it is resumed.
 func (l *look) outOfTime() bool {
 	until := l.seen.Admission.Until
 	if l.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
@@ -62,27 +62,26 @@ func (l *look) outOfTime() bool {
 	return true
 }
 
-// resumed is when the job was resumed last, zero if it never was. One that ended while it
-// was paused counts from the pause.
+// resumed returns when the job was last resumed, zero if never. For a job that ended while paused, it
+// is the time of the pause.
 func (l *look) resumed() time.Time {
 	if !wasPaused(l.job) {
 		return time.Time{}
 	}
 	if isTrue(l.job, tensorstack.JobPaused) && !paused(l.job) && outcome(l.seen.Job) == nil {
-		return l.seen.Now // by this look
+		return l.seen.Now // by this reconcile
 	}
 	return condition(l.job, tensorstack.JobPaused).LastTransitionTime.Time
 }
 
-// resume notes that a job is paused no more.
+// resume adds the event that the job is no longer paused.
 func (l *look) resume() {
 	if isTrue(l.job, tensorstack.JobPaused) {
 		l.plan.Events = append(l.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
 	}
 }
 
-// wasPaused reports whether the job's pods are made after a pause: the condition
-// Paused remembers it.
+// wasPaused reports whether the job was paused before, which the condition Paused records.
 func wasPaused(job *tensorstack.GenericJob) bool {
 	c := condition(job, tensorstack.JobPaused)
 	return c != nil && (c.Reason == tensorstack.PausedReason || c.Reason == tensorstack.ResumedReason)

@@ -11,26 +11,25 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one look at a GenericJob: what was seen, and what is planned so far.
+// look is one reconcile of a GenericJob: what was observed, and the plan so far.
 type look struct {
 	seen jobs.Seen[*tensorstack.GenericJob]
-	// job is what was seen, but for its status, parts of which are replaced by what they
-	// should be. Nothing below these is its own: a deep copy of thousands of replicas is most
-	// of what a look costs.
+	// job is the observed job with a status of its own, parts of which are replaced. Everything below
+	// them is shared with the observed job and must not be changed: a deep copy of thousands of
+	// replicas would be most of the cost of a reconcile.
 	job   *tensorstack.GenericJob
 	specs map[string]*tensorstack.ReplicaSpec
-	// sizes is how many replicas there are of each type.
+	// sizes is the number of replicas of each type.
 	sizes  map[string]int32
 	roster *replicas.Roster
-	// lost are failed pods that do not count, for their nodes or their places were taken
-	// from them.
+	// lost are failed pods that do not count, as they failed through a disruption.
 	lost []*corev1.Pod
-	// failed is a replica that has failed in this look, nil if none has.
+	// failed is the first replica that has failed, as observed; nil if none has.
 	failed *replicas.Replica
 	plan   jobs.Plan
 }
 
-// Reasons of events, beside those of conditions.
+// Reasons of events, in addition to those of conditions, and their messages.
 const (
 	restartingReason = "Restarting"
 	replacingReason  = "ReplacingLostPods"
@@ -38,13 +37,13 @@ const (
 	resumedMessage   = "The job is resumed"
 )
 
-// plan says what follows from what was seen of a GenericJob.
+// plan returns what to do about a GenericJob.
 func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	l := newLook(seen)
 	over := outcome(l.job)
 	if over == nil && l.overtime() {
 		l.plan.Progress = l.progress(nil)
-		l.plan.Progress.Reclaimable = nil // no status is written that would remember who has ended
+		l.plan.Progress.Reclaimable = nil // no status is written that would record finished replicas
 		return l.plan
 	}
 	if over == nil {
@@ -81,13 +80,13 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 		l.lost = l.roster.RestartDisrupted()
 	}
 	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
-		before := *r // as it is now: a restart changes it
+		before := *r // a copy, as a restart changes the replica
 		l.failed = &before
 	}
 	return l
 }
 
-// run brings a job that may have pods closer to its spec.
+// run advances a job that may have pods towards its spec.
 func (l *look) run() {
 	l.resume()
 	l.restart()
@@ -101,9 +100,8 @@ func (l *look) run() {
 	}
 }
 
-// restart starts replicas anew that have ended and are to be. That is written first:
-// it is what makes their pods pods of the past, so that nothing is lost if they are
-// not deleted now, and nothing is counted twice.
+// restart restarts finished replicas that need it. The status is written first: it makes their pods
+// outdated, so nothing is lost if they are not deleted now, and nothing is counted twice.
 func (l *look) restart() {
 	again := l.roster.Restart()
 	if len(again) == 0 {
@@ -121,8 +119,8 @@ func (l *look) restart() {
 	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(again), len(l.roster.Replicas), what)))
 }
 
-// replace deletes pods that were lost to what befell their nodes, or to somebody who
-// needed their places: others are made once they are gone, and no restart is counted.
+// replace deletes pods that were lost to a disruption. New ones are created once they are gone, and no
+// restart is counted.
 func (l *look) replace(lost []*corev1.Pod) {
 	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsTerminating)
 	if len(lost) == 0 {
@@ -133,24 +131,24 @@ func (l *look) replace(lost []*corev1.Pod) {
 		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(l.roster.Replicas), lost[0].Name)))
 }
 
-// hold ends the pods of a job that a queue holds. Pods that have ended stay: they hold
-// nothing, and their replicas are not run again.
+// hold deletes the unfinished pods of a job that may not run. Finished pods stay: they hold no
+// resources, and their replicas do not run again.
 func (l *look) hold() {
 	l.resume()
 	l.plan.DeletePods(l.roster.Pods(true))
 }
 
-// progress is what the queue needs to know.
+// progress returns what the queue needs to know.
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
 		Active:      l.roster.Active(),
-		Ready:       over != nil || l.ready(), // what runs on after the end is not waited for
+		Ready:       over != nil || l.ready(), // pods that run on after the end are not waited for
 		Reclaimable: l.roster.FinalCounts(),
 		Outcome:     over,
 	}
 	l.elasticProgress(&p)
 	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
-		p.Outcome = nil // its pods run on, and what they use stays theirs until they end
+		p.Outcome = nil // its pods run on, and keep their quota until they finish
 	}
 	if lacking := len(l.roster.Missing()); over == nil && lacking > 0 {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(lacking)))

@@ -12,10 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// newPod is the pod of a replica as it is made: the template of its type, as the run
-// mode has it, with its variables in place, and with what admission gave its pod set,
-// at its seat if it has one. A template that was changed to need more, or other nodes, counts from
-// the next admission on.
+// newPod returns the pod of a replica: its type's template, changed for the run mode, with variables
+// expanded, with what admission assigned, and at its place if it has one. If the template was changed
+// to need more, or other nodes, the admitted one is used until the next admission.
 func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	granted, isGranted := l.seen.Admission.PodSets[r.Group]
 	template := *granted.HeldTemplate(&l.specs[r.Group].Template).DeepCopy()
@@ -29,8 +28,8 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
 }
 
-// place is what admission adds to the replica's pod. Where fewer pods were admitted,
-// because others had ended by then, each is given one of their places once it is there.
+// place returns the injection for the replica's pod. If fewer pods than replicas were admitted, as
+// others had finished by then, each pod is assigned one of their places after its creation.
 func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
 	if granted.Places.Count() < l.sizes[r.Group] {
 		seat = nil
@@ -38,8 +37,7 @@ func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat pod
 	return granted.At(seat)
 }
 
-// labels are those of the template and, winning over them, those by which a pod is
-// known as the replica's.
+// labels returns the template's labels, overridden by those that identify the replica.
 func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]string {
 	out := make(map[string]string, len(own)+8)
 	maps.Copy(out, own)
@@ -54,9 +52,9 @@ func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]str
 	return out
 }
 
-// createPodGroup makes what a scheduler that forms gangs by itself knows the gang by,
-// before the pods. It is asked for as long as a pod is to be made or has no node: nobody
-// would bind it without.
+// createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It
+// is created again, if it is missing, while a pod is missing or has no node, as nothing would bind the
+// pod without it.
 func (l *look) createPodGroup() {
 	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
 		return
@@ -66,7 +64,7 @@ func (l *look) createPodGroup() {
 	}
 }
 
-// createPods makes the pods that are missing.
+// createPods creates the missing pods.
 func (l *look) createPods() {
 	missing := l.roster.Missing()
 	if len(missing) == 0 {

@@ -12,10 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// judge says how the job has ended, nil if it has not. A success rule goes before a
-// failure rule, and both before the end that comes when no success rule can be met
-// any more: each names a replica that has failed and is not restarted. A job without
-// success rules has one, over all its replicas.
+// judge returns how the job has ended, nil if it has not. A success rule comes before a failure rule,
+// and both come before the failure that no success rule can be met any more. A job without success
+// rules succeeds with all its replicas.
 func judge(job *tensorstack.GenericJob, roster *replicas.Roster) *jobs.Outcome {
 	spec := &job.Spec
 	if len(spec.SuccessRules) == 0 && roster.All(hasSucceeded) {
@@ -45,8 +44,8 @@ func hasSucceeded(r *replicas.Replica) bool { return r.Final() && r.Phase == rep
 
 func hasFailed(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Failed }
 
-// met reports whether the condition holds for all replicas that the rule names. A rule
-// that names none, or one that there is not, is never met: the API refuses it.
+// met reports whether the condition holds for all replicas that the rule names. A rule that names none,
+// or one that does not exist, is never met; the API refuses such rules.
 func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*replicas.Replica) bool) bool {
 	for replicaType, indices := range rule {
 		if len(indices) == 0 {
@@ -61,8 +60,8 @@ func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*repli
 	return len(rule) > 0
 }
 
-// hopeless is a replica for whose end the last rule cannot be met any more, nil while
-// there is one that can.
+// hopeless returns a replica because of whose failure no rule can be met any more, nil if one still
+// can.
 func hopeless(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
 	if len(rules) == 0 {
 		return firstOf(roster, hasFailed)
@@ -78,8 +77,7 @@ func hopeless(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas
 	return because
 }
 
-// failedOf is the first replica, in the order of names, that the rule names and that
-// has failed for good.
+// failedOf returns the first replica, by name, that the rule names and that has failed for good.
 func failedOf(rule tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
 	var first *replicas.Replica
 	for replicaType, indices := range rule {
@@ -93,7 +91,7 @@ func failedOf(rule tensorstack.FinishRule, roster *replicas.Roster) *replicas.Re
 	return first
 }
 
-// firstOf is the first replica for which the condition holds, nil if there is none.
+// firstOf returns the first replica for which holds is true, nil if there is none.
 func firstOf(roster *replicas.Roster, holds func(*replicas.Replica) bool) *replicas.Replica {
 	for i := range roster.Replicas {
 		if r := &roster.Replicas[i]; holds(r) {
@@ -103,7 +101,7 @@ func firstOf(roster *replicas.Roster, holds func(*replicas.Replica) bool) *repli
 	return nil
 }
 
-// number is an index, -1 if it is none.
+// number returns the value of an index, -1 if it is invalid.
 func number(index intstr.IntOrString) int32 {
 	if index.Type == intstr.Int {
 		return index.IntVal
@@ -115,7 +113,7 @@ func number(index intstr.IntOrString) int32 {
 	return int32(n)
 }
 
-// text is the rule as JSON, with indices as text, as clients know it.
+// text formats the rule as JSON with indices as strings, as clients write it.
 func text(rule tensorstack.FinishRule) string {
 	named := make(map[string][]string, len(rule))
 	for replicaType, indices := range rule {
@@ -130,7 +128,7 @@ func text(rule tensorstack.FinishRule) string {
 	return string(out)
 }
 
-// failureOf says how a replica has failed.
+// failureOf describes how a replica has failed.
 func failureOf(r *replicas.Replica) string {
 	if r.Pod == nil {
 		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, "it is gone")

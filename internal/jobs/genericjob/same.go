@@ -8,8 +8,8 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// sameStatus reports whether two statuses say the same. It is asked at each look, of
-// thousands of replicas, which is too much to reflect upon.
+// sameStatus reports whether two statuses are equal. It runs in each reconcile over thousands of
+// replicas, for which reflection is too slow.
 func sameStatus(a, b *tensorstack.GenericJobStatus) bool {
 	return a.Phase == b.Phase && ptr.Equal(a.Aggregate, b.Aggregate) &&
 		slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) && slices.EqualFunc(a.Tasks, b.Tasks, sameTask)

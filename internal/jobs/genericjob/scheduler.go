@@ -12,16 +12,16 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// Where these are served, the scheduler whose they are is there.
+// Resources that are served where the scheduler that uses them is installed.
 var (
 	t9kPodGroups     = schema.GroupResource{Group: "scheduler.tensorstack.dev", Resource: "podgroups"}
 	volcanoPodGroups = schema.GroupResource{Group: "scheduling.volcano.sh", Resource: "podgroups"}
 )
 
-// volcanoSchedulerName is Volcano's scheduler in a pod's spec.
+// volcanoSchedulerName is Volcano's schedulerName in pod specs.
 const volcanoSchedulerName = "volcano"
 
-// t9k is the t9kScheduler section, nil if there is none.
+// t9k returns the t9kScheduler section, nil if there is none.
 func t9k(job *tensorstack.GenericJob) *tensorstack.T9kScheduler {
 	if job.Spec.Scheduler == nil {
 		return nil
@@ -29,7 +29,7 @@ func t9k(job *tensorstack.GenericJob) *tensorstack.T9kScheduler {
 	return job.Spec.Scheduler.T9kScheduler
 }
 
-// queueOf is the queue of the t9kScheduler section, "" without one.
+// queueOf returns the queue of the t9kScheduler section, "" without one.
 func queueOf(job *tensorstack.GenericJob) string {
 	if s := t9k(job); s != nil {
 		return cmp.Or(s.Queue, tensorstack.DefaultQueue)
@@ -37,9 +37,9 @@ func queueOf(job *tensorstack.GenericJob) string {
 	return ""
 }
 
-// schedulerName is the scheduler of a pod whose template names one, or none. A pod is
-// given to t9k-scheduler or Volcano only where there is one: nobody else would ever
-// bind it. Our queue has seen to the gang already.
+// schedulerName returns the scheduler for a pod, given the name in its template; "" for the default.
+// t9k-scheduler and Volcano are used only where they are installed, as no other scheduler would bind
+// the pod; Muster's admission has already formed the gang.
 func schedulerName(job *tensorstack.GenericJob, named string, facts jobs.Facts) string {
 	if t9k(job) != nil && (named == "" || named == corev1.DefaultSchedulerName) {
 		named = tensorstack.T9kSchedulerName
@@ -52,7 +52,7 @@ func schedulerName(job *tensorstack.GenericJob, named string, facts jobs.Facts) 
 	return named
 }
 
-// schedulerLabels are those of the pods of a job with a t9kScheduler section.
+// schedulerLabels returns the labels for pods of a job with a t9kScheduler section.
 func schedulerLabels(job *tensorstack.GenericJob, replicaType string) map[string]string {
 	if t9k(job) == nil {
 		return nil
@@ -64,8 +64,8 @@ func schedulerLabels(job *tensorstack.GenericJob, replicaType string) map[string
 	}
 }
 
-// podGroup is what t9k-scheduler knows the gang by, nil where it is not asked or not
-// there.
+// podGroup returns the PodGroup for t9k-scheduler, nil if the job does not use it or it is not
+// installed.
 func podGroup(job *tensorstack.GenericJob, facts jobs.Facts) *unstructured.Unstructured {
 	s := t9k(job)
 	if s == nil || !facts.Served[t9kPodGroups] {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// serviceFailedReason is of the event that tells that a Service could not be made.
+// serviceFailedReason is the reason of the event for a Service that could not be created.
 const serviceFailedReason = "FailedCreateService"
 
 // hasServices reports whether each replica has a Service.
@@ -17,8 +17,8 @@ func hasServices(job *tensorstack.GenericJob) bool {
 	return job.Spec.Service != nil && len(job.Spec.Service.Ports) > 0
 }
 
-// createServices makes the Services that are missing. They stay until the job is
-// deleted: they cost nothing, and a replica keeps its name.
+// createServices creates the missing Services. They stay until the job is deleted: they cost nothing,
+// and a replica keeps its name.
 func (l *look) createServices() {
 	if !hasServices(l.job) {
 		return

@@ -9,13 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// report fills in the status. What it says of the end stays.
+// report fills in the status. A final status is kept.
 func (l *look) report(over *jobs.Outcome) {
 	had := outcome(l.job) != nil
 	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
 	if !had {
 		l.job.Status.Phase = l.phase(over, l.roster.All(started))
-		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // and what still runs are pods of before the pause
+		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
 		l.setConditions(l.conditions(over, !resuming && l.roster.All(runsWell)))
 	}
 	if sameStatus(&l.seen.Job.Status, &l.job.Status) {
@@ -25,7 +25,7 @@ func (l *look) report(over *jobs.Outcome) {
 	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
 }
 
-// phase is where the job stands.
+// phase returns the phase of the job.
 func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 	before := l.seen.Job.Status.Phase
 	resumes := before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming
@@ -38,17 +38,17 @@ func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 		return tensorstack.JobPhasePaused
 	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
 		return tensorstack.JobPhaseUnknown
-	case started && !(resumes && !l.roster.All(stays)): // those of before the pause run out
+	case started && !(resumes && !l.roster.All(stays)): // pods from before the pause are terminating
 		return tensorstack.JobPhaseRunning
 	case resumes:
 		return tensorstack.JobPhaseResuming
 	case (before == tensorstack.JobPhaseRunning || before == tensorstack.JobPhaseUnknown) && l.seen.Admission.MayRun():
-		return tensorstack.JobPhaseRunning // replicas may come and go
+		return tensorstack.JobPhaseRunning // replicas may restart
 	}
 	return tensorstack.JobPhasePending
 }
 
-// tasks lists the replicas, and counts them.
+// tasks returns the status of all replicas, and their counts.
 func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	tasks := make([]tensorstack.Tasks, 0, len(l.job.Spec.ReplicaSpecs))
 	counts := &tensorstack.Aggregate{}
@@ -70,8 +70,7 @@ func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	return tasks, counts
 }
 
-// replica is what the status says of a replica. What its last pod did is kept when the
-// pod is gone.
+// replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
 func (l *look) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
 	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts}
 	if uid := r.UID(); uid != "" {
@@ -85,7 +84,7 @@ func (l *look) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) t
 		}
 	}
 	switch {
-	case r.Pod != nil: // a past one, that still goes
+	case r.Pod != nil: // an outdated pod that is terminating
 	case over, paused(l.job) && !r.Phase.Finished():
 		out.Phase = tensorstack.ReplicaDeleted
 	}
@@ -124,7 +123,7 @@ func add(counts *tensorstack.Aggregate, phase tensorstack.ReplicaPhase) {
 	}
 }
 
-// memoryOf is what the status remembers of each replica.
+// memoryOf returns the records of all replicas in the status.
 func memoryOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Record {
 	tasks := make(map[string]*tensorstack.Tasks, len(status.Tasks))
 	for i := range status.Tasks {

@@ -10,18 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// variables are what a replica may refer to in command, args and env of its
-// containers. What is not one of them stays as it is: it may be for Kubernetes, or for
-// a shell.
+// variables are the variables that a replica may use in command, args and env of its containers. Any
+// other text is kept: it may be meant for Kubernetes or for a shell.
 type variables struct {
 	job     *tensorstack.GenericJob
 	replica *replicas.Replica
-	// sizes is how many replicas there are of each type.
+	// sizes is the number of replicas of each type.
 	sizes map[string]int32
 }
 
-// expandAll expands the variables in the containers of a pod. The spec must be its
-// own.
+// expandAll expands the variables in all containers. The spec must be the caller's own.
 func (v variables) expandAll(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -39,8 +37,8 @@ func (v variables) expandAll(spec *corev1.PodSpec) {
 	}
 }
 
-// expand replaces each $(name) that is known. As in Kubernetes $$ is no beginning of
-// one: it is left for Kubernetes to undo.
+// expand replaces each known $(name). As in Kubernetes, $$ escapes a $; it is kept for Kubernetes to
+// unescape.
 func (v variables) expand(text string) string {
 	if !strings.Contains(text, "$(") {
 		return text
@@ -68,7 +66,7 @@ func (v variables) expand(text string) string {
 	return out.String()
 }
 
-// value is what a name stands for, and whether it is known.
+// value returns the value of a name, and whether the name is known.
 func (v variables) value(name string) (string, bool) {
 	switch name {
 	case "type":
@@ -113,7 +111,7 @@ func (v variables) port(name string) (string, bool) {
 	return "", false
 }
 
-// host is the name of the Service of a replica, as in "worker[0".
+// host returns the host name of a replica's Service; replica is such as "worker[0".
 func (v variables) host(replica string) (string, bool) {
 	replicaType, text, ok := strings.Cut(replica, "[")
 	if !ok {
@@ -126,7 +124,7 @@ func (v variables) host(replica string) (string, bool) {
 	return replicas.Name(v.job.Name, replicaType, int32(rank)), true
 }
 
-// between is the text without a beginning and an end.
+// between returns the text without its prefix and suffix; false if it lacks either.
 func between(text, begin, end string) (string, bool) {
 	inner, ok := strings.CutPrefix(text, begin)
 	if !ok {

@@ -61,7 +61,7 @@ func (d *dependency) key(namespace string) ServiceKey {
 	return ServiceKey{Namespace: cmp.Or(d.Namespace, namespace), Name: cmp.Or(d.ID, d.name)}
 }
 
-// TaskPorts are the ports at which pods of the task are reached, as the graph has them.
+// TaskPorts returns the ports of the task's pods in the service graph.
 func TaskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 	var out []ServicePort
 	if spec.Workload.Service == nil {
@@ -73,7 +73,7 @@ func TaskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 	return out
 }
 
-// readService finds the service in the graph, to which the job's own tasks belong.
+// readService looks up the service in the graph, which includes the job's own tasks.
 func (t *task) readService(d *dependency) error {
 	d.service = d.key(t.job.Namespace)
 	d.abroad = d.service.Namespace != t.job.Namespace
@@ -99,7 +99,7 @@ func (t *task) readService(d *dependency) error {
 	return nil
 }
 
-// servicePort is the port named http, else the first, else that of HTTP.
+// servicePort returns the port named http, or else the first one, or else the default port of HTTP.
 func (d *dependency) servicePort() int32 {
 	for _, p := range d.ports {
 		if p.Name == "http" {
@@ -131,7 +131,7 @@ func (t *task) readExternal(d *dependency) (unknown []string, err error) {
 	return unknown, err
 }
 
-// entity reads entity:<name>[:port].
+// entity parses entity:<name>[:port].
 func entity(id string) (name string, port int64, err error) {
 	name, text, hasPort := strings.Cut(strings.TrimPrefix(id, entityPrefix), ":")
 	if len(validation.IsDNS1123Label(name)) > 0 {
@@ -148,7 +148,7 @@ func entity(id string) (name string, port int64, err error) {
 	return name, port, nil
 }
 
-// mesh makes the task a member of the mesh, if it has ports or talks to anybody.
+// mesh makes the task a member of the mesh if it has ports or calls a service.
 func (t *task) mesh() error {
 	ports := t.meshPorts()
 	var callers, dependencies, egress []any
@@ -182,7 +182,7 @@ func (t *task) mesh() error {
 		"egress":         list(egress),
 	}
 	if t.training != nil {
-		// Its pods are out of the ambient mesh, and talk to each other directly.
+		// Its pods are outside the ambient mesh, and connect to each other directly.
 		member["target"] = map[string]any{"selector": map[string]any{lattice.TrainingJobLabel: t.job.Name}}
 		member["allowPeerTraffic"], member["ambient"] = true, false
 	}

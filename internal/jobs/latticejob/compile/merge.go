@@ -8,9 +8,9 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// Tasks are those of the job, with its defaults merged into each: maps by their keys, and of
-// everything else what the task says goes before them, a list as a whole. They are shared with
-// the job where it has no defaults: nobody changes them.
+// Tasks returns the job's tasks with its defaults merged into each: maps are merged by key, and of
+// anything else, lists included, the task's value wins as a whole. Without defaults the tasks are
+// shared with the job, and must not be changed.
 func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 	if job.Spec.Defaults == nil {
 		return job.Spec.Tasks, nil
@@ -35,7 +35,7 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 	return out, nil
 }
 
-// merge is what goes first where it says anything, and else what comes after.
+// merge returns the union of both maps; where both have a value, that of first wins.
 func merge(after, first map[string]any) map[string]any {
 	out := make(map[string]any, len(after)+len(first))
 	for name, value := range after {

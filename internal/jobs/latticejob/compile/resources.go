@@ -22,7 +22,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// volumeParams are those of a volume.
+// volumeParams are the params of a volume.
 type volumeParams struct {
 	Size             *storage                          `json:"size"`
 	StorageClass     *string                           `json:"storageClass"`
@@ -33,10 +33,10 @@ type volumeParams struct {
 	own string
 }
 
-// storage is an amount of it.
+// storage is an amount of storage.
 type storage struct{ resource.Quantity }
 
-// UnmarshalJSON says what is wrong in words of the param that it is.
+// UnmarshalJSON returns errors that name the param.
 func (s *storage) UnmarshalJSON(text []byte) error {
 	if err := s.Quantity.UnmarshalJSON(text); err != nil {
 		return fmt.Errorf("size must be an amount of storage such as 500Gi, not %s", shortened(string(text)))
@@ -44,7 +44,7 @@ func (s *storage) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// secretParams are those of a secret.
+// secretParams are the params of a secret.
 type secretParams struct {
 	Provider        string            `json:"provider"`
 	Keys            []string          `json:"keys"`
@@ -52,7 +52,7 @@ type secretParams struct {
 	SecretType      corev1.SecretType `json:"secretType"`
 }
 
-// gpuParams are those of GPUs.
+// gpuParams are the params of GPUs.
 type gpuParams struct {
 	Count       int64           `json:"count"`
 	Memory      json.RawMessage `json:"memory"`
@@ -60,18 +60,18 @@ type gpuParams struct {
 	Model       string          `json:"model"`
 	Tolerations *bool           `json:"tolerations"`
 
-	// mib is the memory in MiB, 0 if it is not said.
+	// mib is the memory in MiB, 0 if it is not set.
 	mib int64
 }
 
-// externalParams are those of an external service.
+// externalParams are the params of an external service.
 type externalParams struct {
 	Endpoints  map[string]string `json:"endpoints"`
 	Resolution string            `json:"resolution"`
 }
 
-// read decodes params and gives the names of those that the type does not know. They count as they are spelled: so does the policy read
-// them that sees whether somebody may have made what they ask for.
+// read decodes params and returns the names that the type does not know. Names are case-sensitive, as
+// they are for the admission policy that checks whether the user may create what the params ask for.
 func read[P any](raw *runtime.RawExtension, into *P) (unknown []string, err error) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
@@ -89,7 +89,7 @@ func read[P any](raw *runtime.RawExtension, into *P) (unknown []string, err erro
 	}
 	known := reflect.TypeFor[P]()
 	for i := range known.NumField() {
-		delete(given, known.Field(i).Tag.Get("json")) // fields of ours have no tag
+		delete(given, known.Field(i).Tag.Get("json")) // our own fields have no tag
 	}
 	return slices.Sorted(maps.Keys(given)), nil
 }
@@ -113,7 +113,7 @@ func (p *volumeParams) check(r *lattice.ResourceSpec) error {
 // interval is a duration of hours, minutes and seconds, such as 1h30m.
 var interval = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 
-// secretKey is what a key of a secret may look like.
+// secretKey matches valid keys of a secret.
 var secretKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 
 var secretTypes = []corev1.SecretType{corev1.SecretTypeOpaque, corev1.SecretTypeTLS, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg,
@@ -138,7 +138,7 @@ func (p *secretParams) check() error {
 	return nil
 }
 
-// maxGPUMemory is a PiB, in MiB: nobody has more in a GPU.
+// maxGPUMemory is 1 PiB, in MiB, far above the memory of any GPU.
 const maxGPUMemory = 1 << 30
 
 func (p *gpuParams) check() error {
@@ -160,7 +160,7 @@ func (p *gpuParams) check() error {
 
 var gpuMemory = regexp.MustCompile(`^([0-9]{1,18})(Gi|Mi)?$`)
 
-// mebibytes reads 80Gi, 8192Mi, or a bare number of MiB.
+// mebibytes parses 80Gi, 8192Mi, or a bare number of MiB.
 func mebibytes(text string) (int64, error) {
 	parts := gpuMemory.FindStringSubmatch(text)
 	if parts == nil {
@@ -176,13 +176,13 @@ func mebibytes(text string) (int64, error) {
 	return n, nil
 }
 
-// endpoint is where an external service is.
+// endpoint is the address of an external service.
 type endpoint struct {
 	name, host, url string
 	port            int32
 }
 
-// endpoints are in the order of names, the one named default first.
+// endpoints returns the endpoints in order of name, the one named default first.
 func (p *externalParams) endpoints() ([]endpoint, error) {
 	if len(p.Endpoints) == 0 {
 		return nil, errors.New("params.endpoints must name at least one URL")
@@ -203,10 +203,10 @@ func (p *externalParams) endpoints() ([]endpoint, error) {
 	return out, nil
 }
 
-// wellKnownPorts are those of URLs that name none.
+// wellKnownPorts are the default ports of URL schemes.
 var wellKnownPorts = map[string]int32{"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "mysql": 3306, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "mongodb": 27017, "nats": 4222, "kafka": 9092, "ws": 80, "wss": 443, "grpc": 443, "ftp": 21, "ssh": 22}
 
-// parseEndpoint does not quote the URL: it may hold a password.
+// parseEndpoint parses a URL. Its errors do not quote the URL, which may hold a password.
 func parseEndpoint(text string) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil {
