@@ -148,8 +148,8 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 	return nil
 }
 
-// tellsPodsAlone reports whether the status tells nothing new but what pods can tell as
-// well. What it remembers of pods that are gone must not be lost.
+// tellsPodsAlone reports whether the changes of the status can also be derived from the pods. Records
+// of pods that are gone cannot, and must not be lost.
 func (l *look) tellsPodsAlone() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
@@ -169,7 +169,7 @@ func (l *look) tellsPodsAlone() bool {
 	return true
 }
 
-// reported is what a status says of a replica, nil if nothing.
+// reported returns what a status says of a replica, nil if nothing.
 func reported(status *tensorstack.GenericJobStatus, r *replicas.Replica) *tensorstack.ReplicaStatus {
 	task := taskOf(status, r.Group)
 	if task == nil || int(r.Index) >= len(task.Replicas) {
