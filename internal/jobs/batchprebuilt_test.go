@@ -161,7 +161,7 @@ func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 		t.Error("without a mistake it takes no Workload")
 	}
 	relabel("1h")
-	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until then the job goes by what it said before") {
+	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until then the job keeps its previous settings") {
 		t.Errorf("once it has its Workload it is told %q", last)
 	}
 }
@@ -185,7 +185,7 @@ func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 	}
 	told := 0
 	for _, event := range w.events.events {
-		if strings.Contains(event, "goes by what it said before") {
+		if strings.Contains(event, "keeps its previous settings") {
 			t.Errorf("told %q", event)
 		}
 		if strings.HasSuffix(event, ". The job is not queued until then") {

@@ -29,12 +29,12 @@ func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked
 	var events []Event
 	if was := string(own.Spec.QueueName); queue != "" && was != queue {
 		events = append(events, Obstacle(queueChangesLaterReason, fmt.Sprintf(
-			"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
+			"The job stays in queue %s, whose quota it holds, and moves to queue %s when it is queued again. To move it at once, deactivate its Workload %s and activate it again",
 			was, queue, own.Name)))
 	}
 	if labels := deferredLabels(job, own, asked); len(labels) > 0 {
 		events = append(events, Obstacle(labelsCountLaterReason, fmt.Sprintf(
-			"The job holds quota as it asked for it: what it says by %s now counts when it waits again. To have it count at once, deactivate its Workload %s and activate it again",
+			"The job keeps the quota that it was admitted with: the change of %s takes effect when it is queued again. To apply it at once, deactivate its Workload %s and activate it again",
 			strings.Join(labels, " and "), own.Name)))
 	}
 	return events

@@ -263,7 +263,7 @@ func (e *predecessorError) Error() string {
 type nameTakenError struct{ kind, name string }
 
 func (e *nameTakenError) Error() string {
-	return fmt.Sprintf("the name %s is taken by an object that belongs to somebody else: delete that %s, or give the job another name", e.name, e.kind)
+	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", e.name, e.kind)
 }
 
 // writeError says which write failed, and why.

@@ -146,7 +146,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 	b := newBench(t, orphan("c"))
 	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
-	const says = "the name c is taken by an object that belongs to somebody else: delete that ConfigMap, or give the job another name"
+	const says = "the name c is taken by an object that belongs to another owner: delete that ConfigMap, or give the job another name"
 	if err == nil || err.Error() != "create ConfigMap ns/c: "+says {
 		t.Errorf("got %v", err)
 	}

@@ -155,7 +155,7 @@ func probeGangs(ctx context.Context, c client.Client, namespace string) (bool, e
 	}
 	pod := probe(namespace)
 	if err := c.Create(ctx, pod, client.DryRunAll); err != nil {
-		return false, fmt.Errorf("trying, without storing it, a pod of a PodGroup in namespace %s: %w", namespace, err)
+		return false, fmt.Errorf("creating a pod of a PodGroup as a dry run in namespace %s: %w", namespace, err)
 	}
 	return IsInPodGroup(&pod.Spec, probeName), nil
 }

@@ -22,13 +22,13 @@ var (
 	jobsDeleted    = metrics.NewCounter("training_operator_jobs_deleted_total", "Jobs that were deleted.", "job_namespace", "framework")
 	jobsSuccessful = metrics.NewCounter("training_operator_jobs_successful_total", "Jobs that succeeded.", "job_namespace", "framework")
 	jobsFailed     = metrics.NewCounter("training_operator_jobs_failed_total", "Jobs that failed.", "job_namespace", "framework")
-	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Times that a TrainingJob started workers anew, or a VCJob itself, because something had failed.", "job_namespace", "framework")
+	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Restarts of workers of a TrainingJob, or of a VCJob, after a failure.", "job_namespace", "framework")
 )
 
 // startedUnheld counts jobs that should have been queued but were created ready to run, because neither webhook nor
 // admission policy suspended them. They may have had pods without quota until they were stopped.
 var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
-	"Jobs with a queue that nothing held when they were created, by kind. They were stopped when they were seen.", "kind")
+	"Jobs with a queue that were not held when they were created, by kind. They were stopped once observed.", "kind")
 
 // jobStates records the last observed state of each job of a kind, so that each creation, end and restart is counted
 // once. What happens while no leader runs is not counted. The zero value is ready for use.

@@ -34,12 +34,12 @@ func FixedMistake(problem string) *Event {
 func (e Event) withConsequence(hasWorkload bool) Event {
 	switch {
 	case e.Fixed && hasWorkload:
-		e.Message += ". What a Job says of this is fixed: this one stays in the queue, or runs, as it is"
+		e.Message += ". This part of a Job is immutable: the job stays in the queue, or runs, as it is"
 	case e.Fixed:
-		e.Message += ". The job is not queued: what a Job says of this is fixed, so delete it and make another"
+		e.Message += ". The job is not queued: this part of a Job is immutable, so delete it and create another"
 	case !e.Correctable:
 	case hasWorkload:
-		e.Message += ". Until then the job goes by what it said before"
+		e.Message += ". Until then the job keeps its previous settings"
 	default:
 		e.Message += ". The job is not queued until then"
 	}

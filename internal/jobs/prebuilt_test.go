@@ -127,11 +127,11 @@ func TestMistakeSaysWhatFollows(t *testing.T) {
 		want        []string
 	}{
 		"before it is queued": {own, false, []string{"One is wrong. The job is not queued until then", " 2147483647. The job is not queued until then"}},
-		"once it is":          {own, true, []string{"One is wrong. Until then the job goes by what it said before", " 2147483647. Until then the job goes by what it said before"}},
+		"once it is":          {own, true, []string{"One is wrong. Until then the job keeps its previous settings", " 2147483647. Until then the job keeps its previous settings"}},
 		"of one that is fixed, before it is queued": {fixed, false, []string{
-			"One is wrong. The job is not queued: what a Job says of this is fixed, so delete it and make another", ". The job is not queued until then"}},
+			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another", ". The job is not queued until then"}},
 		"of one that is fixed, once it is": {fixed, true, []string{
-			"One is wrong. What a Job says of this is fixed: this one stays in the queue, or runs, as it is", ". Until then the job goes by what it said before"}},
+			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is", ". Until then the job keeps its previous settings"}},
 		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until then"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,7 +134,7 @@ func readSlices(r *kueue.PodSetTopologyRequest, annotations map[string]string, c
 	layers, hasLayers := annotations[layersKey]
 	switch {
 	case hasLayers && (hasLevel || hasSize):
-		return fmt.Sprintf("the annotation %s cannot be set beside %s or %s", layersKey, levelKey, sizeKey)
+		return fmt.Sprintf("the annotation %s cannot be combined with %s or %s", layersKey, levelKey, sizeKey)
 	case hasLayers:
 		return readLayers(r, layers, count)
 	case hasLevel != hasSize:
@@ -172,7 +172,7 @@ func readLayers(r *kueue.PodSetTopologyRequest, text string, count int32) string
 			return problem
 		}
 		if layer.Size < 1 || layer.Size > within {
-			return fmt.Sprintf("the annotation %s has a slice of %d pods: it must have from 1 to %d, those of what it is a part of", key, layer.Size, within)
+			return fmt.Sprintf("the annotation %s has a slice of %d pods: it must have from 1 to %d, the pods of what it divides", key, layer.Size, within)
 		}
 		if i > 0 && within%layer.Size != 0 {
 			return fmt.Sprintf("the annotation %s has slices of %d pods in slices of %d: the larger must be a multiple of the smaller", key, layer.Size, within)
@@ -193,7 +193,7 @@ func readGroup(r *kueue.PodSetTopologyRequest, annotations map[string]string) st
 	case group == "" || len(group) > validation.LabelValueMaxLength:
 		return fmt.Sprintf("the annotation %s is %q: it must have 1 to %d characters", key, group, validation.LabelValueMaxLength)
 	case r.Required == nil && r.Preferred == nil:
-		return fmt.Sprintf("the annotation %s needs %s or %s beside it", key, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)
+		return fmt.Sprintf("the annotation %s also needs %s or %s", key, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)
 	}
 	r.PodSetGroupName = ptr.To(group)
 	return ""
@@ -214,7 +214,7 @@ func checkGroups(podSets []kueue.PodSet) *Event {
 			continue
 		}
 		if a, b := podSet.TopologyRequest, other.TopologyRequest; !ptr.Equal(a.Required, b.Required) || !ptr.Equal(a.Preferred, b.Preferred) {
-			return BadTopology(podSet, fmt.Sprintf("it is of group %s with pod set %s, and must ask for the same %s or %s", group, other.Name,
+			return BadTopology(podSet, fmt.Sprintf("it is in group %s with pod set %s, and must ask for the same %s or %s", group, other.Name,
 				kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation))
 		}
 	}

@@ -86,14 +86,14 @@ func TestMistakesInTopologyAnnotations(t *testing.T) {
 		"a slice of more than there are":  {[]map[string]string{{"slice-required-topology": "rack", "slice-size": "5"}}, "it must be a number from 1 to 4"},
 		"a slice of some":                 {[]map[string]string{{"slice-required-topology": "rack", "slice-size": "some"}}, "it must be a number from 1 to 4"},
 		"slices of no level":              {[]map[string]string{{"slice-required-topology": "/", "slice-size": "2"}}, "it must be the key of a node label"},
-		"layers beside a size":            {[]map[string]string{{"slice-required-topology-constraints": "[]", "slice-size": "2"}}, "cannot be set beside"},
+		"layers beside a size":            {[]map[string]string{{"slice-required-topology-constraints": "[]", "slice-size": "2"}}, "cannot be combined with"},
 		"layers that are none":            {[]map[string]string{{"slice-required-topology-constraints": "[]"}}, "has 0 layers: it must have 1 to 3"},
 		"layers that are no list":         {[]map[string]string{{"slice-required-topology-constraints": "{"}}, "must be a JSON list"},
 		"layers that grow":                {[]map[string]string{{"slice-required-topology-constraints": `[{"topology":"a","size":2},{"topology":"b","size":4}]`}}, "it must have from 1 to 2"},
 		"layers that do not nest":         {[]map[string]string{{"slice-required-topology-constraints": `[{"topology":"a","size":4},{"topology":"b","size":3}]`}}, "a multiple"},
 		"a group of nothing":              {[]map[string]string{{"group-name": "g"}}, "needs kueue.x-k8s.io/podset-required-topology or"},
 		"a group without a name":          {[]map[string]string{{"required-topology": "rack", "group-name": ""}}, "it must have 1 to 63 characters"},
-		"a group that wants to be apart":  {[]map[string]string{{"required-topology": "rack", "group-name": "g"}, {"required-topology": "block", "group-name": "g"}}, "Pod set s1: it is of group g with pod set s0, and must ask for the same"},
+		"a group that wants to be apart":  {[]map[string]string{{"required-topology": "rack", "group-name": "g"}, {"required-topology": "block", "group-name": "g"}}, "Pod set s1: it is in group g with pod set s0, and must ask for the same"},
 		"a group that agrees only nearly": {[]map[string]string{{"required-topology": "rack", "group-name": "g"}, {"preferred-topology": "rack", "group-name": "g"}}, "must ask for the same"},
 	} {
 		t.Run(name, func(t *testing.T) {

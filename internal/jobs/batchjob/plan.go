@@ -16,7 +16,7 @@ const (
 	queueDecidesReason    = "QueueDecides"
 	resumeRevertedMessage = "spec.suspend is true again: the queue decides when this Job runs"
 	// The API server allows changes of the requests in the template of a suspended Job.
-	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it queues anew, for what it asks for now"
+	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it is queued again, for what it asks for now"
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 

@@ -99,13 +99,13 @@ func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 	case wanted.StorageClassName != nil && !equality.Semantic.DeepEqual(wanted.StorageClassName, found.Spec.StorageClassName):
 		return fmt.Sprintf("has the storage class %q, not %q", ptr.Deref(found.Spec.StorageClassName, ""), *wanted.StorageClassName)
 	case wanted.VolumeMode != nil && *wanted.VolumeMode != ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
-		return fmt.Sprintf("has not the volume mode %s", *wanted.VolumeMode)
+		return fmt.Sprintf("does not have the volume mode %s", *wanted.VolumeMode)
 	case has.Cmp(size) < 0:
 		return fmt.Sprintf("has %s, less than %s", has.String(), size.String())
 	}
 	for _, mode := range wanted.AccessModes {
 		if !slices.Contains(found.Spec.AccessModes, mode) {
-			return fmt.Sprintf("has not the access mode %s", mode)
+			return fmt.Sprintf("does not have the access mode %s", mode)
 		}
 	}
 	return ""

@@ -67,7 +67,7 @@ func TestExistingClaims(t *testing.T) {
 			[]string{"create Service js"}, []string{told + "has 500Mi, less than 1Gi" + remedy}},
 		"nor one of another access mode": {jobset.RetentionPolicyRetain, func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-		}, []string{"create Service js"}, []string{told + "has not the access mode ReadWriteMany" + remedy}},
+		}, []string{"create Service js"}, []string{told + "does not have the access mode ReadWriteMany" + remedy}},
 		"nobody else's is taken, lest it be deleted with the JobSet": {jobset.RetentionPolicyDelete, func(*corev1.PersistentVolumeClaim) {},
 			[]string{"create Service js"}, []string{told + "would be deleted with the JobSet, which did not make it (whenDeleted: Retain makes use of it)" + remedy}},
 		"nor one that goes with somebody else": {jobset.RetentionPolicyRetain, func(c *corev1.PersistentVolumeClaim) {

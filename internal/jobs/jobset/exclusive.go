@@ -60,7 +60,7 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 	}
 	r := podSet.TopologyRequest
 	if r.PodSetSliceRequiredTopology != nil || len(r.PodsetSliceRequiredTopologyConstraints) > 0 {
-		return fmt.Sprintf("the annotation %s, by which each Job is a slice, cannot be set beside slices of one's own", jobset.ExclusiveKey)
+		return fmt.Sprintf("the annotation %s, which makes each Job a slice, cannot be combined with other slices", jobset.ExclusiveKey)
 	}
 	r.PodSetSliceRequiredTopology, r.PodSetSliceSize = ptr.To(e.level), ptr.To(size)
 	return ""

@@ -88,7 +88,7 @@ func TestMistakesInExclusivePlacement(t *testing.T) {
 		js   *jobset.JobSet
 		want string
 	}{
-		"slices of one's own": {both, "cannot be set beside slices of one's own"},
+		"slices of one's own": {both, "cannot be combined with other slices"},
 		"no key of a label":   {noLabel, "it must be the key of a node label"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func TestJobGetsAsManyWorkersAsGranted(t *testing.T) {
 	p = see(t, now, job.TrainingJob, admitted(4), of(pod(0).Running(), pod(1).Running()))
 	same(t, "grown to four", []string{"create Pod job-worker-2", "create Pod job-worker-3",
 		"create Service job-worker-0", "create Service job-worker-1", "create Service job-worker-2", "create Service job-worker-3"}, writes(p))
-	same(t, "it tells", []string{"Normal Resized: The job goes on with 4 workers in place of 2"}, events(p))
+	same(t, "it tells", []string{"Normal Resized: The job continues with 4 workers instead of 2"}, events(p))
 	job = then(p, job)
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(job))
 

@@ -33,7 +33,7 @@ func (l *planner) requeueStuck() bool {
 	}
 	until := metav1.NewTime(l.now.Add(l.settings.Cooldown))
 	l.addEvent(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
-		"Pods are pending for more than %s, %s among them: the job gives up its place and queues again at %s. Look at that pod's events for why",
+		"Pods have been pending for more than %s, %s among them: the job gives up its quota and is queued again at %s. The events of that pod say why",
 		l.settings.PendingTimeout, stuck.Name, until.UTC().Format("2006-01-02 15:04:05 UTC"))))
 	l.setStage(breezeml.StageRequeueCooldown, 0)
 	s.CooldownTime = &until

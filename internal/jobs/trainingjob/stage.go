@@ -21,7 +21,7 @@ func (l *planner) setCreated() {
 	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.message(breezeml.CreatedMessage))
 	if p := l.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; p != "" && p != podRestartPolicy(l.job) {
 		l.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
-			"The restart policy %s in the pod template does not count: that of spec.replicaSpecs does, %s", p, restartPolicyOf(l.job, latticeOf(l.job)))))
+			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", p, restartPolicyOf(l.job, latticeOf(l.job)))))
 	}
 }
 
@@ -137,7 +137,7 @@ func (l *planner) setStage(stage breezeml.Stage, size int32) {
 		return
 	}
 	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
-		l.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job goes on with %d workers in place of %d", size, s.CurrentSize)))
+		l.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
 	}
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }

@@ -112,7 +112,7 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	same(t, "as long as one is missing", "Running 2", stands(then(see(t, later, job.TrainingJob, admitted(2), of(pod(1))), job)))
 	p = see(t, later, job.TrainingJob, admitted(2), stuck)
 	same(t, "its pods", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
-	same(t, "it tells", []string{"Warning RequeueCooldown: Pods are pending for more than 5m0s, job-worker-1 among them: the job gives up its place and queues again at 2026-03-01 15:05:00 UTC. Look at that pod's events for why"}, events(p))
+	same(t, "it tells", []string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: the job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC. The events of that pod say why"}, events(p))
 	job = then(p, job)
 	same(t, "it is", "RequeueCooldown 0", stands(job))
 	end := later.Add(3 * time.Hour)

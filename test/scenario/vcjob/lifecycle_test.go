@@ -229,7 +229,7 @@ func TestAJobWhosePluginIsRefusedHoldsNoQuota(t *testing.T) {
 	w.queue(1)
 	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.Create(w.job("taken", with("worker", 1, endless), plugin("svc")))
-	const why = "the name taken is taken by an object that belongs to somebody else"
+	const why = "the name taken is taken by an object that belongs to another owner"
 	w.untilJob("taken", "says what keeps it", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Pending && strings.Contains(job.Status.State.Message, why)
 	})

@@ -110,7 +110,7 @@ func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	if got := send("cq"); len(got) != 0 {
 		t.Errorf("told %v though it stays", got)
 	}
-	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "goes to queue another") {
+	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "moves to queue another") {
 		t.Errorf("told %v", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
@@ -189,7 +189,7 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		t.Errorf("told %v of a class that does not exist", got)
 	}
 	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
-	if len(got) != 1 || !strings.Contains(got[0], "by kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds now counts when it waits again") {
+	if len(got) != 1 || !strings.Contains(got[0], "the change of kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds takes effect when it is queued again") {
 		t.Errorf("told %v", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
