@@ -25,7 +25,7 @@ import (
 
 // errVolcanoInstalled ends an operator that runs VCJobs when Volcano is installed: after a restart it leaves them to
 // Volcano.
-var errVolcanoInstalled = errors.New("Volcano was installed and runs VCJobs from now on: restart the operator, which then leaves them alone")
+var errVolcanoInstalled = errors.New("the scheduler Volcano was installed and runs VCJobs from now on: restart the operator, which then leaves them alone")
 
 // retryInterval is the delay before asking again which controller runs VCJobs, after an error of the API server.
 const retryInterval = time.Second

@@ -25,7 +25,7 @@ func TestVolcanoIsNoticed(t *testing.T) {
 	w.UntilOnlyPods("before-worker-0")
 
 	w.Shared(volcanoPodGroups())
-	if said := first.AwaitEnd(t); !strings.Contains(said, "Volcano was installed and runs VCJobs from now on") {
+	if said := first.AwaitEnd(t); !strings.Contains(said, "the scheduler Volcano was installed and runs VCJobs from now on") {
 		t.Errorf("it says %q", said)
 	}
 	everywhere := *w.World
