@@ -312,7 +312,7 @@ func (e *Engine) holdBack(q *clusterQueue, head *class) {
 // whyBehind is the reason of workloads that wait behind a head of their queue.
 func whyBehind(q *clusterQueue) reason.Reason {
 	if q.Strategy == ByResource {
-		return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind an earlier workload of ClusterQueue " + q.Name + " that lacks some of the same resources"}
+		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
 	}
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
 }

@@ -240,7 +240,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	}
 	switch found.verdict {
 	case admissible:
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now, and is admitted next unless others come first"}
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}
 	case promisable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
 		if why.Preempted == 0 {

@@ -257,8 +257,8 @@ func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	s.want("one comes that weighs nothing", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
-		"held by p 3m: by fair sharing, the share of none with the workload must not exceed that of poor",
-		"held by r 2m: by fair sharing, the share of none with the workload must not exceed that of rich",
+		"held by p 3m: by fair sharing, the share of none with the workload must be less than that of poor",
+		"held by r 2m: by fair sharing, the share of none with the workload must be less than that of rich",
 		"held by n 1m: withinClusterQueue is Never",
 		"would fit after p"}
 	if diff := cmp.Diff(want, told(x)); diff != "" {

@@ -321,9 +321,9 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
 		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
-		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until it is gone"},
-		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone " +
-			"(if the node is surely off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},
+		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until the pod is gone"},
+		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not reported that the pod ended: the node may be unreachable or gone; its quota is kept until the pod is gone " +
+			"(if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)

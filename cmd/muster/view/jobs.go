@@ -199,7 +199,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		}
 	}
 	if alone > 0 {
-		s.partial = "Jobs restarted alone " + times(alone)
+		s.partial = "single Jobs restarted " + times(alone)
 	}
 	s.noteManager(js.Spec.ManagedBy, jobset.JobSetControllerName)
 	return s

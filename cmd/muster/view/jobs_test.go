@@ -173,7 +173,7 @@ func TestJobs(t *testing.T) {
 			})},
 			Workloads: []kueue.Workload{aWorkload("alone", admitted(20))},
 		},
-		want: []line{{"ml/jobset/alone", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "Jobs restarted alone 3 times"}},
+		want: []line{{"ml/jobset/alone", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "single Jobs restarted 3 times"}},
 	}, {
 		name: "a Job whose user has it run no pods waits for him, and keeps its quota if it has any",
 		snapshot: Snapshot{

@@ -74,10 +74,10 @@ func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
 
 // whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long.
 func whyTerminating(pod *corev1.Pod) string {
-	const keeps = "; its quota is kept until it is gone"
+	const keeps = "; its quota is kept until the pod is gone"
 	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
 	}
-	return "node " + pod.Spec.NodeName + " has not said that it ended: it may be unreachable or gone" + keeps +
-		" (if the node is surely off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
+	return "node " + pod.Spec.NodeName + " has not reported that the pod ended: the node may be unreachable or gone" + keeps +
+		" (if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
 }

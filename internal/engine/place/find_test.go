@@ -202,7 +202,7 @@ func TestDiagnose(t *testing.T) {
 		"a node selector": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
 		"too few nodes are labeled for the job": {
-			nil, gpus(5, 1, labeledFor(Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for it`},
+			nil, gpus(5, 1, labeledFor(Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for its Job`},
 		"a node affinity besides the label for the job": {
 			nil, gpus(3, 1, choosing("zone", "z"), labeledFor(Hostname, "a1")), "", `pod set "main" without node affinity`},
 		"a nodeName": {

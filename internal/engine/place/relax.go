@@ -132,7 +132,7 @@ func (m *Map) relaxNodes(a *Ask, d *AskDiagnosis) []relaxation {
 	}
 	chooses := *a
 	if label := a.jobLabel(); label != nil {
-		out = append(out, relaxation{(*Ask).dropJobLabel, false, "with more nodes labelled " + label.Key + " for it"})
+		out = append(out, relaxation{(*Ask).dropJobLabel, false, "with more nodes labelled " + label.Key + " for its Job"})
 		chooses.dropJobLabel()
 	}
 	if by := chooses.chosenBy(); len(by) > 0 {

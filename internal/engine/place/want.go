@@ -88,7 +88,7 @@ func (w *want) settleLayers() askError {
 		if i > 0 {
 			last := given[i-1]
 			if l.depth < last.depth {
-				return askError(fmt.Sprintf("slices of level %q are within those of level %q, which is not wider", w.layout.levelAt(l.depth), w.layout.levelAt(last.depth)))
+				return askError(fmt.Sprintf("slices of level %q cannot contain slices of level %q, which is wider", w.layout.levelAt(last.depth), w.layout.levelAt(l.depth)))
 			}
 			if last.size%l.size != 0 {
 				return askError(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))

@@ -85,7 +85,11 @@ func (s *search) unfair(c candidate) (why string) {
 			}
 		}
 		ours := f.beside(c.below)
-		why = fmt.Sprintf("by fair sharing, the share of %s with the workload must not exceed that of %s", ours.Name(), c.below.Name())
+		bound := "must not exceed that of %s after the eviction"
+		if slices.Contains(s.Fair, LessThanInitialShare) {
+			bound = "must be less than that of %s"
+		}
+		why = fmt.Sprintf("by fair sharing, the share of %s with the workload "+bound, ours.Name(), c.below.Name())
 	})
 	return why
 }

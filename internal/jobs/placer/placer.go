@@ -191,7 +191,7 @@ func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workloa
 // it with its grace period.
 func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	condition := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: movedReason,
-		Message: "The pod has no place on its node any more: its job was given another", LastTransitionTime: metav1.NewTime(p.clock.Now())}
+		Message: "The job no longer has a place for this pod on its node", LastTransitionTime: metav1.NewTime(p.clock.Now())}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": seen.UID},
 		"status":   map[string]any{"conditions": []any{condition}},
@@ -208,7 +208,7 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	}
 	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
 	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("deleting pod %s, which has no place on its node any more: %w", client.ObjectKeyFromObject(seen), err)
+		return fmt.Errorf("deleting misplaced pod %s: %w", client.ObjectKeyFromObject(seen), err)
 	}
 	movedPods.Inc()
 	return nil
