@@ -54,7 +54,7 @@ func flavorKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	}
 }
 
-// addFinalizers adds the controllers that keep objects in use. The indexes of indexUsers must exist.
+// addFinalizers adds the controllers that keep objects in use. The indexes of addIndexes must exist.
 func addFinalizers(mgr ctrl.Manager) error {
 	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).

@@ -33,7 +33,7 @@ type podWatch struct {
 	filled func(of place.PodSetKey, node string) bool
 }
 
-// refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from tellAt on.
+// refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from believedAt on.
 type refusedPod struct {
 	uid        types.UID
 	of         place.PodSetKey

@@ -10,7 +10,7 @@ import (
 const oldestEvery = 4
 
 // urgencyQueue orders Workloads by when decisions about them are to be written: by urgency, then first in, first out,
-// and every oldestEach times the oldest. It is the storage of a workqueue, which locks it and never adds a Workload
+// and every oldestEvery times the oldest. It is the storage of a workqueue, which locks it and never adds a Workload
 // that it already has.
 type urgencyQueue struct {
 	urgency func(engine.Key) int32

@@ -54,8 +54,8 @@ func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 	return q.resizable
 }
 
-// With more stale entries than fewStale plus one in elasticPerStale, it is less work to rebuild the list than to update
-// it.
+// fewStale and elasticPerStale bound the entries that are updated in place: with more stale ones than fewStale plus one
+// in elasticPerStale, it is less work to rebuild the list.
 const fewStale, elasticPerStale = 4, 32
 
 // listResizable builds the list for the queue.

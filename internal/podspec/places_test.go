@@ -162,7 +162,7 @@ type job struct {
 	bound    map[string]int // by node
 }
 
-// TestNoOrderOfBindingBreaksAnAssignment has kube-scheduler bind pods in any order to any
+// TestAnyBindingOrderHonorsTheAssignment has kube-scheduler bind pods in any order to any
 // node that the selectors allow and that has room: none gets more pods of a job than have
 // a place there, no slice is split, and all get bound in the end.
 func TestAnyBindingOrderHonorsTheAssignment(t *testing.T) {

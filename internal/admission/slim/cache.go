@@ -169,7 +169,7 @@ func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodCondi
 	return out
 }
 
-// ofPods are the conditions that are kept of pods of jobs, ofAnyPods those of all other pods.
+// jobPodConditions are the conditions that are kept of pods of jobs, otherPodConditions those of all other pods.
 var (
 	otherPodConditions = []corev1.PodConditionType{corev1.PodResizePending}
 	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}

@@ -61,7 +61,7 @@ func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
 	}
 }
 
-// TestJobsAreDeletedWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that pods of
+// TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that pods of
 // two attempts never run at the same time.
 func TestJobsGoWithTheirPods(t *testing.T) {
 	over := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m").js

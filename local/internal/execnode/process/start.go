@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/shim"
 )
 
-// startFailed is the exit code and reason of a container whose command could not be run, as with other runtimes.
+// startFailedCode and startFailedReason are the exit code and reason of a container whose command could not be run, as with other runtimes.
 const (
 	startFailedCode   = 128
 	startFailedReason = "StartError"
