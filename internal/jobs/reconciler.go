@@ -297,7 +297,7 @@ func cannotStart(a Admission, own *kueue.Workload) []Event {
 	switch {
 	case a.MissingFlavor != "":
 		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
-			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", a.MissingFlavor))}
+			fmt.Sprintf("No pods can be started: the ResourceFlavor %s assigned to the job does not exist. Create it again, or delete the job", a.MissingFlavor))}
 	case why != "":
 		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
 	}

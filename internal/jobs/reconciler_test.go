@@ -225,7 +225,7 @@ func TestMissingFlavorPreventsOnlyNewStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.reconcile()
-	const says = "FlavorNotFound: No pods can be started: the ResourceFlavor f, where the job has its quota, does not exist. Create it again, or delete the job"
+	const says = "FlavorNotFound: No pods can be started: the ResourceFlavor f assigned to the job does not exist. Create it again, or delete the job"
 	if !slices.Contains(w.events.events, says) {
 		t.Errorf("events: %v", w.events.events)
 	}

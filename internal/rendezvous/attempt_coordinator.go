@@ -58,7 +58,7 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 	}
 	rank, size, ok := rankOf(&js, &pod)
 	if !ok {
-		return protocol.Response{Refused: "the pod has not the labels of a pod of JobSet " + js.Name}, true, nil
+		return protocol.Response{Refused: "the pod does not have the labels of a pod of JobSet " + js.Name}, true, nil
 	}
 	if rank == 0 && pod.DeletionTimestamp.IsZero() {
 		c.recordMaster(request, serial)

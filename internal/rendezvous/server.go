@@ -124,7 +124,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 	default:
 		s.log.Error(err, "answering an agent")
-		http.Error(w, "the operator could not find an answer", http.StatusServiceUnavailable)
+		http.Error(w, "the operator could not answer", http.StatusServiceUnavailable)
 	}
 }
 

@@ -134,8 +134,8 @@ func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 		a := o.run(i, works, "MUSTER_RENDEZVOUS="+address)
 		says <- answer
 		a.says("part 2 of 3 at 10.0.0.1:29500")
-		says <- `{"over":"more wait to join","until":12}`
-		a.says("round 1 is over: more wait to join")
+		says <- `{"over":"more waiting to join","until":12}`
+		a.says("round 1 is over: more waiting to join")
 		a.says("saved")
 	}
 }

@@ -68,7 +68,7 @@ func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
 	case s.Reason != "":
 		return 0, s.Reason, false
 	}
-	return 0, "no container says why", false
+	return 0, "no container reports why", false
 }
 
 // isSidecar reports whether the named container is an init container that restarts always.

@@ -109,7 +109,7 @@ func workloadRules() []rule {
 				{what: "required", change: edits{podSet + "topologyRequest": "yaml:{required: rack}"}},
 				{what: "preferred, and explicitly not unconstrained", change: edits{podSet + "topologyRequest": "yaml:{preferred: rack, unconstrained: false}"}},
 			}},
-		{of, "a pod set is sliced in one way", inCEL, "podsetSliceRequiredTopologyConstraints cannot be set beside podSetSliceRequiredTopology or podSetSliceSize",
+		{of, "a pod set is sliced in one way", inCEL, "podsetSliceRequiredTopologyConstraints cannot be set together with podSetSliceRequiredTopology or podSetSliceSize",
 			[]attempt{{what: "both", change: edits{podSet + "topologyRequest": "yaml:{podSetSliceSize: 2, podsetSliceRequiredTopologyConstraints: [{topology: rack, size: 2}]}"}}},
 			[]attempt{{what: "one", change: edits{podSet + "topologyRequest": "yaml:{podSetSliceSize: 2, podSetSliceRequiredTopology: rack}"}}}},
 		{of, "the exponent of a quantity has at most three digits", inSchema, "[0-9]{1,3}",

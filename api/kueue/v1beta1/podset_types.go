@@ -43,7 +43,7 @@ type PodSet struct {
 // preferred and unconstrained is set.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.required), has(self.preferred), has(self.unconstrained) && self.unconstrained].filter(x, x).size() <= 1",message="at most one of required, preferred and unconstrained can be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.podsetSliceRequiredTopologyConstraints) || !(has(self.podSetSliceRequiredTopology) || has(self.podSetSliceSize))",message="podsetSliceRequiredTopologyConstraints cannot be set beside podSetSliceRequiredTopology or podSetSliceSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.podsetSliceRequiredTopologyConstraints) || !(has(self.podSetSliceRequiredTopology) || has(self.podSetSliceSize))",message="podsetSliceRequiredTopologyConstraints cannot be set together with podSetSliceRequiredTopology or podSetSliceSize"
 type PodSetTopologyRequest struct {
 	// required is the node label of the level of which one domain must hold all pods.
 	//

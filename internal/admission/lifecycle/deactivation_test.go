@@ -149,7 +149,7 @@ func TestRetention(t *testing.T) {
 
 func TestAnOrphanIsFinished(t *testing.T) {
 	w := admitted().bare().with(func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "job"} })
-	expectConditions(t, next(t, w, open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was made for is gone")
+	expectConditions(t, next(t, w, open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was created for no longer exists")
 }
 
 func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {

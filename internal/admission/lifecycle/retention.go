@@ -12,7 +12,7 @@ import (
 )
 
 // orphanedMessage is the message of the Finished condition of a Workload whose job is gone.
-const orphanedMessage = "The job that the workload was made for is gone"
+const orphanedMessage = "The job that the workload was created for no longer exists"
 
 // orphaned reports whether the Workload was made for a job but has no owner any more, for instance after the job was
 // deleted with the propagation policy Orphan.

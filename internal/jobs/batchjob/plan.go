@@ -23,7 +23,7 @@ const (
 // The event for a user whose running Job was given other nodes.
 const (
 	movedReason  = "Moved"
-	movedMessage = "The pods of this Job are stopped and started again: it was given other nodes, and its pod template names those that it had"
+	movedMessage = "The pods of this Job are stopped and started again: it was given other nodes, and its pod template names its previous ones"
 )
 
 // plan returns what has to be done for a queued Job, given the observed state.

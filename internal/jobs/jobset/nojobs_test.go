@@ -45,7 +45,7 @@ func TestReplicatedJobsWithoutJobs(t *testing.T) {
 
 // TestUnreachableSuccessPolicyIsReported: the JobSet would run forever, and nothing would say why.
 func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
-	const never = "Warning SuccessPolicyNeverMet: The JobSet can never succeed: successPolicy waits for a Job of none to succeed, and replicas there is 0." +
+	const never = "Warning SuccessPolicyNeverMet: The JobSet can never succeed: successPolicy waits for a Job of none, whose replicas is 0, to succeed." +
 		" Create the JobSet again with another policy"
 	for name, tc := range map[string]struct {
 		js   setBuilder

@@ -86,5 +86,5 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	same(t, "writes while nothing changes", nil, writes(look(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
 	p = look(t, js, grantPlaces(on("d", 4), on("b", 3), on("d", 1)), children)
 	same(t, "writes after a repair", []string{"change Job js-workers-0, suspended"}, writes(p))
-	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names those that it had"}, events(p)[:1])
+	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names its previous ones"}, events(p)[:1])
 }

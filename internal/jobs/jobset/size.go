@@ -13,8 +13,8 @@ import (
 // The event for a user whose Jobs can only grow once they get more quota.
 const (
 	growthWaitsReason  = "ResizeWaitsForQuota"
-	growthWaitsMessage = "Jobs of %s have quota for %d pods each, not %d: they grow with the next admission;" +
-		" to have that now, set spec.active of the JobSet's Workload to false and then to true"
+	growthWaitsMessage = "Jobs of %s have quota for %d pods each, not %d: they grow at the next admission;" +
+		" to grow them now, set spec.active of the JobSet's Workload to false and then to true"
 )
 
 // elastic reports whether Jobs with this spec may change their size: Indexed Jobs that run all their pods at once.

@@ -33,8 +33,8 @@ func quota(asked, left int32) jobs.Admission {
 }
 
 func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
-	const waits = "Warning ResizeWaitsForQuota: Jobs of workers have quota for 4 pods each, not 6: they grow with the next admission;" +
-		" to have that now, set spec.active of the JobSet's Workload to false and then to true"
+	const waits = "Warning ResizeWaitsForQuota: Jobs of workers have quota for 4 pods each, not 6: they grow at the next admission;" +
+		" to grow them now, set spec.active of the JobSet's Workload to false and then to true"
 	for name, tc := range map[string]struct {
 		js        setBuilder
 		admission jobs.Admission

@@ -52,7 +52,7 @@ func (a *planner) warnOfNoSuccess() {
 		}
 	}
 	a.plan.Events = append(a.plan.Events, jobs.Obstacle(neverSucceedsReason, fmt.Sprintf(
-		"The JobSet can never succeed: successPolicy waits for a Job of %s to succeed, and replicas there is 0. Create the JobSet again with another policy",
+		"The JobSet can never succeed: successPolicy waits for a Job of %s, whose replicas is 0, to succeed. Create the JobSet again with another policy",
 		strings.Join(policy.TargetReplicatedJobs, ", "))))
 }
 

@@ -85,7 +85,7 @@ func (a *planner) resumeJobs() {
 // The event for a user whose running Job was given other nodes.
 const (
 	movedReason  = "Moved"
-	movedMessage = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names those that it had"
+	movedMessage = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names its previous ones"
 )
 
 // move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The

@@ -240,9 +240,9 @@ func restartReason(m *member) string {
 	failure := m.request.Failure
 	switch {
 	case failure == nil:
-		return "pod " + m.Name + " begins anew"
+		return "pod " + m.Name + " started again"
 	case failure.Infrastructure:
-		return fmt.Sprintf("the command in pod %s lost the others (%s)", m.Name, describe(failure))
+		return fmt.Sprintf("the command in pod %s was interrupted (%s)", m.Name, describe(failure))
 	default:
 		return fmt.Sprintf("the command in pod %s failed (%s)", m.Name, describe(failure))
 	}
@@ -271,7 +271,7 @@ func (g *Group) end(why string, now time.Time) {
 // settle ends the round if it should grow or has lost a member, and begins the next if it can.
 func (g *Group) settle(now time.Time) {
 	if g.running && g.shouldGrow(now) {
-		g.end(fmt.Sprintf("%d more wait to join", len(g.waiting(now))), now)
+		g.end(fmt.Sprintf("%d more waiting to join", len(g.waiting(now))), now)
 	}
 	if g.running && g.lostMember() {
 		g.end("a member is gone", now)
