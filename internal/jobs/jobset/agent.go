@@ -43,11 +43,11 @@ func round(js *jobset.JobSet) podspec.Round {
 
 // withAgent returns the template with the agent that it wants. If the agent cannot be added, it returns the template
 // unchanged, and agentsFit keeps the Job from being started.
-func (a *planner) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	if !wantsAgent(a.js, rj) {
+func (p *planner) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if !wantsAgent(p.js, rj) {
 		return template
 	}
-	out, err := a.seen.Facts.Agent.Inject(template, round(a.js))
+	out, err := p.seen.Facts.Agent.Inject(template, round(p.js))
 	if err != nil {
 		return template
 	}
@@ -71,29 +71,29 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 
 // cannotStart says why no more pods can be started, "" if they can, or if all Jobs have been started: agents in
 // existing pods are not affected.
-func (a *planner) cannotStart() string {
+func (p *planner) cannotStart() string {
 	started := int32(0)
-	for _, job := range a.children.current() {
+	for _, job := range p.children.current() {
 		if !suspended(job) {
 			started++
 		}
 	}
-	for i := range a.js.Spec.ReplicatedJobs {
-		started -= a.js.Spec.ReplicatedJobs[i].Replicas
+	for i := range p.js.Spec.ReplicatedJobs {
+		started -= p.js.Spec.ReplicatedJobs[i].Replicas
 	}
 	if started >= 0 {
 		return ""
 	}
-	return noAgent(a.js, a.seen.Facts.Agent)
+	return noAgent(p.js, p.seen.Facts.Agent)
 }
 
 // agentsFit reports whether pods may be started as far as their agents are concerned. If not, a condition says why.
-func (a *planner) agentsFit() bool {
-	why := a.cannotStart()
+func (p *planner) agentsFit() bool {
+	why := p.cannotStart()
 	if why == "" {
-		a.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+		p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
 		return true
 	}
-	a.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
+	p.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
 	return false
 }

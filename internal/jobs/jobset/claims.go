@@ -40,28 +40,28 @@ func (c claim) name(js *jobset.JobSet) string { return c.template.Name + "-" + j
 
 // createClaims creates missing claims, and reports whether the existing ones can be used. If claims are retained, one
 // may be left from an earlier JobSet, or may have been created by a user.
-func (a *planner) createClaims() bool {
+func (p *planner) createClaims() bool {
 	there := map[string]*corev1.PersistentVolumeClaim{}
-	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Related) {
+	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](p.seen.Related) {
 		there[found.Name] = found
 	}
 	usable := true
-	for _, c := range claimsOf(a.js) {
-		found := there[c.name(a.js)]
+	for _, c := range claimsOf(p.js) {
+		found := there[c.name(p.js)]
 		switch {
 		case found == nil:
-			a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
+			p.plan.Writes = append(p.plan.Writes, jobs.Create(p.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
 		case !found.DeletionTimestamp.IsZero():
 			// It is gone once its pods are; the claim of a deleted JobSet is garbage collected.
 			usable = false
-			a.plan.DueBy(a.seen.Now.Add(pollInterval))
-		case metav1.IsControlledBy(found, a.js):
+			p.plan.DueBy(p.seen.Now.Add(pollInterval))
+		case metav1.IsControlledBy(found, p.js):
 		default:
 			if why := unusable(c, found); why != "" {
 				usable = false
-				a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
+				p.plan.Events = append(p.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
 					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
-				a.plan.DueBy(a.seen.Now.Add(pollInterval))
+				p.plan.DueBy(p.seen.Now.Add(pollInterval))
 			}
 		}
 	}
@@ -69,18 +69,18 @@ func (a *planner) createClaims() bool {
 }
 
 // newClaim returns the claim as it is created. A retained one has no owner.
-func (a *planner) newClaim(c claim) *corev1.PersistentVolumeClaim {
+func (p *planner) newClaim(c claim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        c.name(a.js),
-			Namespace:   a.js.Namespace,
-			Labels:      merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: a.js.Name}),
+			Name:        c.name(p.js),
+			Namespace:   p.js.Namespace,
+			Labels:      merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: p.js.Name}),
 			Annotations: c.template.Annotations,
 		},
 		Spec: *c.template.Spec.DeepCopy(),
 	}
 	if !c.retained {
-		out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(a.js, kind)}
+		out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p.js, kind)}
 	}
 	return out
 }

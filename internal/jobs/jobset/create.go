@@ -8,25 +8,25 @@ import (
 // createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
 // is not created while one of an earlier attempt still has its name; under BlockingRecreate, none is created while any
 // such Job exists.
-func (a *planner) createJobs() {
-	if blocking(a.js) && len(a.children.previous) > 0 {
+func (p *planner) createJobs() {
+	if blocking(p.js) && len(p.children.previous) > 0 {
 		return
 	}
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
-		if !a.dependenciesMet(rj) {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if !p.dependenciesMet(rj) {
 			continue
 		}
 		for index := range rj.Replicas {
-			if a.children.byName[jobName(a.js, rj.Name, index)] == nil {
-				a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
+			if p.children.byName[jobName(p.js, rj.Name, index)] == nil {
+				p.plan.Writes = append(p.plan.Writes, jobs.Create(p.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
 			}
 		}
-		if a.waitsInOrder(rj) {
+		if p.waitsInOrder(rj) {
 			return
 		}
 	}
-	a.endStartup()
+	p.endStartup()
 }
 
 func blocking(js *jobset.JobSet) bool {

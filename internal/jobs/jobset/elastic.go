@@ -33,18 +33,18 @@ func setBounds(podSet *kueue.PodSet, b jobs.Bounds) {
 
 // elasticSize returns how many pods the Job of an elastic replicated job may run: as many as were granted. Once a pod
 // has succeeded the Job is about to end, and does not grow any more.
-func (a *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
+func (p *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
-	if job := a.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
+	if job := p.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
 		return min(size, podsOf(&job.Spec))
 	}
 	return size
 }
 
 // elasticJob returns the running Job of an elastic replicated job, nil if it does not run.
-func (a *planner) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
-	for _, job := range a.children.active {
-		if job.Name == jobName(a.js, rj.Name, 0) && !suspended(job) {
+func (p *planner) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
+	for _, job := range p.children.active {
+		if job.Name == jobName(p.js, rj.Name, 0) && !suspended(job) {
 			return job
 		}
 	}
@@ -53,16 +53,16 @@ func (a *planner) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 
 // podsInUse counts, by elastic replicated job, the pods that may still use quota. A replicated job is omitted while its
 // Job has not been resized yet, or has not reported yet which pods it has.
-func (a *planner) podsInUse() map[string]int32 {
+func (p *planner) podsInUse() map[string]int32 {
 	var out map[string]int32
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
-		if !boundsOf(a.js, rj).Elastic {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if !boundsOf(p.js, rj).Elastic {
 			continue
 		}
 		its := func(job *batchv1.Job) bool { return job.Labels[jobset.ReplicatedJobNameKey] == rj.Name }
-		size := a.sizeOf(rj)
-		if slices.ContainsFunc(a.children.active, func(job *batchv1.Job) bool {
+		size := p.sizeOf(rj)
+		if slices.ContainsFunc(p.children.active, func(job *batchv1.Job) bool {
 			return its(job) && !suspended(job) && (job.Status.StartTime == nil || podsOf(&job.Spec) > size)
 		}) {
 			continue
@@ -71,7 +71,7 @@ func (a *planner) podsInUse() map[string]int32 {
 			out = map[string]int32{}
 		}
 		out[rj.Name] = 0
-		for _, job := range a.children.all() {
+		for _, job := range p.children.all() {
 			if its(job) {
 				out[rj.Name] += job.Status.Active + ptr.Deref(job.Status.Terminating, 0)
 			}
@@ -82,13 +82,13 @@ func (a *planner) podsInUse() map[string]int32 {
 
 // enoughReady reports whether every Job of the spec has succeeded or has all pods ready that it still runs. For an
 // elastic Job, the minimum of pods is enough, so that growing does not make it unready.
-func (a *planner) enoughReady() bool {
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
-		if c := a.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || a.readyJobs(rj)+c.Succeeded >= rj.Replicas {
+func (p *planner) enoughReady() bool {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if c := p.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || p.readyJobs(rj)+c.Succeeded >= rj.Replicas {
 			continue
 		}
-		if b := boundsOf(a.js, rj); !b.Elastic || a.readyPods(rj) < b.Least {
+		if b := boundsOf(p.js, rj); !b.Elastic || p.readyPods(rj) < b.Least {
 			return false
 		}
 	}
@@ -97,9 +97,9 @@ func (a *planner) enoughReady() bool {
 
 // readyJobs counts the Jobs of the replicated job whose pods are all ready or have succeeded, or, if some indexes have
 // finally failed, whose remaining pods are all ready.
-func (a *planner) readyJobs(rj *jobset.ReplicatedJob) int32 {
+func (p *planner) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
-	for _, job := range a.children.active {
+	for _, job := range p.children.active {
 		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= podsLeft(job)) {
 			n++
 		}
@@ -108,9 +108,9 @@ func (a *planner) readyJobs(rj *jobset.ReplicatedJob) int32 {
 }
 
 // readyPods counts the pods of the replicated job's running Jobs that are ready or have succeeded.
-func (a *planner) readyPods(rj *jobset.ReplicatedJob) int32 {
+func (p *planner) readyPods(rj *jobset.ReplicatedJob) int32 {
 	var pods int32
-	for _, job := range a.children.active {
+	for _, job := range p.children.active {
 		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name {
 			pods += ptr.Deref(job.Status.Ready, 0) + job.Status.Succeeded
 		}

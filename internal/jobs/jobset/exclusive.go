@@ -100,21 +100,21 @@ func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) str
 // replicated job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that
 // users set. Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the others and
 // away from those of other Jobs, so that no pod has to come first.
-func (a *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	apart := exclusionOf(a.js, rj)
-	granted, isGranted := a.seen.Admission.PodSets[rj.Name]
-	row := a.layoutOf(rj, granted)
+func (p *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	apart := exclusionOf(p.js, rj)
+	granted, isGranted := p.seen.Admission.PodSets[rj.Name]
+	row := p.layoutOf(rj, granted)
 	from, to := row.ranks(index)
 	switch {
 	case apart.manual:
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(a.js, rj, index)})
+		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(p.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
 		in := granted.For(from, to)
-		if boundsOf(a.js, rj).Elastic {
+		if boundsOf(p.js, rj).Elastic {
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
 		if said := row.annotation(index); said != "" {
@@ -166,9 +166,9 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 }
 
 // selectsDomain reports whether the template of a Job with places selects the domain that they are in.
-func (a *planner) selectsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
-	apart := exclusionOf(a.js, rj)
-	from, to := a.layoutOf(rj, granted).ranks(index)
+func (p *planner) selectsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
+	apart := exclusionOf(p.js, rj)
+	from, to := p.layoutOf(rj, granted).ranks(index)
 	domain, ok := granted.Domain(apart.level, from, to)
 	had, pinned := template.Spec.NodeSelector[apart.level]
 	return !apart.isAutomatic() || !ok || !pinned || had == domain

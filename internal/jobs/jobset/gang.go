@@ -14,8 +14,8 @@ import (
 func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
 
 // gangOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
-func (a *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
-	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.podGroups)
+func (p *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
+	return p.seen.Facts.Priorities.GangFor(gangName(p.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, p.podGroups)
 }
 
 // joinsGang reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
@@ -26,29 +26,29 @@ func (a *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string)
 //   - those that are gated until they get a place, since the whole gang would be held back by one gated pod;
 //   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
 //   - those of which one is enough, for which a PodGroup would only cost two writes.
-func (a *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
-	if joins, known := a.gangs[rj.Name]; known {
+func (p *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
+	if joins, known := p.gangs[rj.Name]; known {
 		return joins
 	}
-	joins := a.mayJoinGang(rj)
-	a.gangs[rj.Name] = joins
+	joins := p.mayJoinGang(rj)
+	p.gangs[rj.Name] = joins
 	return joins
 }
 
-func (a *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
-	granted, ok := a.seen.Admission.PodSets[rj.Name]
-	if !ok || !a.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(a.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 || a.oneIsEnough(rj) {
+func (p *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
+	granted, ok := p.seen.Admission.PodSets[rj.Name]
+	if !ok || !p.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
+		exclusionOf(p.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(p.js, rj).Elastic && len(granted.Places) > 0 || p.oneIsEnough(rj) {
 		return false
 	}
 	for index := range rj.Replicas {
-		if from, to := a.layoutOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
+		if from, to := p.layoutOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
 			return false
 		}
 	}
-	group, _ := a.gangOf(rj)
+	group, _ := p.gangOf(rj)
 	for index := range rj.Replicas {
-		job := a.children.currentJob(jobName(a.js, rj.Name, index))
+		job := p.children.currentJob(jobName(p.js, rj.Name, index))
 		if job != nil && job.DeletionTimestamp.IsZero() && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
@@ -57,8 +57,8 @@ func (a *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 }
 
 // oneIsEnough reports whether no pod of the replicated job has to wait for another.
-func (a *planner) oneIsEnough(rj *jobset.ReplicatedJob) bool {
-	if b := boundsOf(a.js, rj); b.Elastic {
+func (p *planner) oneIsEnough(rj *jobset.ReplicatedJob) bool {
+	if b := boundsOf(p.js, rj); b.Elastic {
 		return b.Least <= 1
 	}
 	return podCount(rj) <= 1
@@ -66,56 +66,56 @@ func (a *planner) oneIsEnough(rj *jobset.ReplicatedJob) bool {
 
 // leavesGang reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
 // changed in this respect.
-func (a *planner) leavesGang(job, fresh *batchv1.Job) bool {
-	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey]))
+func (p *planner) leavesGang(job, fresh *batchv1.Job) bool {
+	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(p.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
 // recreateExcluded deletes Jobs that never had a ready pod and whose gang has another priority than new pods of theirs
 // get, for instance because the default class changed after the PodGroup was created. Their templates cannot be
 // changed, so they are recreated in a gang of the right priority.
-func (a *planner) recreateExcluded() {
-	for _, job := range a.children.active {
+func (p *planner) recreateExcluded() {
+	for _, job := range p.children.active {
 		spec := &job.Spec.Template.Spec
 		if suspended(job) || spec.SchedulingGroup == nil || job.Status.Succeeded > 0 || ptr.Deref(job.Status.Ready, 0) > 0 ||
-			!jobs.IsOfGang(spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey])) {
+			!jobs.IsOfGang(spec, gangName(p.js, job.Labels[jobset.ReplicatedJobNameKey])) {
 			continue
 		}
-		if !a.seen.Facts.Priorities.Excludes(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.podGroups) {
+		if !p.seen.Facts.Priorities.Excludes(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, p.podGroups) {
 			continue
 		}
 		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
-		if at := job.CreationTimestamp.Add(pollInterval); a.seen.Now.Before(at) {
-			a.plan.DueBy(at)
+		if at := job.CreationTimestamp.Add(pollInterval); p.seen.Now.Before(at) {
+			p.plan.DueBy(at)
 			continue
 		}
-		a.deleteJobs([]*batchv1.Job{job})
+		p.deleteJobs([]*batchv1.Job{job})
 	}
 }
 
 // ensureGangs creates each gang's PodGroup before its pods, with a MinCount of the admitted pods that still have to
 // run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are ready,
 // MinCount does not matter and is not updated.
-func (a *planner) ensureGangs() {
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
-		pods, waiting := a.podsToRun(rj)
+func (p *planner) ensureGangs() {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		pods, waiting := p.podsToRun(rj)
 		if pods == 0 {
 			continue
 		}
-		if !a.joinsGang(rj) {
+		if !p.joinsGang(rj) {
 			if waiting {
-				a.relaxGangs(rj)
+				p.relaxGangs(rj)
 			}
 			continue
 		}
-		if b := boundsOf(a.js, rj); b.Elastic {
+		if b := boundsOf(p.js, rj); b.Elastic {
 			pods = min(pods, b.Least)
 		}
-		group, class := a.gangOf(rj)
+		group, class := p.gangOf(rj)
 		gang := jobs.Gang{Name: group, Pods: pods, Waiting: waiting, PriorityClass: class}
-		if write, differs := gang.Ensure(a.js, kind, a.podGroups); differs {
-			a.plan.First = append(a.plan.First, write)
-			a.lacksGang = a.lacksGang || write.Verb() == "create"
+		if write, differs := gang.Ensure(p.js, kind, p.podGroups); differs {
+			p.plan.First = append(p.plan.First, write)
+			p.lacksGang = p.lacksGang || write.Verb() == "create"
 		}
 	}
 }
@@ -124,34 +124,34 @@ func (a *planner) ensureGangs() {
 // any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
 // for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
 // they are gone.
-func (a *planner) relaxGangs(rj *jobset.ReplicatedJob) {
-	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.podGroups) {
+func (p *planner) relaxGangs(rj *jobset.ReplicatedJob) {
+	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](p.podGroups) {
 		pods, keptOut := int32(0), false
-		for _, job := range a.children.active {
+		for _, job := range p.children.active {
 			spec := &job.Spec.Template.Spec
 			if suspended(job) || job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !jobs.IsInPodGroup(spec, there.Name) {
 				continue
 			}
 			pods += podsLeft(job)
-			keptOut = keptOut || a.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, a.podGroups)
+			keptOut = keptOut || p.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, p.podGroups)
 		}
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(a.js, kind, a.podGroups); differs {
-			a.plan.First = append(a.plan.First, write)
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(p.js, kind, p.podGroups); differs {
+			p.plan.First = append(p.plan.First, write)
 		}
 	}
 }
 
 // podsToRun returns how many pods of the replicated job run or still have to run, and whether some of them are not
 // ready yet.
-func (a *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
+func (p *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 	for index := range rj.Replicas {
-		job := a.children.currentJob(jobName(a.js, rj.Name, index))
+		job := p.children.currentJob(jobName(p.js, rj.Name, index))
 		switch {
 		case job == nil || suspended(job):
-			pods += a.sizeOf(rj)
+			pods += p.sizeOf(rj)
 			waiting = true
 		case ended(job):
 		default:

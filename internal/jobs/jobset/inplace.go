@@ -43,23 +43,23 @@ func inPlace(js *jobset.JobSet) bool {
 // starts. Once all pods are in the same attempt, that becomes the current one, and the agents let their containers run.
 // While they differ, the pods behind the most advanced one are told to restart. It reports whether the JobSet failed
 // because its restarts are exhausted.
-func (a *planner) restartInPlace() (exhausted bool) {
-	if !inPlace(a.js) || a.held() {
+func (p *planner) restartInPlace() (exhausted bool) {
+	if !inPlace(p.js) || p.held() {
 		return false
 	}
-	attempts, succeeded := a.attempts()
+	attempts, succeeded := p.attempts()
 	if len(attempts) == 0 {
 		return false
 	}
-	most := max(0, a.js.Spec.FailurePolicy.MaxRestarts)
+	most := max(0, p.js.Spec.FailurePolicy.MaxRestarts)
 	first, last := slices.Max(attempts), slices.Min(attempts)
-	if first > most || slices.ContainsFunc(a.seen.Pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
-		a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
+	if first > most || slices.ContainsFunc(p.seen.Pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
+		p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
 		return true
 	}
-	status := &a.js.Status
+	status := &p.js.Status
 	switch {
-	case first == last && int32(len(attempts)) >= a.expectedPods()-succeeded:
+	case first == last && int32(len(attempts)) >= p.expectedPods()-succeeded:
 		if first >= ptr.Deref(status.CurrentInPlaceRestartAttempt, 0) {
 			status.CurrentInPlaceRestartAttempt = ptr.To(first)
 		}
@@ -71,18 +71,18 @@ func (a *planner) restartInPlace() (exhausted bool) {
 
 // resetAttempts resets the attempts for the pods that follow a suspension: no old pod is left, and an eviction is not
 // a failure that counts as a restart.
-func (a *planner) resetAttempts() {
-	a.js.Status.PreviousInPlaceRestartAttempt, a.js.Status.CurrentInPlaceRestartAttempt = nil, nil
+func (p *planner) resetAttempts() {
+	p.js.Status.PreviousInPlaceRestartAttempt, p.js.Status.CurrentInPlaceRestartAttempt = nil, nil
 }
 
 // attempts returns the attempts of the live pods of current Jobs, and how many pods have succeeded, for which no one
 // waits.
-func (a *planner) attempts() (of []int32, succeeded int32) {
+func (p *planner) attempts() (of []int32, succeeded int32) {
 	current := map[string]bool{}
-	for _, job := range a.children.current() {
+	for _, job := range p.children.current() {
 		current[string(job.UID)] = true
 	}
-	for _, pod := range a.seen.Pods {
+	for _, pod := range p.seen.Pods {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil || !current[string(owner.UID)] {
 			continue
@@ -98,10 +98,10 @@ func (a *planner) attempts() (of []int32, succeeded int32) {
 }
 
 // expectedPods returns how many pods all Jobs run together.
-func (a *planner) expectedPods() int32 {
+func (p *planner) expectedPods() int32 {
 	var sum int32
-	for i := range a.js.Spec.ReplicatedJobs {
-		sum += podCount(&a.js.Spec.ReplicatedJobs[i])
+	for i := range p.js.Spec.ReplicatedJobs {
+		sum += podCount(&p.js.Spec.ReplicatedJobs[i])
 	}
 	return sum
 }

@@ -38,179 +38,179 @@ type planner struct {
 
 func newPlanner(seen jobs.Seen[*jobset.JobSet]) *planner {
 	js := seen.Job.DeepCopy()
-	a := &planner{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, layouts: map[string]rankLayout{},
+	p := &planner{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, layouts: map[string]rankLayout{},
 		children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
 	for _, group := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](seen.Children) {
-		a.podGroups = append(a.podGroups, group)
+		p.podGroups = append(p.podGroups, group)
 	}
-	return a
+	return p
 }
 
 // plan returns what has to be done for a JobSet, given the observed state.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
-	a := newPlanner(seen)
-	js := a.js
-	a.countJobs()
-	a.plan.Status = a.js
+	p := newPlanner(seen)
+	js := p.js
+	p.countJobs()
+	p.plan.Status = p.js
 	switch {
 	case finished(js):
-		a.cleanUpFinished()
-	case a.mustClearSuspend():
-		a.clearSuspend()
-		a.plan.Status = nil
-	case len(a.children.failed) > 0:
-		a.applyFailurePolicy()
-	case a.succeeded():
-		a.complete()
-	case a.restartInPlace():
+		p.cleanUpFinished()
+	case p.mustClearSuspend():
+		p.clearSuspend()
+		p.plan.Status = nil
+	case len(p.children.failed) > 0:
+		p.applyFailurePolicy()
+	case p.succeeded():
+		p.complete()
+	case p.restartInPlace():
 		// The restart budget is exhausted, and the JobSet has failed.
 	default:
-		a.converge()
+		p.converge()
 	}
-	a.plan.StatusCanWait = a.plan.Status != nil && (sameButCounts(&seen.Job.Status, &a.js.Status) || a.justQueued())
-	a.plan.Progress = a.progress()
-	return a.plan
+	p.plan.StatusCanWait = p.plan.Status != nil && (sameButCounts(&seen.Job.Status, &p.js.Status) || p.justQueued())
+	p.plan.Progress = p.progress()
+	return p.plan
 }
 
 // justQueued reports whether the JobSet has just been queued. Most JobSets are admitted at once, so that a status that
 // says they wait would be a wasted write.
-func (a *planner) justQueued() bool {
-	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js) &&
-		!meta.IsStatusConditionTrue(a.js.Status.Conditions, muster.CannotStartCondition)
+func (p *planner) justQueued() bool {
+	return p.seen.Admission.Grant == jobs.Waiting && len(p.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(p.seen.Children) == 0 && !finished(p.js) &&
+		!meta.IsStatusConditionTrue(p.js.Status.Conditions, muster.CannotStartCondition)
 }
 
 // converge brings a JobSet that has neither failed nor succeeded closer to its spec.
-func (a *planner) converge() {
-	a.deleteJobs(a.children.previous)
-	a.endRestart()
-	a.warnOfNoSuccess()
-	fit := a.agentsFit()
+func (p *planner) converge() {
+	p.deleteJobs(p.children.previous)
+	p.endRestart()
+	p.warnOfNoSuccess()
+	fit := p.agentsFit()
 	switch {
-	case a.held():
-		a.suspendJobs()
-		a.resetAttempts()
-	case a.seen.Admission.MayStart() && fit:
-		a.recreateExcluded()
-		a.ensureGangs()
-		a.resumeJobs()
-		a.resizeJobs()
+	case p.held():
+		p.suspendJobs()
+		p.resetAttempts()
+	case p.seen.Admission.MayStart() && fit:
+		p.recreateExcluded()
+		p.ensureGangs()
+		p.resumeJobs()
+		p.resizeJobs()
 	}
 	// A JobSet that waits in a queue gets nothing yet: what it needs is created at its admission, with what it was
 	// given. A JobSet suspended by its user gets suspended Jobs.
-	if a.seen.Admission.MayStart() {
-		a.createServices()
-		if a.createClaims() && fit {
-			a.createJobs()
+	if p.seen.Admission.MayStart() {
+		p.createServices()
+		if p.createClaims() && fit {
+			p.createJobs()
 		}
 	}
 }
 
 // cleanUpFinished deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
 // are kept for their logs.
-func (a *planner) cleanUpFinished() {
-	a.deleteJobs(a.children.previous)
-	a.deleteJobs(a.children.active)
-	a.removeExpired()
-	if a.js.Spec.TTLSecondsAfterFinished == nil {
+func (p *planner) cleanUpFinished() {
+	p.deleteJobs(p.children.previous)
+	p.deleteJobs(p.children.active)
+	p.removeExpired()
+	if p.js.Spec.TTLSecondsAfterFinished == nil {
 		return
 	}
-	due := endedAt(a.js).Add(time.Duration(*a.js.Spec.TTLSecondsAfterFinished) * time.Second)
-	if a.seen.Now.Before(due) {
-		a.plan.DueBy(due)
+	due := endedAt(p.js).Add(time.Duration(*p.js.Spec.TTLSecondsAfterFinished) * time.Second)
+	if p.seen.Now.Before(due) {
+		p.plan.DueBy(due)
 		return
 	}
-	a.plan.Writes = append(a.plan.Writes, jobs.Delete(a.seen.Job, metav1.DeletePropagationForeground))
+	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.seen.Job, metav1.DeletePropagationForeground))
 }
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
-func (a *planner) removeExpired() {
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
+func (p *planner) removeExpired() {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
 		ttl := rj.Template.Spec.TTLSecondsAfterFinished
 		if ttl == nil {
 			continue
 		}
-		due := endedAt(a.js).Add(time.Duration(*ttl) * time.Second)
-		for _, job := range slices.Concat(a.children.succeeded, a.children.failed) {
+		due := endedAt(p.js).Add(time.Duration(*ttl) * time.Second)
+		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
 			switch {
 			case job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !job.DeletionTimestamp.IsZero():
-			case a.seen.Now.Before(due):
-				a.plan.DueBy(due)
+			case p.seen.Now.Before(due):
+				p.plan.DueBy(due)
 			default:
-				a.plan.Writes = append(a.plan.Writes, jobs.Delete(job, metav1.DeletePropagationBackground))
+				p.plan.Writes = append(p.plan.Writes, jobs.Delete(job, metav1.DeletePropagationBackground))
 			}
 		}
 	}
 }
 
 // deleteJobs deletes Jobs in the foreground, so that their names stay taken until their pods are gone.
-func (a *planner) deleteJobs(list []*batchv1.Job) {
+func (p *planner) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
-			a.plan.Writes = append(a.plan.Writes, jobs.Delete(job, metav1.DeletePropagationForeground))
+			p.plan.Writes = append(p.plan.Writes, jobs.Delete(job, metav1.DeletePropagationForeground))
 		}
 	}
 }
 
 // progress returns what the queue needs to know.
-func (a *planner) progress() jobs.Progress {
-	p := jobs.Progress{Ready: a.enoughReady(), Reclaimable: a.reclaimable(), Pods: a.podsInUse(), Outcome: outcome(a.js)}
-	if a.noteRefusals(&p); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, isRunning) {
-		p.Refused = a.cannotStart()
+func (p *planner) progress() jobs.Progress {
+	progress := jobs.Progress{Ready: p.enoughReady(), Reclaimable: p.reclaimable(), Pods: p.podsInUse(), Outcome: outcome(p.js)}
+	if p.noteRefusals(&progress); progress.Refused == "" && progress.Outcome == nil && !slices.ContainsFunc(p.children.active, isRunning) {
+		progress.Refused = p.cannotStart()
 	}
-	for _, job := range a.children.all() {
+	for _, job := range p.children.all() {
 		if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 || (!suspended(job) && !ended(job)) {
-			p.Active = true
+			progress.Active = true
 		}
 	}
-	return p
+	return progress
 }
 
 // noteRefusals reports in the progress why the API server refuses pods of a running Job with missing pods, or a
 // PodGroup without which no pods are created. If the refusals have not lasted long enough yet, the JobSet is planned
 // again when they have.
-func (a *planner) noteRefusals(p *jobs.Progress) {
+func (p *planner) noteRefusals(progress *jobs.Progress) {
 	var lacking []types.UID
 	var pods int32
-	if a.lacksGang {
-		lacking, pods = append(lacking, a.js.UID), 1
+	if p.lacksGang {
+		lacking, pods = append(lacking, p.js.UID), 1
 	}
-	for _, job := range a.children.active {
+	for _, job := range p.children.active {
 		if lacks := podsOf(&job.Spec) - job.Status.Active - job.Status.Succeeded; lacks > 0 && !suspended(job) {
 			lacking, pods = append(lacking, job.UID), pods+lacks
 		}
 	}
 	for _, uid := range lacking {
-		due := a.seen.NoteRefusals(p, uid, pods)
-		if p.Refused != "" {
+		due := p.seen.NoteRefusals(progress, uid, pods)
+		if progress.Refused != "" {
 			return
 		}
-		a.plan.DueBy(due)
+		p.plan.DueBy(due)
 	}
 }
 
 // reclaimable counts the pods with quota that are not needed any more, because their Jobs have succeeded or are smaller
 // now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
-func (a *planner) reclaimable() map[string]int32 {
+func (p *planner) reclaimable() map[string]int32 {
 	out := map[string]int32{}
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
 		asked := podCount(rj)
-		if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
+		if granted, ok := p.seen.Admission.PodSets[rj.Name]; ok {
 			asked = granted.Asked
 		}
-		if boundsOf(a.js, rj).Elastic && a.jobsLeft(rj) > 0 {
+		if boundsOf(p.js, rj).Elastic && p.jobsLeft(rj) > 0 {
 			// The queue decides how many pods there are. Only of a Job that is about to end, and must not grow any
 			// more, are ended pods reported, and no more than the pods that were not granted, so that no granted quota
 			// is given away.
-			if job := a.elasticJob(rj); job != nil {
-				if n := min(job.Status.Succeeded, asked-a.seen.Admission.PodSets[rj.Name].Count); n > 0 {
+			if job := p.elasticJob(rj); job != nil {
+				if n := min(job.Status.Succeeded, asked-p.seen.Admission.PodSets[rj.Name].Count); n > 0 {
 					out[rj.Name] = n
 				}
 			}
 			continue
 		}
-		if unneeded := asked - a.jobsLeft(rj)*a.sizeOf(rj); unneeded > 0 {
+		if unneeded := asked - p.jobsLeft(rj)*p.sizeOf(rj); unneeded > 0 {
 			out[rj.Name] = unneeded
 		}
 	}

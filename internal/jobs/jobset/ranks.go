@@ -42,15 +42,15 @@ func (r rankLayout) annotation(index int32) string {
 }
 
 // layoutOf returns the rank layout of a replicated job.
-func (a *planner) layoutOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) rankLayout {
-	if r, known := a.layouts[rj.Name]; known {
+func (p *planner) layoutOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) rankLayout {
+	if r, known := p.layouts[rj.Name]; known {
 		return r
 	}
 	r := rankLayout{pods: granted.Count}
-	if !boundsOf(a.js, rj).Elastic {
-		r = newRankLayout(rj, granted, a.succeededOf(rj.Name))
+	if !boundsOf(p.js, rj).Elastic {
+		r = newRankLayout(rj, granted, p.succeededOf(rj.Name))
 	}
-	a.layouts[rj.Name] = r
+	p.layouts[rj.Name] = r
 	return r
 }
 
@@ -73,9 +73,9 @@ func newRankLayout(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succe
 }
 
 // succeededOf returns the indexes of the succeeded Jobs of a replicated job, in the order in which they succeeded.
-func (a *planner) succeededOf(replicatedJob string) []int32 {
+func (p *planner) succeededOf(replicatedJob string) []int32 {
 	var ended []*batchv1.Job
-	for _, job := range a.children.succeeded {
+	for _, job := range p.children.succeeded {
 		if job.Labels[jobset.ReplicatedJobNameKey] == replicatedJob {
 			ended = append(ended, job)
 		}

@@ -25,13 +25,13 @@ func elastic(spec *batchv1.JobSpec) bool {
 
 // sizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
 // for its remaining Jobs, or as many as the queue chose if it is elastic.
-func (a *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
+func (p *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	wanted := podsOf(&rj.Template.Spec)
-	granted, ok := a.seen.Admission.PodSets[rj.Name]
-	if b := boundsOf(a.js, rj); ok && b.Elastic {
-		return a.elasticSize(rj, b, granted)
+	granted, ok := p.seen.Admission.PodSets[rj.Name]
+	if b := boundsOf(p.js, rj); ok && b.Elastic {
+		return p.elasticSize(rj, b, granted)
 	}
-	left := a.jobsLeft(rj)
+	left := p.jobsLeft(rj)
 	if !ok || !elastic(&rj.Template.Spec) || left == 0 {
 		return wanted
 	}
@@ -40,41 +40,41 @@ func (a *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
 }
 
 // jobsLeft counts the Jobs that may still need quota.
-func (a *planner) jobsLeft(rj *jobset.ReplicatedJob) int32 {
-	if successMayBeUndone(a.js) {
+func (p *planner) jobsLeft(rj *jobset.ReplicatedJob) int32 {
+	if successMayBeUndone(p.js) {
 		return rj.Replicas
 	}
-	return max(0, rj.Replicas-a.counts(rj.Name).Succeeded)
+	return max(0, rj.Replicas-p.counts(rj.Name).Succeeded)
 }
 
 // resizeJobs resizes running Jobs to the size that the spec asks for now; suspended Jobs are resized when they are
 // resumed. A Job of a fixed size is limited to the parallelism that it has quota for, whatever was set on the Job
 // itself.
-func (a *planner) resizeJobs() {
+func (p *planner) resizeJobs() {
 	sizes, most := map[string]int32{}, map[string]int32{}
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
 		if !elastic(&rj.Template.Spec) {
-			if a.seen.Admission.Grant == jobs.Admitted {
+			if p.seen.Admission.Grant == jobs.Admitted {
 				most[rj.Name] = ptr.Deref(rj.Template.Spec.Parallelism, 1)
 			}
 			continue
 		}
-		size, wanted := a.sizeOf(rj), podsOf(&rj.Template.Spec)
+		size, wanted := p.sizeOf(rj), podsOf(&rj.Template.Spec)
 		sizes[rj.Name] = size
-		if size < wanted && !boundsOf(a.js, rj).Elastic {
-			a.plan.Events = append(a.plan.Events, jobs.Warning(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+		if size < wanted && !boundsOf(p.js, rj).Elastic {
+			p.plan.Events = append(p.plan.Events, jobs.Warning(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}
-	for _, job := range a.children.active {
-		if a.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() {
+	for _, job := range p.children.active {
+		if p.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
 		}
 		name := job.Labels[jobset.ReplicatedJobNameKey]
 		if parallelism, isFixed := most[name]; isFixed && ptr.Deref(job.Spec.Parallelism, parallelism) > parallelism {
 			fewer := job.DeepCopy()
 			fewer.Spec.Parallelism = ptr.To(parallelism)
-			a.plan.Writes = append(a.plan.Writes, jobs.Change(job, fewer))
+			p.plan.Writes = append(p.plan.Writes, jobs.Change(job, fewer))
 		}
 		size, ok := sizes[name]
 		if !ok || ptr.Deref(job.Spec.Parallelism, size) == size {
@@ -82,6 +82,6 @@ func (a *planner) resizeJobs() {
 		}
 		resized := job.DeepCopy()
 		resized.Spec.Parallelism, resized.Spec.Completions = ptr.To(size), ptr.To(size)
-		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, resized))
+		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, resized))
 	}
 }

@@ -16,17 +16,17 @@ import (
 
 // countJobs fills in status.replicatedJobsStatus: an entry for each replicated job from the first plan on, in
 // descending order of names, as in the JobSet controller. Only Jobs of the current attempt are counted.
-func (a *planner) countJobs() {
+func (p *planner) countJobs() {
 	entries := map[string]*jobset.ReplicatedJobStatus{}
-	for _, rj := range a.js.Spec.ReplicatedJobs {
+	for _, rj := range p.js.Spec.ReplicatedJobs {
 		entries[rj.Name] = &jobset.ReplicatedJobStatus{Name: rj.Name}
 	}
-	for _, old := range a.js.Status.ReplicatedJobsStatus {
+	for _, old := range p.js.Status.ReplicatedJobsStatus {
 		if entry := entries[old.Name]; entry != nil {
 			entry.JobRestarts, entry.JobRestartsCountTowardsMax = old.JobRestarts, old.JobRestartsCountTowardsMax
 		}
 	}
-	for _, job := range a.children.active {
+	for _, job := range p.children.active {
 		entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]
 		if entry == nil {
 			continue
@@ -41,21 +41,21 @@ func (a *planner) countJobs() {
 			entry.Suspended++
 		}
 	}
-	for _, job := range a.children.succeeded {
+	for _, job := range p.children.succeeded {
 		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
 			entry.Succeeded++
 		}
 	}
-	for _, job := range a.children.failed {
+	for _, job := range p.children.failed {
 		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
 			entry.Failed++
 		}
 	}
-	a.js.Status.ReplicatedJobsStatus = nil
+	p.js.Status.ReplicatedJobsStatus = nil
 	for _, entry := range entries {
-		a.js.Status.ReplicatedJobsStatus = append(a.js.Status.ReplicatedJobsStatus, *entry)
+		p.js.Status.ReplicatedJobsStatus = append(p.js.Status.ReplicatedJobsStatus, *entry)
 	}
-	slices.SortFunc(a.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
+	slices.SortFunc(p.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
 }
 
 // sameButCounts reports whether the statuses differ at most in how many Jobs are in which state.
@@ -75,18 +75,18 @@ func sameButCounts(x, y *jobset.JobSetStatus) bool {
 }
 
 // counts returns the status entry of a replicated job.
-func (a *planner) counts(name string) jobset.ReplicatedJobStatus {
-	i := slices.IndexFunc(a.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
+func (p *planner) counts(name string) jobset.ReplicatedJobStatus {
+	i := slices.IndexFunc(p.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
 	if i < 0 {
 		return jobset.ReplicatedJobStatus{}
 	}
-	return a.js.Status.ReplicatedJobsStatus[i]
+	return p.js.Status.ReplicatedJobsStatus[i]
 }
 
 // allReady reports whether every Job of the spec is ready or has succeeded.
-func (a *planner) allReady() bool {
-	for _, rj := range a.js.Spec.ReplicatedJobs {
-		if c := a.counts(rj.Name); c.Ready+c.Succeeded < rj.Replicas {
+func (p *planner) allReady() bool {
+	for _, rj := range p.js.Spec.ReplicatedJobs {
+		if c := p.counts(rj.Name); c.Ready+c.Succeeded < rj.Replicas {
 			return false
 		}
 	}
@@ -95,24 +95,24 @@ func (a *planner) allReady() bool {
 
 // setCondition sets a condition, and adds an event if it changed. A condition that does not exist is not added as
 // False.
-func (a *planner) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
-	before := meta.FindStatusCondition(a.js.Status.Conditions, string(kind))
+func (p *planner) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
+	before := meta.FindStatusCondition(p.js.Status.Conditions, string(kind))
 	if status == metav1.ConditionFalse && before == nil {
 		return
 	}
 	if before != nil && before.Status == status && before.Reason == reason && before.Message == message {
 		return
 	}
-	meta.SetStatusCondition(&a.js.Status.Conditions, metav1.Condition{
-		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.seen.Now),
+	meta.SetStatusCondition(&p.js.Status.Conditions, metav1.Condition{
+		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.seen.Now),
 	})
-	a.plan.Events = append(a.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
+	p.plan.Events = append(p.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
 // clearCondition sets a condition that is True to False.
-func (a *planner) clearCondition(kind jobset.JobSetConditionType, reason, message string) {
-	if meta.IsStatusConditionTrue(a.js.Status.Conditions, string(kind)) {
-		a.setCondition(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
+func (p *planner) clearCondition(kind jobset.JobSetConditionType, reason, message string) {
+	if meta.IsStatusConditionTrue(p.js.Status.Conditions, string(kind)) {
+		p.setCondition(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
 	}
 }
 

@@ -15,18 +15,18 @@ import (
 // succeeded evaluates the success policy: all Jobs of the target replicated jobs have succeeded, or any of them. An
 // empty list of targets means all replicated jobs, and without a policy all Jobs must succeed. A JobSet without any
 // succeeded Job has not succeeded.
-func (a *planner) succeeded() bool {
-	if len(a.children.succeeded) == 0 {
+func (p *planner) succeeded() bool {
+	if len(p.children.succeeded) == 0 {
 		return false
 	}
 	policy := jobset.SuccessPolicy{Operator: jobset.OperatorAll}
-	if a.js.Spec.SuccessPolicy != nil {
-		policy = *a.js.Spec.SuccessPolicy
+	if p.js.Spec.SuccessPolicy != nil {
+		policy = *p.js.Spec.SuccessPolicy
 	}
 	var succeeded, wanted int32
-	for _, rj := range a.js.Spec.ReplicatedJobs {
+	for _, rj := range p.js.Spec.ReplicatedJobs {
 		if len(policy.TargetReplicatedJobs) == 0 || slices.Contains(policy.TargetReplicatedJobs, rj.Name) {
-			succeeded += a.counts(rj.Name).Succeeded
+			succeeded += p.counts(rj.Name).Succeeded
 			wanted += rj.Replicas
 		}
 	}
@@ -41,26 +41,26 @@ const neverSucceedsReason = "SuccessPolicyNeverMet"
 
 // warnOfNoSuccess records that the success policy can never be met: it asks for the success of any Job of replicated jobs
 // that have none. Replicas and success policy are immutable.
-func (a *planner) warnOfNoSuccess() {
-	policy := a.js.Spec.SuccessPolicy
+func (p *planner) warnOfNoSuccess() {
+	policy := p.js.Spec.SuccessPolicy
 	if policy == nil || policy.Operator != jobset.OperatorAny || len(policy.TargetReplicatedJobs) == 0 {
 		return
 	}
-	for _, rj := range a.js.Spec.ReplicatedJobs {
+	for _, rj := range p.js.Spec.ReplicatedJobs {
 		if rj.Replicas > 0 && slices.Contains(policy.TargetReplicatedJobs, rj.Name) {
 			return
 		}
 	}
-	a.plan.Events = append(a.plan.Events, jobs.Obstacle(neverSucceedsReason, fmt.Sprintf(
+	p.plan.Events = append(p.plan.Events, jobs.Obstacle(neverSucceedsReason, fmt.Sprintf(
 		"The JobSet can never succeed: successPolicy waits for a Job of %s, whose replicas is 0, to succeed. Create the JobSet again with another policy",
 		strings.Join(policy.TargetReplicatedJobs, ", "))))
 }
 
 // complete ends the JobSet as completed. As in fail, the status is written first. What still runs is deleted by the
 // next plan, once the end is recorded.
-func (a *planner) complete() {
-	a.plan.StatusFirst = true
-	a.js.Status.TerminalState = string(jobset.JobSetCompleted)
-	a.setCondition(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
-	a.clearCondition(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)
+func (p *planner) complete() {
+	p.plan.StatusFirst = true
+	p.js.Status.TerminalState = string(jobset.JobSetCompleted)
+	p.setCondition(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
+	p.clearCondition(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)
 }

@@ -15,11 +15,11 @@ import (
 )
 
 // held reports whether no pods may run: because the queue says so, or, for a JobSet without a queue, its user.
-func (a *planner) held() bool {
-	if a.seen.Admission.Grant == jobs.Unqueued {
-		return ptr.Deref(a.js.Spec.Suspend, false)
+func (p *planner) held() bool {
+	if p.seen.Admission.Grant == jobs.Unqueued {
+		return ptr.Deref(p.js.Spec.Suspend, false)
 	}
-	return !a.seen.Admission.MayRun()
+	return !p.seen.Admission.MayRun()
 }
 
 // The event for a user whose change of spec.suspend is reverted.
@@ -30,56 +30,56 @@ const (
 
 // mustClearSuspend reports whether spec.suspend of an admitted JobSet is still true. The queue decides about a queued
 // JobSet, and the field should show that it runs.
-func (a *planner) mustClearSuspend() bool {
-	return a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(a.seen.Job.Spec.Suspend, false)
+func (p *planner) mustClearSuspend() bool {
+	return p.seen.Admission.Grant == jobs.Admitted && ptr.Deref(p.seen.Job.Spec.Suspend, false)
 }
 
 // clearSuspend sets spec.suspend to false. All else is left to the next plan: a status write would conflict with
 // this change.
-func (a *planner) clearSuspend() {
-	resumed := a.seen.Job.DeepCopy()
+func (p *planner) clearSuspend() {
+	resumed := p.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
-	change := jobs.Change(a.seen.Job, resumed)
-	if len(a.children.all()) > 0 { // it has run before, so spec.suspend was set later
+	change := jobs.Change(p.seen.Job, resumed)
+	if len(p.children.all()) > 0 { // it has run before, so spec.suspend was set later
 		change = change.WithEvent(jobs.Warning(queueDecidesReason, queueDecidesMessage))
 	}
-	a.plan.Writes = append(a.plan.Writes, change)
+	p.plan.Writes = append(p.plan.Writes, change)
 }
 
 // suspendJobs suspends running Jobs and sets the condition Suspended.
-func (a *planner) suspendJobs() {
-	for _, job := range a.children.active {
+func (p *planner) suspendJobs() {
+	for _, job := range p.children.active {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
 		}
 		stopped := job.DeepCopy()
 		stopped.Spec.Suspend = ptr.To(true)
-		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
+		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped))
 	}
-	a.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
+	p.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
 
 // resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
 // templates that new Jobs would get: nothing of what an earlier admission added is left.
-func (a *planner) resumeJobs() {
-	for i := range a.js.Spec.ReplicatedJobs {
-		rj := &a.js.Spec.ReplicatedJobs[i]
-		if !a.dependenciesMet(rj) {
+func (p *planner) resumeJobs() {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if !p.dependenciesMet(rj) {
 			continue
 		}
 		for index := range rj.Replicas {
-			job := a.children.activeJob(jobName(a.js, rj.Name, index))
+			job := p.children.activeJob(jobName(p.js, rj.Name, index))
 			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
-				a.move(rj, index, job)
+				p.move(rj, index, job)
 				continue
 			}
-			a.resume(job, a.newJob(rj, index))
+			p.resume(job, p.newJob(rj, index))
 		}
-		if a.waitsInOrder(rj) {
+		if p.waitsInOrder(rj) {
 			return
 		}
 	}
-	a.clearCondition(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
+	p.clearCondition(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
 }
 
 // The event for a user whose running Job was given other nodes.
@@ -90,44 +90,44 @@ const (
 
 // move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The
 // template can only be changed while the Job has no pods; then it is resumed. job may be nil.
-func (a *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
-	granted, ok := a.seen.Admission.PodSets[rj.Name]
+func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
+	granted, ok := p.seen.Admission.PodSets[rj.Name]
 	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
 		return
 	}
-	if from, to := a.layoutOf(rj, granted).ranks(index); exclusionOf(a.js, rj).manual ||
-		granted.Reaches(job.Spec.Template, from, to) && a.selectsDomain(rj, index, job.Spec.Template, granted) {
+	if from, to := p.layoutOf(rj, granted).ranks(index); exclusionOf(p.js, rj).manual ||
+		granted.Reaches(job.Spec.Template, from, to) && p.selectsDomain(rj, index, job.Spec.Template, granted) {
 		return
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
-	a.moved[job.Name] = true
+	p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
+	p.moved[job.Name] = true
 }
 
 // resume resumes a suspended Job with the template that a new Job would get. If the template changes, it waits until
 // the pods of the old one are gone. API servers before 1.36 allow the change only if status.startTime is not set, and
 // require the Job's owner to reset it; later ones reset it themselves.
-func (a *planner) resume(job, fresh *batchv1.Job) {
+func (p *planner) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
-	if most := ptr.Deref(fresh.Spec.Parallelism, 1); a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
+	if most := ptr.Deref(fresh.Spec.Parallelism, 1); p.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
 		desired.Spec.Parallelism = ptr.To(most) // as in resizeJobs
 	}
 	switch {
-	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh), asksForMore(job, fresh):
+	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), p.leavesGang(job, fresh), asksForMore(job, fresh):
 		// These changes of the template are not allowed even while the Job is suspended, or show that someone made its
 		// pods ask for more than the JobSet does.
-		a.deleteJobs([]*batchv1.Job{job})
+		p.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
-		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
+		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, desired))
 	case job.Status.Active > 0:
 		// The Job controller reports when they are gone.
 	case job.Status.StartTime != nil:
 		unstarted := job.DeepCopy()
 		unstarted.Status.StartTime = nil
-		a.plan.Writes = append(a.plan.Writes, jobs.ChangeStatus(job, unstarted))
+		p.plan.Writes = append(p.plan.Writes, jobs.ChangeStatus(job, unstarted))
 	default:
-		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
+		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, desired))
 	}
 }
 

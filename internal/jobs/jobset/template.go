@@ -55,21 +55,21 @@ func dnsHostnames(js *jobset.JobSet) bool {
 }
 
 // newJob returns the Job of this index, as it is created now. Its pods get what admission granted their pod set.
-func (a *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
-	js := a.js
+func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
+	js := p.js
 	keys := identity(js, rj, index)
 	template := podTemplate(rj)
 	template.Labels = merged(template.Labels, keys)
 	template.Annotations = merged(template.Annotations, keys)
-	maps.Copy(template.Labels, a.podLabels(&template.Spec))
+	maps.Copy(template.Labels, p.podLabels(&template.Spec))
 	maps.Copy(template.Annotations, placementKeys(js, rj))
 	if dnsHostnames(js) {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	mount(js, &template.Spec)
-	template = a.placeJob(rj, index, a.withAgent(rj, template))
-	if a.joinsGang(rj) {
-		group, class := a.gangOf(rj)
+	template = p.placeJob(rj, index, p.withAgent(rj, template))
+	if p.joinsGang(rj) {
+		group, class := p.gangOf(rj)
 		jobs.InPodGroup(&template.Spec, group)
 		template.Spec.PriorityClassName = class
 	}
@@ -84,13 +84,13 @@ func (a *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		Spec: *rj.Template.Spec.DeepCopy(),
 	}
 	job.Spec.Template = template
-	if size := a.sizeOf(rj); elastic(&job.Spec) {
+	if size := p.sizeOf(rj); elastic(&job.Spec) {
 		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)
 	}
 	// A Job that is deleted before the JobSet has ended would be recreated, so its time to live starts with the end of
 	// the JobSet. See removeExpired.
 	job.Spec.TTLSecondsAfterFinished = nil
-	job.Spec.Suspend = ptr.To(a.held())
+	job.Spec.Suspend = ptr.To(p.held())
 	if job.Spec.CompletionMode == nil {
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	}
@@ -140,13 +140,13 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 }
 
 // podLabels returns labels of the pods that their Job does not have.
-func (a *planner) podLabels(pod *corev1.PodSpec) map[string]string {
+func (p *planner) podLabels(pod *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
-	if dnsHostnames(a.js) {
-		out[muster.SubdomainLabel] = subdomain(a.js)
+	if dnsHostnames(p.js) {
+		out[muster.SubdomainLabel] = subdomain(p.js)
 	}
 	// A label value cannot hold a negative number.
-	if priority, known := a.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known && priority >= 0 {
+	if priority, known := p.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known && priority >= 0 {
 		out[jobset.PriorityKey] = decimal(priority)
 	}
 	return out

@@ -32,10 +32,10 @@ func (of lattice) mark(template *corev1.PodTemplateSpec) {
 
 // lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise, those
 // with an agent would wait for the others in vain.
-func (l *planner) lattice() lattice {
-	granted := l.seen.Admission.PodSets[worker].Template
+func (p *planner) lattice() lattice {
+	granted := p.seen.Admission.PodSets[worker].Template
 	if granted == nil {
-		return latticeOf(l.job)
+		return latticeOf(p.job)
 	}
 	framework, injected := granted.Annotations[muster.AgentFrameworkAnnotation]
 	return lattice{injected, framework}
@@ -69,17 +69,17 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 }
 
 // updateRoundSizes updates on existing pods the annotation with the sizes that their rounds may have.
-func (l *planner) updateRoundSizes() {
-	sizes := roundOf(l.job, 0).Sizes()
-	for i := range l.roster.Replicas {
-		pod := l.roster.Replicas[i].Pod
+func (p *planner) updateRoundSizes() {
+	sizes := roundOf(p.job, 0).Sizes()
+	for i := range p.roster.Replicas {
+		pod := p.roster.Replicas[i].Pod
 		if pod == nil || replicas.IsFinished(pod) || replicas.IsTerminating(pod) {
 			continue
 		}
 		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {
 			changed := pod.DeepCopy()
 			changed.Annotations[muster.RendezvousSizeAnnotation] = sizes
-			l.plan.Writes = append(l.plan.Writes, jobs.Change(pod, changed))
+			p.plan.Writes = append(p.plan.Writes, jobs.Change(pod, changed))
 		}
 	}
 }

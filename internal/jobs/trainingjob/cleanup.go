@@ -12,48 +12,48 @@ import (
 )
 
 // end ends the job. The status is written first, because what follows from it cannot be undone.
-func (l *planner) end(o *jobs.Outcome) {
-	l.plan.StatusFirst = true
+func (p *planner) end(o *jobs.Outcome) {
+	p.plan.StatusFirst = true
 	condition, reason, event := breezeml.JobSucceeded, breezeml.SucceededReason, corev1.EventTypeNormal
 	if !o.Succeeded {
 		condition, reason, event = breezeml.JobFailed, breezeml.FailedReason, corev1.EventTypeWarning
 	}
-	l.setCondition(condition, true, reason, o.Message)
-	l.addEvent(jobs.Event{Type: event, Reason: reason, Message: o.Message})
-	s := &l.job.Status
-	l.setStage(breezeml.StageCompleted, 0)
+	p.setCondition(condition, true, reason, o.Message)
+	p.addEvent(jobs.Event{Type: event, Reason: reason, Message: o.Message})
+	s := &p.job.Status
+	p.setStage(breezeml.StageCompleted, 0)
 	s.CooldownTime = nil
-	s.CompletionTime, s.ExecStatus.CompletionTime = l.now.DeepCopy(), l.now.DeepCopy()
+	s.CompletionTime, s.ExecStatus.CompletionTime = p.now.DeepCopy(), p.now.DeepCopy()
 }
 
 // cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
 // wants their quota back. Finally it deletes the job.
-func (l *planner) cleanUp() {
-	policy := l.job.Spec.RunPolicy.CleanPodPolicy
+func (p *planner) cleanUp() {
+	policy := p.job.Spec.RunPolicy.CleanPodPolicy
 	stays := map[int32]bool{}
-	for _, pod := range l.pods {
-		if policy == breezeml.CleanPodNone && l.seen.Admission.MayRun() || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
-			if index, ok := replicas.IndexOf(l.job.Name, worker, pod.Name); ok {
+	for _, pod := range p.pods {
+		if policy == breezeml.CleanPodNone && p.seen.Admission.MayRun() || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
+			if index, ok := replicas.IndexOf(p.job.Name, worker, pod.Name); ok {
 				stays[index] = true
 			}
 			continue
 		}
-		l.plan.DeletePods([]*corev1.Pod{pod})
+		p.plan.DeletePods([]*corev1.Pod{pod})
 	}
-	l.deleteServices(func(index int32) bool { return !stays[index] })
-	l.expire()
+	p.deleteServices(func(index int32) bool { return !stays[index] })
+	p.expire()
 }
 
 // expire deletes the job once its time to live has passed.
-func (l *planner) expire() {
-	ended, ttl := l.job.Status.CompletionTime, l.job.Spec.RunPolicy.TTLSecondsAfterFinished
+func (p *planner) expire() {
+	ended, ttl := p.job.Status.CompletionTime, p.job.Spec.RunPolicy.TTLSecondsAfterFinished
 	if ended == nil || ttl == nil {
 		return
 	}
 	until := ended.Add(time.Duration(*ttl) * time.Second)
-	if l.seen.Now.Before(until) || l.plan.StatusFirst {
-		l.plan.DueBy(until)
+	if p.seen.Now.Before(until) || p.plan.StatusFirst {
+		p.plan.DueBy(until)
 		return
 	}
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))
+	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.seen.Job, metav1.DeletePropagationBackground))
 }

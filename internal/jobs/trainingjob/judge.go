@@ -47,54 +47,54 @@ func exitCodeOf(pod *corev1.Pod) int32 {
 }
 
 // judge returns how the job has ended, nil if it has not.
-func (l *planner) judge() *jobs.Outcome {
-	runs := l.job.Status.Stage == breezeml.StageRunning
+func (p *planner) judge() *jobs.Outcome {
+	runs := p.job.Status.Stage == breezeml.StageRunning
 	if runs {
-		if over := l.ended(); over != nil {
+		if over := p.ended(); over != nil {
 			return over
 		}
 	}
-	due := l.deadline()
-	if !due.IsZero() && !l.seen.Now.Before(due) {
-		return &jobs.Outcome{Message: l.message(breezeml.DeadlineMessage)}
+	due := p.deadline()
+	if !due.IsZero() && !p.seen.Now.Before(due) {
+		return &jobs.Outcome{Message: p.message(breezeml.DeadlineMessage)}
 	}
-	l.plan.DueBy(due)
+	p.plan.DueBy(due)
 	if runs {
-		return l.backoffExceeded()
+		return p.backoffExceeded()
 	}
 	return nil
 }
 
 // ended returns how the workers of a running job have ended, nil if they have not.
-func (l *planner) ended() *jobs.Outcome {
-	if failed, first := l.failedForGood(); failed > 0 {
-		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
+func (p *planner) ended() *jobs.Outcome {
+	if failed, first := p.failedForGood(); failed > 0 {
+		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, p.job.Name, failed, failureOf(first))}
 	}
-	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
-		return &jobs.Outcome{Succeeded: true, Message: l.message(breezeml.SucceededMessage)}
+	if p.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+		return &jobs.Outcome{Succeeded: true, Message: p.message(breezeml.SucceededMessage)}
 	}
 	return nil
 }
 
 // failedForGood returns the number of workers whose pods have failed and are not recreated, and the first of those
 // pods. Failed workers beyond the current size count too: shrinking does not undo a failure.
-func (l *planner) failedForGood() (int, *corev1.Pod) {
+func (p *planner) failedForGood() (int, *corev1.Pod) {
 	var (
 		count int
 		first *corev1.Pod
 	)
-	policy := restartPolicyOf(l.job, l.lattice())
+	policy := restartPolicyOf(p.job, p.lattice())
 	note := func(pod *corev1.Pod) {
 		if count++; first == nil {
 			first = pod
 		}
 	}
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && !r.NeedsRestart {
+	for i := range p.roster.Replicas {
+		if r := &p.roster.Replicas[i]; r.Phase == replicas.Failed && !r.NeedsRestart {
 			note(r.Pod)
 		}
 	}
-	for _, pod := range l.roster.Surplus {
+	for _, pod := range p.roster.Surplus {
 		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) && !isRetried(policy, pod) {
 			note(pod)
 		}
@@ -104,8 +104,8 @@ func (l *planner) failedForGood() (int, *corev1.Pod) {
 
 // backoffExceeded returns a failure if the workers have been restarted more often than the backoff limit allows, else
 // nil.
-func (l *planner) backoffExceeded() *jobs.Outcome {
-	limit := l.job.Spec.RunPolicy.BackoffLimit
+func (p *planner) backoffExceeded() *jobs.Outcome {
+	limit := p.job.Spec.RunPolicy.BackoffLimit
 	if limit == nil {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (l *planner) backoffExceeded() *jobs.Outcome {
 		restarts int64
 		because  *corev1.Pod
 	)
-	for _, n := range l.job.Status.Restarts {
+	for _, n := range p.job.Status.Restarts {
 		restarts += int64(n)
 	}
-	for i := range l.roster.Replicas {
-		r := &l.roster.Replicas[i]
+	for i := range p.roster.Replicas {
+		r := &p.roster.Replicas[i]
 		if r.UID() == "" {
 			continue
 		}
@@ -132,7 +132,7 @@ func (l *planner) backoffExceeded() *jobs.Outcome {
 	if restarts <= int64(*limit) || because == nil {
 		return nil
 	}
-	return &jobs.Outcome{Message: fmt.Sprintf(breezeml.BackoffMessage, l.job.Name, failureOf(because))}
+	return &jobs.Outcome{Message: fmt.Sprintf(breezeml.BackoffMessage, p.job.Name, failureOf(because))}
 }
 
 // restartsInPlace returns how often containers of the pod were restarted on their node.
@@ -156,24 +156,24 @@ func failureOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s: %s", pod.Name, why)
 }
 
-// memoryOf returns what the status records about a worker.
+// remembered returns what the status records about a worker.
 func (l *planner) memoryOf(_ string, index int32) replicas.Record {
 	return replicas.Record{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }
 
 // countRestarts counts the workers that are recreated. The status is written first: it marks their pods as pods of an
 // earlier attempt, so that nothing is counted twice.
-func (l *planner) countRestarts() {
-	if len(l.restarting) == 0 {
+func (p *planner) countRestarts() {
+	if len(p.restarting) == 0 {
 		return
 	}
-	l.plan.StatusFirst = true
-	if l.job.Status.Restarts == nil {
-		l.job.Status.Restarts = map[string]int32{}
+	p.plan.StatusFirst = true
+	if p.job.Status.Restarts == nil {
+		p.job.Status.Restarts = map[string]int32{}
 	}
-	for i := range l.restarting {
-		r := &l.restarting[i]
-		l.job.Status.Restarts[strconv.Itoa(int(r.Index))] = r.Restarts + 1
+	for i := range p.restarting {
+		r := &p.restarting[i]
+		p.job.Status.Restarts[strconv.Itoa(int(r.Index))] = r.Restarts + 1
 	}
-	l.addEvent(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.restarting), failureOf(l.restarting[0].Pod))))
+	p.addEvent(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, p.job.Name, len(p.restarting), failureOf(p.restarting[0].Pod))))
 }

@@ -34,126 +34,126 @@ type planner struct {
 
 // plan returns what has to be done for a TrainingJob, given the observed state.
 func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
-	l := &planner{
+	p := &planner{
 		settings: settings, seen: seen, job: seen.Job.DeepCopy(), now: metav1.NewTime(seen.Now).Rfc3339Copy(),
 		pods: jobs.ChildrenOf[*corev1.Pod](seen.Children),
 	}
-	l.setCreated()
-	over := outcome(l.job)
+	p.setCreated()
+	over := outcome(p.job)
 	if over == nil {
-		if over = l.decide(); over != nil {
-			l.end(over)
+		if over = p.decide(); over != nil {
+			p.end(over)
 		}
 	}
 	switch {
 	case over != nil:
-		l.cleanUp()
-	case l.job.Status.Stage == breezeml.StageRunning:
-		l.run()
+		p.cleanUp()
+	case p.job.Status.Stage == breezeml.StageRunning:
+		p.run()
 	default:
-		l.plan.DeletePods(l.pods)
+		p.plan.DeletePods(p.pods)
 	}
-	l.report(over)
-	l.plan.Progress = l.progress(over)
-	return l.plan
+	p.report(over)
+	p.plan.Progress = p.progress(over)
+	return p.plan
 }
 
 // decide moves the job to the stage and size that it should have, or returns how it has ended. If the job is to stop,
 // the results of workers that ended before still count: otherwise, finished work would be run again.
-func (l *planner) decide() *jobs.Outcome {
-	if l.mustStop() {
-		l.assessWorkers()
-		if over := l.ended(); over != nil {
+func (p *planner) decide() *jobs.Outcome {
+	if p.mustStop() {
+		p.assessWorkers()
+		if over := p.ended(); over != nil {
 			return over
 		}
 	}
-	l.advance()
-	l.assessWorkers()
-	return l.judge()
+	p.advance()
+	p.assessWorkers()
+	return p.judge()
 }
 
 // assessWorkers determines which workers there should be, and the state of each.
-func (l *planner) assessWorkers() {
-	size := l.job.Status.CurrentSize
-	policy := restartPolicyOf(l.job, l.lattice())
-	l.roster = replicas.Observe(l.job.Name, []replicas.Group{{
-		Name: worker, Count: size, Indices: replicas.KeepIndices(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
+func (p *planner) assessWorkers() {
+	size := p.job.Status.CurrentSize
+	policy := restartPolicyOf(p.job, p.lattice())
+	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
+		Name: worker, Count: size, Indices: replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places),
 		Restart: replicas.Restart{
 			OnFailure: policy != breezeml.RestartNever,
 			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) },
 			Limit:     math.MaxInt32,
 		},
-	}}, l.memoryOf, l.pods)
-	l.lost = l.roster.RestartDisrupted()
+	}}, p.memoryOf, p.pods)
+	p.lost = p.roster.RestartDisrupted()
 }
 
 // run brings a job that may have pods closer to its size.
-func (l *planner) run() {
-	l.restarting = l.roster.Restart()
-	l.countRestarts()
-	if l.requeueStuck() {
+func (p *planner) run() {
+	p.restarting = p.roster.Restart()
+	p.countRestarts()
+	if p.requeueStuck() {
 		return
 	}
-	l.plan.DeletePods(l.roster.Outdated())
-	l.plan.DeletePods(l.lost)
-	l.updateRoundSizes()
-	if l.seen.Admission.MayStart() {
-		l.createServices()
-		l.createPods()
-		jobs.JoinGangs(l.seen, l.settings.kind(), map[string]int32{worker: sizesOf(l.job).least}, &l.plan)
+	p.plan.DeletePods(p.roster.Outdated())
+	p.plan.DeletePods(p.lost)
+	p.updateRoundSizes()
+	if p.seen.Admission.MayStart() {
+		p.createServices()
+		p.createPods()
+		jobs.JoinGangs(p.seen, p.settings.kind(), map[string]int32{worker: sizesOf(p.job).least}, &p.plan)
 	}
-	l.deleteServices(func(index int32) bool { return l.roster.Get(worker, index) == nil })
+	p.deleteServices(func(index int32) bool { return p.roster.Get(worker, index) == nil })
 }
 
 // progress returns what the queue needs to know.
-func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
-	p := jobs.Progress{Outcome: over, Ready: over != nil} // pods that still run after the end need not be ready
-	for _, n := range l.job.Status.Restarts {
-		p.Restarts += int64(n)
+func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
+	progress := jobs.Progress{Outcome: over, Ready: over != nil} // pods that still run after the end need not be ready
+	for _, n := range p.job.Status.Restarts {
+		progress.Restarts += int64(n)
 	}
 	var live int32
-	for _, pod := range l.pods {
+	for _, pod := range p.pods {
 		if !replicas.IsFinished(pod) {
 			live++
 		}
 	}
-	p.Active, p.Pods = live > 0, map[string]int32{worker: live}
+	progress.Active, progress.Pods = live > 0, map[string]int32{worker: live}
 	if over != nil {
-		if p.Active && l.seen.Admission.HoldsQuota() {
-			p.Outcome = nil // pods that still run keep their quota until they end
+		if progress.Active && p.seen.Admission.HoldsQuota() {
+			progress.Outcome = nil // pods that still run keep their quota until they end
 		}
-		return p
+		return progress
 	}
-	p.Reclaimable = l.reclaimable()
+	progress.Reclaimable = p.reclaimable()
 	var up int32
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
+	for i := range p.roster.Replicas {
+		if r := &p.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
 			up++
 		}
 	}
-	least := sizesOf(l.job).least
-	p.Ready = l.job.Status.Stage == breezeml.StageRunning && up >= least
-	p.Lacking = int32(len(l.roster.Missing()))
-	tooFew := p.Lacking > 0 && int32(len(l.roster.Replicas))-p.Lacking < least
+	least := sizesOf(p.job).least
+	progress.Ready = p.job.Status.Stage == breezeml.StageRunning && up >= least
+	progress.Lacking = int32(len(p.roster.Missing()))
+	tooFew := progress.Lacking > 0 && int32(len(p.roster.Replicas))-progress.Lacking < least
 	if tooFew {
-		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, p.Lacking))
+		p.plan.DueBy(p.seen.NoteRefusals(&progress, p.job.UID, progress.Lacking))
 	}
-	if p.Refused == "" && (tooFew || !p.Active) {
-		p.Refused = l.cannotStart // the job would hold its quota for nothing: too few workers make no round
+	if progress.Refused == "" && (tooFew || !progress.Active) {
+		progress.Refused = p.cannotStart // the job would hold its quota for nothing: too few workers make no round
 	}
-	return p
+	return progress
 }
 
 // reclaimable reports workers that have succeeded, which keeps the queue from growing the job. It reports no more than
 // the pods that were not granted, so that no granted quota is given away: the pod of a succeeded worker may get lost,
 // and is recreated then.
-func (l *planner) reclaimable() map[string]int32 {
-	granted := l.seen.Admission.PodSets[worker]
-	n := min(l.succeeded(), granted.Asked-granted.Count)
-	if l.job.Status.Stage != breezeml.StageRunning || n <= 0 {
+func (p *planner) reclaimable() map[string]int32 {
+	granted := p.seen.Admission.PodSets[worker]
+	n := min(p.succeeded(), granted.Asked-granted.Count)
+	if p.job.Status.Stage != breezeml.StageRunning || n <= 0 {
 		return nil
 	}
 	return map[string]int32{worker: n}
 }
 
-func (l *planner) addEvent(e jobs.Event) { l.plan.Events = append(l.plan.Events, e) }
+func (p *planner) addEvent(e jobs.Event) { p.plan.Events = append(p.plan.Events, e) }

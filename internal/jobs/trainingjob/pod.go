@@ -55,10 +55,10 @@ func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 }
 
 // labels returns the labels by which the pods and Services of a worker are found.
-func (l *planner) labels(index int32) map[string]string {
+func (p *planner) labels(index int32) map[string]string {
 	return map[string]string{
 		breezeml.OperatorNameLabel: breezeml.OperatorName,
-		breezeml.JobNameLabel:      l.job.Name,
+		breezeml.JobNameLabel:      p.job.Name,
 		breezeml.ReplicaTypeLabel:  breezeml.WorkerType,
 		breezeml.ReplicaIndexLabel: strconv.Itoa(int(index)),
 	}
@@ -66,10 +66,10 @@ func (l *planner) labels(index int32) map[string]string {
 
 // template returns the pod template of the current run: the admitted one, which the quota is for. Later changes of the
 // job take effect at its next start.
-func (l *planner) template() corev1.PodTemplateSpec {
-	granted, ok := l.seen.Admission.PodSets[worker]
+func (p *planner) template() corev1.PodTemplateSpec {
+	granted, ok := p.seen.Admission.PodSets[worker]
 	if !ok || granted.Template == nil {
-		return templateOf(l.job)
+		return templateOf(p.job)
 	}
 	out := *granted.Template.DeepCopy()
 	for _, ours := range []string{muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, muster.AgentFrameworkAnnotation} {
@@ -82,41 +82,41 @@ func (l *planner) template() corev1.PodTemplateSpec {
 }
 
 // newPod returns the pod of a worker as it is created, for its place if it has one.
-func (l *planner) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
-	template, err := l.lattice().withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
+func (p *planner) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
+	template, err := p.lattice().withAgent(p.job, p.seen.Facts.Agent, p.template(), r.Index)
 	if err != nil {
 		return nil, err
 	}
 	own := maps.Clone(template.Labels)
-	template.Labels = l.labels(r.Index)
+	template.Labels = p.labels(r.Index)
 	for key, value := range own {
 		if _, ours := template.Labels[key]; !ours {
 			template.Labels[key] = value
 		}
 	}
-	if granted, ok := l.seen.Admission.PodSets[worker]; ok {
+	if granted, ok := p.seen.Admission.PodSets[worker]; ok {
 		template = granted.At(place).Inject(template)
 	}
-	pod := replicas.NewPod(l.job.Namespace, l.owner(), r, template)
+	pod := replicas.NewPod(p.job.Namespace, p.owner(), r, template)
 	pod.Spec.RestartPolicy = template.Spec.RestartPolicy
 	return pod, nil
 }
 
-func (l *planner) owner() metav1.OwnerReference {
-	return *metav1.NewControllerRef(l.job, l.settings.kind())
+func (p *planner) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(p.job, p.settings.kind())
 }
 
 // createPods creates missing pods.
-func (l *planner) createPods() {
-	seats := l.roster.AssignPlaces(worker, l.seen.Admission.PodSets[worker].Places)
-	for _, r := range l.roster.Missing() {
-		pod, err := l.newPod(r, seats[r.Index])
+func (p *planner) createPods() {
+	seats := p.roster.AssignPlaces(worker, p.seen.Admission.PodSets[worker].Places)
+	for _, r := range p.roster.Missing() {
+		pod, err := p.newPod(r, seats[r.Index])
 		if err != nil { // the operator could add it when the job was queued
-			l.cannotStart = noAgent(err)
-			l.addEvent(jobs.Obstacle(jobs.InvalidJob, l.cannotStart))
+			p.cannotStart = noAgent(err)
+			p.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
 			return
 		}
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))
+		p.plan.Writes = append(p.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))
 	}
 }
 

@@ -14,115 +14,115 @@ import (
 )
 
 // setCreated sets the condition Created when the job is first observed.
-func (l *planner) setCreated() {
-	if condition(l.job, breezeml.JobCreated) != nil {
+func (p *planner) setCreated() {
+	if condition(p.job, breezeml.JobCreated) != nil {
 		return
 	}
-	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.message(breezeml.CreatedMessage))
-	if p := l.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; p != "" && p != podRestartPolicy(l.job) {
-		l.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
-			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", p, restartPolicyOf(l.job, latticeOf(l.job)))))
+	p.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, p.message(breezeml.CreatedMessage))
+	if policy := p.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; policy != "" && policy != podRestartPolicy(p.job) {
+		p.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
+			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy, restartPolicyOf(p.job, latticeOf(p.job)))))
 	}
 }
 
 // message returns a message with the name of the job.
-func (l *planner) message(message string) string { return fmt.Sprintf(message, l.job.Name) }
+func (p *planner) message(message string) string { return fmt.Sprintf(message, p.job.Name) }
 
 // mustStop reports whether the job has been running and may not run any more.
-func (l *planner) mustStop() bool {
-	return l.job.Status.Stage == breezeml.StageRunning && (mistakeOf(l.job) != "" || suspended(l.job) || l.granted() == 0)
+func (p *planner) mustStop() bool {
+	return p.job.Status.Stage == breezeml.StageRunning && (mistakeOf(p.job) != "" || suspended(p.job) || p.granted() == 0)
 }
 
 // advance moves a job that has not ended to the stage and size that it should have.
-func (l *planner) advance() {
-	s := &l.job.Status
+func (p *planner) advance() {
+	s := &p.job.Status
 	before := *s
-	if mistake := mistakeOf(l.job); mistake != "" {
+	if mistake := mistakeOf(p.job); mistake != "" {
 		if s.Stage != breezeml.StageWrongConfiguration {
-			l.addEvent(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
+			p.addEvent(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
 		}
-		l.setStage(breezeml.StageWrongConfiguration, 0)
+		p.setStage(breezeml.StageWrongConfiguration, 0)
 		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once corrected, the job is treated as new
 		return
 	}
 	switch s.Stage {
 	case breezeml.StageNone:
-		l.enqueue(l.job.CreationTimestamp)
+		p.enqueue(p.job.CreationTimestamp)
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageWrongConfiguration: // corrected: treated as new
-		l.enqueue(l.now)
+		p.enqueue(p.now)
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageRequeueCooldown:
-		if until := ptr.Deref(s.CooldownTime, metav1.Time{}).Time; !suspended(l.job) && l.seen.Now.Before(until) {
-			l.plan.DueBy(until)
+		if until := ptr.Deref(s.CooldownTime, metav1.Time{}).Time; !suspended(p.job) && p.seen.Now.Before(until) {
+			p.plan.DueBy(until)
 			return
 		}
-		l.enqueue(l.now)
+		p.enqueue(p.now)
 	}
-	switch was := isTrue(l.job, breezeml.JobSuspended); {
-	case suspended(l.job):
+	switch was := isTrue(p.job, breezeml.JobSuspended); {
+	case suspended(p.job):
 		if !was {
-			l.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, l.message(breezeml.SuspendedMessage))
-			l.addEvent(jobs.Normal(breezeml.SuspendedReason, l.message(breezeml.SuspendedMessage)))
+			p.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, p.message(breezeml.SuspendedMessage))
+			p.addEvent(jobs.Normal(breezeml.SuspendedReason, p.message(breezeml.SuspendedMessage)))
 		}
-		l.setStage(breezeml.StageWaiting, 0)
+		p.setStage(breezeml.StageWaiting, 0)
 		s.ExecStatus.StartTime = nil
 		return
 	case was:
-		l.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, l.message(breezeml.ResumedMessage))
-		l.addEvent(jobs.Normal(breezeml.ResumedReason, l.message(breezeml.ResumedMessage)))
-		l.enqueue(l.now)
+		p.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, p.message(breezeml.ResumedMessage))
+		p.addEvent(jobs.Normal(breezeml.ResumedReason, p.message(breezeml.ResumedMessage)))
+		p.enqueue(p.now)
 	}
-	l.followAdmission(before.Stage)
+	p.followAdmission(before.Stage)
 }
 
 // enqueue makes the job wait for its first start, or for another one, behind the jobs that are already waiting.
-func (l *planner) enqueue(since metav1.Time) {
-	l.setStage(breezeml.StageWaiting, 0)
-	l.job.Status.CooldownTime = nil
-	l.job.Status.QueuedTime = since.DeepCopy()
+func (p *planner) enqueue(since metav1.Time) {
+	p.setStage(breezeml.StageWaiting, 0)
+	p.job.Status.CooldownTime = nil
+	p.job.Status.QueuedTime = since.DeepCopy()
 }
 
 // followAdmission makes the job run with what it was granted, or wait for it.
-func (l *planner) followAdmission(before breezeml.Stage) {
-	s := &l.job.Status
-	switch size := l.granted(); {
+func (p *planner) followAdmission(before breezeml.Stage) {
+	s := &p.job.Status
+	switch size := p.granted(); {
 	case size > 0:
-		l.setStage(breezeml.StageRunning, size)
+		p.setStage(breezeml.StageRunning, size)
 		if before != breezeml.StageRunning {
-			s.LastExecTime = l.now.DeepCopy()
+			s.LastExecTime = p.now.DeepCopy()
 		}
 		if s.ExecStatus.StartTime == nil {
-			s.ExecStatus.StartTime = l.now.DeepCopy()
+			s.ExecStatus.StartTime = p.now.DeepCopy()
 		}
-	case l.seen.Admission.Deactivated:
-		l.setStage(breezeml.StageCancelled, 0)
+	case p.seen.Admission.Deactivated:
+		p.setStage(breezeml.StageCancelled, 0)
 	default:
-		l.setStage(breezeml.StageWaiting, 0)
+		p.setStage(breezeml.StageWaiting, 0)
 	}
 }
 
 // granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
 // granted gets the lower number. Once a worker has succeeded, the job is about to end and does not grow: new workers
 // would repeat finished work.
-func (l *planner) granted() int32 {
-	most := sizesOf(l.job).most
-	if s := &l.job.Status; s.Stage == breezeml.StageRunning && l.succeeded() > 0 {
+func (p *planner) granted() int32 {
+	most := sizesOf(p.job).most
+	if s := &p.job.Status; s.Stage == breezeml.StageRunning && p.succeeded() > 0 {
 		most = min(most, s.CurrentSize)
 	}
-	switch l.seen.Admission.Grant {
+	switch p.seen.Admission.Grant {
 	case jobs.Unqueued:
 		return most
 	case jobs.Admitted:
-		return min(most, l.seen.Admission.PodSets[worker].Count)
+		return min(most, p.seen.Admission.PodSets[worker].Count)
 	}
 	return 0
 }
 
 // succeeded counts the pods that have succeeded.
-func (l *planner) succeeded() int32 {
+func (p *planner) succeeded() int32 {
 	var n int32
-	for _, pod := range l.pods {
+	for _, pod := range p.pods {
 		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsTerminating(pod) {
 			n++
 		}
@@ -131,20 +131,20 @@ func (l *planner) succeeded() int32 {
 }
 
 // setStage sets stage and size. It resets the requeue time, since the pods of a new size have not been pending yet.
-func (l *planner) setStage(stage breezeml.Stage, size int32) {
-	s := &l.job.Status
+func (p *planner) setStage(stage breezeml.Stage, size int32) {
+	s := &p.job.Status
 	if s.Stage == stage && s.CurrentSize == size {
 		return
 	}
 	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
-		l.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
+		p.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
 	}
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }
 
 // deadline returns when the job must have ended, zero for never.
-func (l *planner) deadline() time.Time {
-	started, seconds := l.job.Status.ExecStatus.StartTime, l.job.Spec.RunPolicy.ActiveDeadlineSeconds
+func (p *planner) deadline() time.Time {
+	started, seconds := p.job.Status.ExecStatus.StartTime, p.job.Spec.RunPolicy.ActiveDeadlineSeconds
 	if started == nil || seconds == nil || *seconds > int64(time.Duration(1<<62)/time.Second) {
 		return time.Time{}
 	}

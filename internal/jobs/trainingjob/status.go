@@ -13,19 +13,19 @@ import (
 )
 
 // report fills in the status. Once the job has ended, conditions and counts stay as they are.
-func (l *planner) report(over *jobs.Outcome) {
-	before := &l.seen.Job.Status
-	s := &l.job.Status
-	if outcome(l.seen.Job) == nil {
-		l.setRunning(over)
-		l.countWorkers()
+func (p *planner) report(over *jobs.Outcome) {
+	before := &p.seen.Job.Status
+	s := &p.job.Status
+	if outcome(p.seen.Job) == nil {
+		p.setRunning(over)
+		p.countWorkers()
 	}
 	if equality.Semantic.DeepEqual(before, s) {
 		return
 	}
-	l.plan.Status = l.job
-	l.plan.StatusCanWait = !l.plan.StatusFirst && sameButCounts(before, s)
-	s.ExecStatus.LastReconcileTime = l.now.DeepCopy()
+	p.plan.Status = p.job
+	p.plan.StatusCanWait = !p.plan.StatusFirst && sameButCounts(before, s)
+	s.ExecStatus.LastReconcileTime = p.now.DeepCopy()
 }
 
 // sameButCounts reports whether the statuses differ only in what can be derived from the pods.
@@ -38,10 +38,10 @@ func sameButCounts(a, b *breezeml.TrainingJobStatus) bool {
 }
 
 // countWorkers counts the workers by state.
-func (l *planner) countWorkers() {
+func (p *planner) countWorkers() {
 	var counts breezeml.ReplicaStatus
-	for i := range l.roster.Replicas {
-		switch l.roster.Replicas[i].Phase {
+	for i := range p.roster.Replicas {
+		switch p.roster.Replicas[i].Phase {
 		case replicas.Running:
 			counts.Active++
 		case replicas.Succeeded:
@@ -50,56 +50,56 @@ func (l *planner) countWorkers() {
 			counts.Failed++
 		}
 	}
-	selector := l.labels(0)
+	selector := p.labels(0)
 	delete(selector, breezeml.ReplicaIndexLabel)
 	counts.Selector = labels.SelectorFromSet(selector).String()
-	l.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
+	p.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
 }
 
 // setRunning sets the condition Running or Restarting and removes the other one.
-func (l *planner) setRunning(over *jobs.Outcome) {
-	running := l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
+func (p *planner) setRunning(over *jobs.Outcome) {
+	running := p.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
 	some := false
-	for i := range l.roster.Replicas {
-		some = some || l.roster.Replicas[i].Phase == replicas.Running
+	for i := range p.roster.Replicas {
+		some = some || p.roster.Replicas[i].Phase == replicas.Running
 	}
-	switch restarting := isTrue(l.job, breezeml.JobRestarting); {
+	switch restarting := isTrue(p.job, breezeml.JobRestarting); {
 	case over != nil:
 		reason := breezeml.SucceededReason
 		if !over.Succeeded {
 			reason = breezeml.FailedReason
 		}
-		l.dropCondition(breezeml.JobRestarting)
-		l.clear(breezeml.JobRunning, reason, over.Message)
-	case l.job.Status.Stage != breezeml.StageRunning:
-		l.dropCondition(breezeml.JobRestarting)
-		l.clear(breezeml.JobRunning, "TrainingJob"+string(l.job.Status.Stage), l.message(breezeml.StoppedMessage))
-	case len(l.restarting) > 0:
-		l.dropCondition(breezeml.JobRunning)
-		l.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason,
-			fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.restarting), failureOf(l.restarting[0].Pod)))
+		p.dropCondition(breezeml.JobRestarting)
+		p.clear(breezeml.JobRunning, reason, over.Message)
+	case p.job.Status.Stage != breezeml.StageRunning:
+		p.dropCondition(breezeml.JobRestarting)
+		p.clear(breezeml.JobRunning, "TrainingJob"+string(p.job.Status.Stage), p.message(breezeml.StoppedMessage))
+	case len(p.restarting) > 0:
+		p.dropCondition(breezeml.JobRunning)
+		p.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason,
+			fmt.Sprintf(breezeml.RestartingMessage, p.job.Name, len(p.restarting), failureOf(p.restarting[0].Pod)))
 	case some && (running || !restarting):
-		l.dropCondition(breezeml.JobRestarting)
-		l.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, l.message(breezeml.RunningMessage))
+		p.dropCondition(breezeml.JobRestarting)
+		p.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, p.message(breezeml.RunningMessage))
 	}
 }
 
 // clear sets a condition that is True to False.
-func (l *planner) clear(kind breezeml.JobConditionType, reason, message string) {
-	if isTrue(l.job, kind) {
-		l.setCondition(kind, false, reason, message)
+func (p *planner) clear(kind breezeml.JobConditionType, reason, message string) {
+	if isTrue(p.job, kind) {
+		p.setCondition(kind, false, reason, message)
 	}
 }
 
 // setCondition sets a condition and its times of last update and transition.
-func (l *planner) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
-	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: l.now, LastTransitionTime: l.now}
+func (p *planner) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
+	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: p.now, LastTransitionTime: p.now}
 	if is {
 		c.Status = corev1.ConditionTrue
 	}
-	before := condition(l.job, kind)
+	before := condition(p.job, kind)
 	if before == nil {
-		l.job.Status.ExecStatus.Conditions = append(l.job.Status.ExecStatus.Conditions, c)
+		p.job.Status.ExecStatus.Conditions = append(p.job.Status.ExecStatus.Conditions, c)
 		return
 	}
 	if before.Status == c.Status {
@@ -111,8 +111,8 @@ func (l *planner) setCondition(kind breezeml.JobConditionType, is bool, reason, 
 	*before = c
 }
 
-func (l *planner) dropCondition(kind breezeml.JobConditionType) {
-	list := &l.job.Status.ExecStatus.Conditions
+func (p *planner) dropCondition(kind breezeml.JobConditionType) {
+	list := &p.job.Status.ExecStatus.Conditions
 	for i := range *list {
 		if (*list)[i].Type == kind {
 			*list = append((*list)[:i:i], (*list)[i+1:]...)
