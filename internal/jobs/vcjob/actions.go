@@ -15,8 +15,8 @@ import (
 // actionReason is the reason of the event that reports an action.
 const actionReason = "ExecuteAction"
 
-// deed is an action on a job, or on one of its tasks or pods, and the reason for it.
-type deed struct {
+// pendingAction is an action on a job, or on one of its tasks or pods, and the reason for it.
+type pendingAction struct {
 	action  bus.Action
 	task    string
 	replica *replicas.Replica
@@ -24,7 +24,7 @@ type deed struct {
 }
 
 // isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
-func (d deed) isSingle() bool {
+func (d pendingAction) isSingle() bool {
 	switch d.action {
 	case bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
 		return true
@@ -32,70 +32,70 @@ func (d deed) isSingle() bool {
 	return false
 }
 
-// do executes an action on the whole job.
-func (l *look) do(d deed) {
-	l.announce(d.action, d.why)
+// execute executes an action on the whole job.
+func (l *planner) execute(d pendingAction) {
+	l.recordAction(d.action, d.why)
 	switch d.action {
 	case bus.RestartJobAction:
 		if l.job.Status.RetryCount >= maxRetry(l.job) {
 			// A restart is requested again before the status says that the last one has ended the job.
 			l.job.Status.State.Message = d.why
-			l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
+			l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
 			return
 		}
 		l.job.Status.RetryCount++
-		l.beginAnew(d.why)
+		l.restartJob(d.why)
 	case bus.AbortJobAction:
-		l.turn(volcano.Aborting, string(d.action), d.why)
+		l.setPhase(volcano.Aborting, string(d.action), d.why)
 	case bus.TerminateJobAction:
-		l.turn(volcano.Terminating, string(d.action), d.why)
+		l.setPhase(volcano.Terminating, string(d.action), d.why)
 	case bus.CompleteJobAction:
-		l.turn(volcano.Completing, string(d.action), d.why)
+		l.setPhase(volcano.Completing, string(d.action), d.why)
 	}
 }
 
-func (l *look) announce(action bus.Action, why string) {
+func (l *planner) recordAction(action bus.Action, why string) {
 	l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
-// beginAnew makes all pods outdated, also finished ones. The restart counts are kept: attempts are told
+// restartJob makes all pods outdated, also finished ones. The restart counts are kept: attempts are told
 // apart by number, which must never repeat.
-func (l *look) beginAnew(why string) {
+func (l *planner) restartJob(why string) {
 	l.job.Status.Version++
-	restarts := l.memory.restarts
-	l.memory = newMemory()
-	l.memory.restarts = restarts
-	l.forgetObjects()
-	l.lookAgain()
-	l.turn(volcano.Restarting, "Restarting", why)
+	restarts := l.records.restarts
+	l.records = newPodRecords()
+	l.records.restarts = restarts
+	l.clearObjectRecords()
+	l.observeAgain()
+	l.setPhase(volcano.Restarting, "Restarting", why)
 }
 
-// lookAgain recomputes the roster from the changed status.
-func (l *look) lookAgain() {
-	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.memory.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
+// observeAgain recomputes the roster from the changed status.
+func (l *planner) observeAgain() {
+	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.records.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
 }
 
-// restartSingly restarts tasks and pods, and reports whether there were any. All of them together count
+// restartTasksAndPods restarts tasks and pods, and reports whether there were any. All of them together count
 // as one restart of the job.
-func (l *look) restartSingly(deeds []deed) bool {
-	if len(deeds) == 0 {
+func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
+	if len(pending) == 0 {
 		return false
 	}
-	first := deeds[0]
+	first := pending[0]
 	why := first.why
-	if n := len(deeds) - 1; n > 0 {
+	if n := len(pending) - 1; n > 0 {
 		why = fmt.Sprintf("%s, and %d more", why, n)
 	}
-	l.announce(first.action, why)
+	l.recordAction(first.action, why)
 	l.job.Status.RetryCount++
 	l.plan.StatusFirst = true
 	if l.job.Status.RetryCount >= maxRetry(l.job) {
 		l.job.Status.State.Message = why
-		l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
+		l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
 		return true
 	}
-	l.startAnew(func(r *replicas.Replica) bool {
-		return slices.ContainsFunc(deeds, func(d deed) bool {
+	l.markOutdated(func(r *replicas.Replica) bool {
+		return slices.ContainsFunc(pending, func(d pendingAction) bool {
 			if d.action == bus.RestartPodAction && d.replica != nil {
 				return d.replica.Name == r.Name
 			}
@@ -105,16 +105,16 @@ func (l *look) restartSingly(deeds []deed) bool {
 	return true
 }
 
-// startAnew makes the pods for which holds is true outdated.
-func (l *look) startAnew(holds func(*replicas.Replica) bool) {
+// markOutdated makes the pods for which holds is true outdated.
+func (l *planner) markOutdated(holds func(*replicas.Replica) bool) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; holds(r) {
 			at := slot(r.Group, r.Index)
-			l.memory.restarts[at]++
-			delete(l.memory.ended, at)
-			delete(l.memory.evicted, at)
+			l.records.restarts[at]++
+			delete(l.records.ended, at)
+			delete(l.records.evicted, at)
 		}
 	}
-	setRestarts(&l.job.Status, l.memory.restarts)
-	l.lookAgain()
+	setRestarts(&l.job.Status, l.records.restarts)
+	l.observeAgain()
 }

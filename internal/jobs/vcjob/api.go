@@ -27,11 +27,11 @@ var kind = volcano.GroupVersion.WithKind("Job")
 // podGroups is served where Volcano's scheduler is installed.
 var podGroups = schema.GroupResource{Group: "scheduling.volcano.sh", Resource: "podgroups"}
 
-// gathers is how long changes of pods are batched into one reconcile.
-const gathers = 100 * time.Millisecond
+// batchDelay is how long changes of pods are batched into one reconcile.
+const batchDelay = 100 * time.Millisecond
 
-// countsEvery is how long a status write is delayed if only the counts of pods changed.
-const countsEvery = time.Second
+// countsDelay is how long a status write is delayed if only the counts of pods changed.
+const countsDelay = time.Second
 
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
@@ -44,9 +44,9 @@ var API = jobs.API[*volcano.Job]{
 	Targets:    targetOf,
 	Matters:    matters,
 	Expected:   expected,
-	BatchDelay: gathers,
+	BatchDelay: batchDelay,
 	// Pods start and finish one after the other, and the status counts them.
-	StatusDelay: countsEvery,
+	StatusDelay: countsDelay,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
@@ -107,23 +107,23 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		d.PodSets = append(d.PodSets, set)
 	}
-	if d.Mistake = mistakeOf(job); d.Mistake == nil {
+	if d.Mistake = validate(job); d.Mistake == nil {
 		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: volcano.TaskIndexKey} })
 	}
 	return d
 }
 
-// mistakeOf returns what is wrong with the job that the API server cannot validate.
-func mistakeOf(job *volcano.Job) *jobs.Event {
+// validate returns what is wrong with the job that the API server cannot validate.
+func validate(job *volcano.Job) *jobs.Event {
 	problem := ""
-	switch circle := circleOf(job); {
-	case circle != "":
-		problem = fmt.Sprintf("The tasks depend on each other in a circle, through task %s", circle)
+	switch cyclic := cyclicTask(job); {
+	case cyclic != "":
+		problem = fmt.Sprintf("The tasks depend on each other in a circle, through task %s", cyclic)
 	case job.Spec.NetworkTopology != nil && job.Spec.NetworkTopology.Mode != volcano.SoftNetworkTopologyMode:
 		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
 			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"
 	default:
-		problem = cmp.Or(wrongArguments(job), wrongName(job), mistakenSize(job))
+		problem = cmp.Or(invalidArguments(job), invalidName(job), invalidSize(job))
 	}
 	if problem == "" {
 		return nil

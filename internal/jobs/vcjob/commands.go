@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// obey executes the oldest Command, and reports whether it did. Each is executed once: the status
+// executeCommand executes the oldest Command, and reports whether it did. Each is executed once: the status
 // records the last one, which is deleted only after that.
-func (l *look) obey() bool {
+func (l *planner) executeCommand() bool {
 	commands := l.commands()
 	if len(commands) == 0 {
 		return false
@@ -22,7 +22,7 @@ func (l *look) obey() bool {
 	if l.job.Status.ControlledResources[commandKey] == string(command.UID) {
 		return false
 	}
-	remember(&l.job.Status, commandKey, string(command.UID))
+	setRecord(&l.job.Status, commandKey, string(command.UID))
 	l.plan.StatusFirst = true
 	why := "asked by Command " + command.Name
 	if command.Message != "" {
@@ -30,12 +30,12 @@ func (l *look) obey() bool {
 	}
 	switch {
 	case command.Action == bus.ResumeJobAction && stopped(l.job):
-		l.announce(command.Action, why)
-		l.beginAnew(why)
+		l.recordAction(command.Action, why)
+		l.restartJob(why)
 	case ending(l.job), stopped(l.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
 		l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, l.job.Status.State.Phase, why)))
 	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction, bus.CompleteJobAction}, command.Action):
-		l.do(deed{action: command.Action, why: why})
+		l.execute(pendingAction{action: command.Action, why: why})
 	default:
 		l.plan.Events = append(l.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is nothing that a Command can ask of a job; there are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
 	}
@@ -43,16 +43,16 @@ func (l *look) obey() bool {
 }
 
 // commands returns the job's Commands, the oldest first.
-func (l *look) commands() []*bus.Command {
+func (l *planner) commands() []*bus.Command {
 	return slices.DeleteFunc(l.allCommands(), l.isStale)
 }
 
 // isStale reports whether the Command names its job without a UID and is older than this job.
-func (l *look) isStale(command *bus.Command) bool {
+func (l *planner) isStale(command *bus.Command) bool {
 	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&l.job.CreationTimestamp)
 }
 
-func (l *look) allCommands() []*bus.Command {
+func (l *planner) allCommands() []*bus.Command {
 	commands := jobs.ChildrenOf[*bus.Command](l.seen.Children)
 	slices.SortFunc(commands, func(a, b *bus.Command) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -60,8 +60,8 @@ func (l *look) allCommands() []*bus.Command {
 	return commands
 }
 
-// dropCommands deletes the Command that was executed, stale ones, and all if the job has finished.
-func (l *look) dropCommands() {
+// deleteCommands deletes the Command that was executed, stale ones, and all if the job has finished.
+func (l *planner) deleteCommands() {
 	for _, command := range l.allCommands() {
 		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.isStale(command) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
 			l.plan.Writes = append(l.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))

@@ -127,7 +127,7 @@ func mpi(arguments map[string]string) effect {
 // head a Service, by which users reach the dashboard and submit jobs.
 func ray(arguments map[string]string) effect {
 	a := arguments
-	objects := func(l *look) []jobs.Write {
+	objects := func(l *planner) []jobs.Write {
 		return []jobs.Write{jobs.Create(headService(l, a)).OrWarn(jobs.FailedCreate)}
 	}
 	return effect{objects: objects, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -150,7 +150,7 @@ var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard",
 func headServiceName(job *volcano.Job) string { return job.Name + "-head-svc" }
 
 // headService returns the Service of the Ray head.
-func headService(l *look, arguments map[string]string) *corev1.Service {
+func headService(l *planner, arguments map[string]string) *corev1.Service {
 	selector := podsOf(l.job)
 	selector[volcano.TaskSpecKey] = arguments["head"]
 	service := &corev1.Service{ObjectMeta: l.owned(headServiceName(l.job)), Spec: corev1.ServiceSpec{Selector: selector}}

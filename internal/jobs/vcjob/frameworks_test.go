@@ -86,7 +86,7 @@ func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
 func TestAWorkerAwaitsTheMasterForAWhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		listensAt int // look
-		says      string
+		stderr    string
 		looks     int
 	}{
 		"it listens later":   {4, "", 4},
@@ -113,8 +113,8 @@ func TestAWorkerAwaitsTheMasterForAWhile(t *testing.T) {
 			command.Env = []string{"PATH=" + tools + ":" + os.Getenv("PATH"), "MASTER_ADDR=m.job", "MASTER_PORT=23", "LOOKS=" + looks, "LISTENS_AT=" + strconv.Itoa(test.listensAt)}
 			var said strings.Builder
 			command.Stderr = &said
-			if err := command.Run(); (err != nil) != (test.says != "") || said.String() != test.says {
-				t.Errorf("it ends with %v and says %q, want %q", err, said.String(), test.says)
+			if err := command.Run(); (err != nil) != (test.stderr != "") || said.String() != test.stderr {
+				t.Errorf("it ends with %v and says %q, want %q", err, said.String(), test.stderr)
 			}
 			done, err := os.ReadFile(looks)
 			if n := strings.Count(string(done), "\n"); err != nil || n != test.looks {

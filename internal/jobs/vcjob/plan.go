@@ -10,17 +10,17 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one reconcile of a VCJob: what was observed, and the plan so far.
-type look struct {
+// planner plans one reconcile of a VCJob: it holds what was observed, and the plan so far.
+type planner struct {
 	seen jobs.Seen[*volcano.Job]
 	// job is a copy whose status is updated.
-	job    *volcano.Job
-	tasks  map[string]*volcano.TaskSpec
-	memory memory
-	roster *replicas.Roster
-	plan   jobs.Plan
-	// made says that the plan creates pods.
-	made bool
+	job     *volcano.Job
+	tasks   map[string]*volcano.TaskSpec
+	records podRecords
+	roster  *replicas.Roster
+	plan    jobs.Plan
+	// createsPods is set if the plan creates pods.
+	createsPods bool
 	// failureWaits says that a policy with a timeout will act on a failed pod later.
 	failureWaits bool
 }
@@ -29,47 +29,47 @@ type look struct {
 // first, and its consequences are left to the next reconcile, so that a failed write never makes it
 // decide twice.
 func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
-	l := newLook(seen)
+	l := newPlanner(seen)
 	switch {
 	case finished(l.job):
 		l.deleteUnfinished()
 		l.expire()
-	case l.obey():
+	case l.executeCommand():
 	default:
 		l.step()
 	}
-	l.dropCommands()
+	l.deleteCommands()
 	l.report()
 	l.plan.Progress = l.progress()
 	return l.plan
 }
 
-func newLook(seen jobs.Seen[*volcano.Job]) *look {
+func newPlanner(seen jobs.Seen[*volcano.Job]) *planner {
 	job := seen.Job.DeepCopy()
-	l := &look{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), memory: readMemory(&job.Status)}
+	l := &planner{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), records: readPodRecords(&job.Status)}
 	for i := range job.Spec.Tasks {
 		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]
 	}
-	l.roster = replicas.Observe(job.Name, groups(job), l.memory.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	l.roster = replicas.Observe(job.Name, groups(job), l.records.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
 	return l
 }
 
 // step advances a job that has not finished.
-func (l *look) step() {
+func (l *planner) step() {
 	switch l.job.Status.State.Phase {
 	case volcano.Aborting:
 		l.deleteUnfinished()
-		l.turnOnceQuiet(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
+		l.setPhaseOnceInactive(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
 	case volcano.Aborted:
 		l.deleteUnfinished()
 	case volcano.Completing:
 		l.deleteUnfinished()
-		l.turnOnceQuiet(volcano.Completed, l.job.Status.State.Reason, l.job.Status.State.Message)
+		l.setPhaseOnceInactive(volcano.Completed, l.job.Status.State.Reason, l.job.Status.State.Message)
 	case volcano.Terminating:
 		l.deleteUnfinished()
-		l.turnOnceQuiet(volcano.Terminated, l.job.Status.State.Reason, l.job.Status.State.Message)
+		l.setPhaseOnceInactive(volcano.Terminated, l.job.Status.State.Reason, l.job.Status.State.Message)
 	case volcano.Restarting:
-		l.restart()
+		l.awaitRestart()
 	default:
 		if !l.seen.Admission.MayRun() {
 			l.hold()
@@ -78,7 +78,7 @@ func (l *look) step() {
 		if l.job.Status.State.Reason == admittedAnewReason {
 			return // its Workload is being deleted
 		}
-		if !l.succeeded() && !l.react() && (l.failureWaits || !l.allEnded()) {
+		if !l.completeAtMinSuccess() && !l.react() && (l.failureWaits || !l.finishWhenAllEnded()) {
 			l.run()
 		}
 	}
@@ -86,44 +86,44 @@ func (l *look) step() {
 
 // hold deletes the unfinished pods of a job that may not run, and reports what the job waits for.
 // Finished pods stay: they hold no resources and do not run again.
-func (l *look) hold() {
+func (l *planner) hold() {
 	l.deleteUnfinished()
-	reason, message := l.waitsFor()
+	reason, message := l.waitingReason()
 	if l.job.Status.State.Phase != volcano.Pending {
-		l.passInto(volcano.Pending, reason, message)
+		l.setDerivedPhase(volcano.Pending, reason, message)
 		return
 	}
 	l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
 }
 
 // run advances a job that may run towards its spec.
-func (l *look) run() {
+func (l *planner) run() {
 	l.plan.DeletePods(l.roster.Outdated())
-	if l.giveBack() {
+	if l.deleteExcess() {
 		return
 	}
-	if l.readmit() {
+	if l.requeue() {
 		return
 	}
 	if l.seen.Admission.MayStart() {
-		l.renewHosts()
+		l.updateHosts()
 		l.createPods()
 		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
 	}
-	reason, message := l.starts()
+	reason, message := l.startingState()
 	phase := l.job.Status.State.Phase
 	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
 	switch {
 	case phase != volcano.Running && running:
-		l.passInto(volcano.Running, runningReason, runningMessage)
+		l.setDerivedPhase(volcano.Running, runningReason, runningMessage)
 	case phase != volcano.Pending && phase != volcano.Running:
-		l.passInto(volcano.Pending, reason, message)
+		l.setDerivedPhase(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
 		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
-	case l.job.Status.State.Reason == noRoomReason:
+	case l.job.Status.State.Reason == taskWithoutQuotaReason:
 		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
 	}
-	l.tellOfLateTask()
+	l.reportTaskWithoutQuota()
 }
 
 // Reasons and messages of jobs that are admitted, before and after enough of their pods run.
@@ -132,18 +132,18 @@ const (
 	runningReason, runningMessage   = "Running", "As many pods run as must"
 )
 
-// starts returns the reason and message for a job of which too few pods run yet.
-func (l *look) starts() (reason, message string) {
+// startingState returns the reason and message for an admitted job with too few running pods.
+func (l *planner) startingState() (reason, message string) {
 	if totalOf(l.job) == 0 {
 		return volcano.NoPods, "No task has replicas, so there is nothing to start"
 	}
 	return startingReason, startingMessage
 }
 
-// restart waits until no outdated pod is left. A job that has used up its restarts has failed instead.
-func (l *look) restart() {
+// awaitRestart waits until no outdated pod is left. A job that has used up its restarts has failed instead.
+func (l *planner) awaitRestart() {
 	if l.job.Status.RetryCount >= maxRetry(l.job) {
-		l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
+		l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
 		return
 	}
 	l.plan.DeletePods(l.roster.Outdated())
@@ -153,11 +153,11 @@ func (l *look) restart() {
 	if len(l.roster.Surplus) > 0 || !l.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
 		return
 	}
-	l.passInto(volcano.Pending, "Restarted", l.job.Status.State.Message)
+	l.setDerivedPhase(volcano.Pending, "Restarted", l.job.Status.State.Message)
 }
 
 // count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
-func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
+func (l *planner) count(task string, phases ...replicas.Phase) (n int32) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; (task == "" || r.Group == task) && slices.Contains(phases, r.Phase) {
 			n++
@@ -167,4 +167,4 @@ func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
 }
 
 // deleteUnfinished deletes all pods that have not finished.
-func (l *look) deleteUnfinished() { l.plan.DeletePods(l.roster.Pods(true)) }
+func (l *planner) deleteUnfinished() { l.plan.DeletePods(l.roster.Pods(true)) }

@@ -149,7 +149,7 @@ func TestPodsThatAreJustMadeAreNoNews(t *testing.T) {
 	job := twoTasks()
 	job = then(see(t, job.Job, all, nil), job)
 	got := see(t, job.Job, all, nil)
-	if got.Status == nil && !got.Due.Equal(now.Add(countsEvery)) {
+	if got.Status == nil && !got.Due.Equal(now.Add(countsDelay)) {
 		t.Errorf("pods are made, and are to be counted at %v", got.Due)
 	}
 	pending := pod("job-ps-0")

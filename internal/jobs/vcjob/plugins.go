@@ -38,7 +38,7 @@ type effect struct {
 	// change changes the pod spec of a replica, which the caller owns.
 	change func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec)
 	// objects returns the writes of objects that must exist before pods; nil for none.
-	objects func(l *look) []jobs.Write
+	objects func(l *planner) []jobs.Write
 }
 
 // known are all plugins, in the order in which they change pods.
@@ -55,7 +55,7 @@ var known = []plugin{
 }
 
 // plugins returns the job's plugins, and those that they require.
-func (l *look) plugins() []effect { return pluginsOf(l.job) }
+func (l *planner) plugins() []effect { return pluginsOf(l.job) }
 
 func pluginsOf(job *volcano.Job) []effect {
 	wanted := map[string]bool{}
@@ -90,7 +90,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		name = cmp.Or(p.alsoCalled[name], name)
 		before, isKnown := p.defaults[name]
 		if !isKnown {
-			return out, fmt.Sprintf("spec.plugins.%s: %s is no argument of it%s", p.name, nameTold(given, i), p.arguments())
+			return out, fmt.Sprintf("spec.plugins.%s: %s is no argument of it%s", p.name, argumentLabel(given, i), p.arguments())
 		}
 		isFlag := before == "true" || before == "false"
 		switch {
@@ -100,7 +100,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 			i++
 			value = given[i]
 		case !hasValue:
-			return out, fmt.Sprintf("spec.plugins.%s: %s has no value", p.name, nameTold(given, i))
+			return out, fmt.Sprintf("spec.plugins.%s: %s has no value", p.name, argumentLabel(given, i))
 		}
 		if _, err := strconv.ParseBool(value); isFlag && err != nil {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be true or false", p.name, name)
@@ -119,9 +119,9 @@ func (p plugin) read(given []string) (map[string]string, string) {
 // argumentName matches valid names of arguments.
 var argumentName = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
 
-// nameTold returns how messages refer to an argument: by name only. A value, or text that is no valid
+// argumentLabel returns how messages refer to an argument: by name only. A value, or text that is no valid
 // name, may be a secret, which must not appear in an event.
-func nameTold(given []string, i int) string {
+func argumentLabel(given []string, i int) string {
 	if name, _, _ := strings.Cut(given[i], "="); argumentName.MatchString(name) {
 		return strconv.Quote(name)
 	}
@@ -135,8 +135,8 @@ func (p plugin) arguments() string {
 	return "; there are --" + strings.Join(slices.Sorted(maps.Keys(p.defaults)), ", --")
 }
 
-// wrongArguments returns what is wrong with the plugins, "" if nothing is.
-func wrongArguments(job *volcano.Job) string {
+// invalidArguments returns what is wrong with the plugins, "" if nothing is.
+func invalidArguments(job *volcano.Job) string {
 	for _, name := range slices.Sorted(maps.Keys(job.Spec.Plugins)) {
 		i := slices.IndexFunc(known, func(p plugin) bool { return p.name == name })
 		if i < 0 {
@@ -155,9 +155,9 @@ func wrongArguments(job *volcano.Job) string {
 	return ""
 }
 
-// wrongName returns why the job's name is invalid for its plugins, which use it for a Service and for
+// invalidName returns why the job's name is invalid for its plugins, which use it for a Service and for
 // volumes; "" if it is valid.
-func wrongName(job *volcano.Job) string {
+func invalidName(job *volcano.Job) string {
 	for _, p := range pluginsOf(job) {
 		if p.objects == nil {
 			continue

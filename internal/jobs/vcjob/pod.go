@@ -15,9 +15,9 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// room returns how many pods of the task may run at once: as many as were admitted, and 0 for a task
+// limit returns how many pods of the task may run at once: as many as were admitted, and 0 for a task
 // that had none at admission, whatever its spec says since.
-func (l *look) room(task string) int32 {
+func (l *planner) limit(task string) int32 {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return countOf(l.tasks[task])
 	}
@@ -26,34 +26,34 @@ func (l *look) room(task string) int32 {
 
 // createPods creates missing pods in order, as far as quota and the dependencies of their tasks allow.
 // The others are created when pods have finished or more were admitted.
-func (l *look) createPods() {
+func (l *planner) createPods() {
 	left := map[string]int32{}
 	for name, task := range l.tasks {
-		if l.mayBegin(task) {
-			left[name] = l.room(name) - l.alive(name)
+		if l.mayStart(task) {
+			left[name] = l.limit(name) - l.alive(name)
 		}
 	}
-	seats := map[string]map[int32]podspec.Places{}
+	places := map[string]map[int32]podspec.Places{}
 	for task, granted := range l.seen.Admission.PodSets {
-		seats[task] = l.roster.AssignPlaces(task, granted.Places)
+		places[task] = l.roster.AssignPlaces(task, granted.Places)
 	}
 	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
 		if left[r.Group] > 0 {
 			left[r.Group]--
-			writes = append(writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
+			writes = append(writes, jobs.Create(l.newPod(r, places[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
 		}
 	}
 	if len(writes) == 0 {
 		return
 	}
-	l.made = true
+	l.createsPods = true
 	l.plan.First = append(l.plan.First, l.objects()...)
 	l.plan.Writes = append(l.plan.Writes, writes...)
 }
 
 // least returns the minimum number of pods of each task for the job to run.
-func (l *look) least() map[string]int32 {
+func (l *planner) least() map[string]int32 {
 	out := make(map[string]int32, len(l.tasks))
 	for i, least := range leastOf(l.job) {
 		out[nameOf(l.job, i)] = least
@@ -62,7 +62,7 @@ func (l *look) least() map[string]int32 {
 }
 
 // alive returns how many pods of the task exist and have not finished.
-func (l *look) alive(task string) (n int32) {
+func (l *planner) alive(task string) (n int32) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.IsFinished(r.Pod) {
 			n++
@@ -73,7 +73,7 @@ func (l *look) alive(task string) (n int32) {
 
 // inUse counts the pods of the task that may still use quota, including surplus ones that have not
 // terminated yet.
-func (l *look) inUse(task string) int32 {
+func (l *planner) inUse(task string) int32 {
 	n := l.alive(task)
 	for _, pod := range l.roster.Surplus {
 		if _, its := replicas.IndexOf(l.job.Name, task, pod.Name); its && !replicas.IsFinished(pod) {
@@ -83,13 +83,13 @@ func (l *look) inUse(task string) int32 {
 	return n
 }
 
-// giveBack deletes the last pods of tasks that run more than were admitted, and reports whether there
+// deleteExcess deletes the last pods of tasks that run more than were admitted, and reports whether there
 // are any. They are created again when quota allows, which counts as no restart.
-func (l *look) giveBack() bool {
+func (l *planner) deleteExcess() bool {
 	gone := map[string]bool{}
 	over := map[string]int32{}
 	for name := range l.tasks {
-		over[name] = l.alive(name) - l.room(name)
+		over[name] = l.alive(name) - l.limit(name)
 	}
 	for i := len(l.roster.Replicas) - 1; i >= 0; i-- {
 		r := &l.roster.Replicas[i]
@@ -104,7 +104,7 @@ func (l *look) giveBack() bool {
 	if len(gone) == 0 {
 		return false
 	}
-	l.startAnew(func(r *replicas.Replica) bool { return gone[r.Name] })
+	l.markOutdated(func(r *replicas.Replica) bool { return gone[r.Name] })
 	l.plan.StatusFirst = true
 	l.plan.DeletePods(l.roster.Outdated())
 	return true
@@ -112,7 +112,7 @@ func (l *look) giveBack() bool {
 
 // newPod returns the pod of a replica: its task's template, with what Volcano adds to every pod, what
 // the plugins add and what admission assigned, at its place if it has one.
-func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
+func (l *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
 	template := *l.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
 	template.Labels, template.Annotations = merged(template.Labels, l.labels(r)), merged(template.Annotations, l.annotations(r))
@@ -129,7 +129,7 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 		p.change(l.job, r, spec)
 	}
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
-		template = l.place(granted, r, seat).Inject(template)
+		template = l.place(granted, r, assigned).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
@@ -138,11 +138,11 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 
 // place returns the injection for the pod. If fewer pods than replicas were admitted, each pod is
 // assigned one of their places after its creation.
-func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
+func (l *planner) place(granted jobs.PodSetAdmission, r *replicas.Replica, assigned podspec.Places) podspec.Injection {
 	if granted.Places.Count() < countOf(l.tasks[r.Group]) {
-		seat = nil
+		assigned = nil
 	}
-	return granted.At(seat)
+	return granted.At(assigned)
 }
 
 // merged returns the template's own entries, overridden by those that identify the replica.
@@ -153,7 +153,7 @@ func merged(own, ours map[string]string) map[string]string {
 	return out
 }
 
-func (l *look) labels(r *replicas.Replica) map[string]string {
+func (l *planner) labels(r *replicas.Replica) map[string]string {
 	out := map[string]string{
 		volcano.JobNameKey: l.job.Name, volcano.JobNamespaceKey: l.job.Namespace,
 		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),
@@ -164,7 +164,7 @@ func (l *look) labels(r *replicas.Replica) map[string]string {
 	return out
 }
 
-func (l *look) annotations(r *replicas.Replica) map[string]string {
+func (l *planner) annotations(r *replicas.Replica) map[string]string {
 	return map[string]string{
 		volcano.JobNameKey: l.job.Name, volcano.QueueNameKey: queueOf(l.job),
 		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),

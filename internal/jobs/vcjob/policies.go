@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// happening is an event that policies may apply to.
-type happening struct {
+// policyEvent is an event that policies may apply to.
+type policyEvent struct {
 	event bus.Event
 	// exitCode is that of a failed pod; 0 if no container reports one.
 	exitCode int32
@@ -23,7 +23,7 @@ type happening struct {
 	// since is when it began; zero if unknown.
 	since time.Time
 	// what describes it for users.
-	what string
+	description string
 	// failed says that an evicted pod has failed through its eviction.
 	failed bool
 }
@@ -32,9 +32,9 @@ type happening struct {
 // the whole job takes precedence; if there are several, the first in order of tasks and pods. Actions
 // on single tasks and pods are executed together and count as one restart, as pods that fail together
 // have one cause.
-func (l *look) react() bool {
-	var single []deed
-	for _, h := range l.happenings() {
+func (l *planner) react() bool {
+	var single []pendingAction
+	for _, h := range l.policyEvents() {
 		policy := l.policyFor(h)
 		if policy == nil || policy.Action == bus.ResumeJobAction {
 			continue // a stopped job is resumed only by a Command, and any other runs already
@@ -43,19 +43,19 @@ func (l *look) react() bool {
 			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
 			continue
 		}
-		d := deed{policy.Action, h.task, h.replica, h.what}
+		d := pendingAction{policy.Action, h.task, h.replica, h.description}
 		if !d.isSingle() {
-			l.do(d)
+			l.execute(d)
 			return true
 		}
 		single = append(single, d)
 	}
-	return l.restartSingly(single)
+	return l.restartTasksAndPods(single)
 }
 
 // policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
 // eviction, policies for evictions come first, then those for failures.
-func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
+func (l *planner) policyFor(h policyEvent) *volcano.LifecyclePolicy {
 	policy := l.firstPolicyFor(h)
 	if policy == nil && h.failed {
 		h.event = bus.PodFailedEvent
@@ -65,7 +65,7 @@ func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
 }
 
 // firstPolicyFor returns the first matching policy of the task, or else of the job.
-func (l *look) firstPolicyFor(h happening) *volcano.LifecyclePolicy {
+func (l *planner) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
 	for _, list := range [][]volcano.LifecyclePolicy{l.tasks[h.task].Policies, l.job.Spec.Policies} {
 		for i := range list {
 			if isFor(&list[i], h) {
@@ -79,7 +79,7 @@ func (l *look) firstPolicyFor(h happening) *volcano.LifecyclePolicy {
 // isFor reports whether the policy applies to the event. Pods that are pending or running are no event
 // by themselves: a policy for any event does not include them, and one for pending pods must have a
 // timeout.
-func isFor(p *volcano.LifecyclePolicy, h happening) bool {
+func isFor(p *volcano.LifecyclePolicy, h policyEvent) bool {
 	if p.ExitCode != nil {
 		return h.event == bus.PodFailedEvent && h.exitCode != 0 && *p.ExitCode == h.exitCode
 	}
@@ -95,16 +95,16 @@ func isFor(p *volcano.LifecyclePolicy, h happening) bool {
 
 // isDue reports whether the policy's timeout has passed, and otherwise schedules a reconcile. The start
 // of an eviction is recorded first, as the pod will be gone by then.
-func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
+func (l *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 	if p.Timeout != nil && h.event == bus.PodEvictedEvent && !h.failed {
 		at := slot(h.task, h.replica.Index)
-		if since, known := l.memory.evicted[at]; known {
+		if since, known := l.records.evicted[at]; known {
 			h.since = since
 		} else {
 			if h.since.IsZero() {
 				h.since = l.seen.Now
 			}
-			l.memory.evicted[at], l.plan.StatusFirst = h.since, true
+			l.records.evicted[at], l.plan.StatusFirst = h.since, true
 		}
 	}
 	if p.Timeout == nil || h.since.IsZero() {
@@ -118,26 +118,26 @@ func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
 	return true
 }
 
-// happenings returns all current events, by task and pod. An event that a policy has acted on does not
+// policyEvents returns all current events, by task and pod. An event that a policy has acted on does not
 // recur, as its pods are outdated.
-func (l *look) happenings() []happening {
-	var out []happening
+func (l *planner) policyEvents() []policyEvent {
+	var out []policyEvent
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if _, waits := l.memory.evicted[at]; waits && waitsToRun(r) || r.Phase == replicas.Creating && r.Pod == nil && l.memory.alive[at] {
-			out = append(out, happening{event: bus.PodEvictedEvent, task: r.Group, replica: r, what: evicted(r)})
+		if _, waits := l.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && l.records.alive[at] {
+			out = append(out, policyEvent{event: bus.PodEvictedEvent, task: r.Group, replica: r, description: evicted(r)})
 		}
-		out = append(out, happeningsOf(r)...)
+		out = append(out, podEvents(r)...)
 	}
 	out = append(out, l.partlyRunning()...)
 	for i := range l.job.Spec.Tasks {
 		task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
 		if count := countOf(task); count > 0 && l.count(name, replicas.Succeeded) == count {
-			out = append(out, happening{event: bus.TaskCompletedEvent, task: name, since: l.lastEnd(name), what: "all pods of task " + name + " have succeeded"})
+			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: l.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
 		}
-		if n := l.restartsOfTask(name); n > 0 && n >= cmpOr(task.MaxRetry) {
-			out = append(out, happening{event: bus.TaskFailedEvent, task: name, what: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
+		if n := l.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
+			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name, description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
 		}
 	}
 	return out
@@ -145,44 +145,44 @@ func (l *look) happenings() []happening {
 
 func evicted(r *replicas.Replica) string { return "pod " + r.Name + " was evicted or deleted" }
 
-func cmpOr(n int32) int32 {
+func maxRetryOrDefault(n int32) int32 {
 	if n == 0 {
 		return volcano.DefaultMaxRetry
 	}
 	return n
 }
 
-func happeningsOf(r *replicas.Replica) []happening {
+func podEvents(r *replicas.Replica) []policyEvent {
 	if r.UID() == "" {
 		return nil
 	}
-	h := happening{task: r.Group, replica: r}
+	h := policyEvent{task: r.Group, replica: r}
 	switch {
 	case r.Phase == replicas.Failed:
-		h.event, h.since, h.what = bus.PodFailedEvent, firstOf(endOf(r.Pod), turnOf(r.Pod)), failureOf(r)
+		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(endOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
 		h.exitCode, _, _ = replicas.Failure(r.Pod)
 		if replicas.Disrupted(r.Pod) {
-			h.event, h.failed, h.what = bus.PodEvictedEvent, true, h.what+": it was evicted from its node"
+			h.event, h.failed, h.description = bus.PodEvictedEvent, true, h.description+": it was evicted from its node"
 		}
 	case r.Phase == replicas.Succeeded:
 		return nil
 	case replicas.IsTerminating(r.Pod):
-		h.event, h.since, h.what = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, evicted(r)
+		h.event, h.since, h.description = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, evicted(r)
 		if grace := r.Pod.DeletionGracePeriodSeconds; grace != nil {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
 		}
 	case r.Phase == replicas.Unknown:
-		h.event, h.since, h.what = bus.JobUnknownEvent, turnOf(r.Pod), "nothing is known of pod "+r.Name
+		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "nothing is known of pod "+r.Name
 	case r.Phase == replicas.Running:
-		h.event, h.since, h.what = bus.PodRunningEvent, firstOf(startOf(r.Pod), turnOf(r.Pod)), "pod "+r.Name+" runs"
+		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)), "pod "+r.Name+" runs"
 	default:
-		h.event, h.since, h.what = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
+		h.event, h.since, h.description = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
 	}
-	return []happening{h}
+	return []policyEvent{h}
 }
 
 // partlyRunning returns the events of unschedulable pods while other pods of the job run.
-func (l *look) partlyRunning() []happening {
+func (l *planner) partlyRunning() []policyEvent {
 	if l.count("", replicas.Running) == 0 {
 		return nil
 	}
@@ -192,13 +192,13 @@ func (l *look) partlyRunning() []happening {
 			continue
 		}
 		if since := unschedulableSince(r.Pod); !since.IsZero() {
-			return []happening{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, what: "pod " + r.Name + " finds no node, while others run"}}
+			return []policyEvent{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, description: "pod " + r.Name + " finds no node, while others run"}}
 		}
 	}
 	return nil
 }
 
-func (l *look) restartsOfTask(task string) (n int32) {
+func (l *planner) restartsOfTask(task string) (n int32) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
@@ -208,7 +208,7 @@ func (l *look) restartsOfTask(task string) (n int32) {
 }
 
 // lastEnd returns when the task's last pod finished, as far as its pods still exist.
-func (l *look) lastEnd(task string) (last time.Time) {
+func (l *planner) lastEnd(task string) (last time.Time) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" {
 			if at := endOf(r.Pod); at.After(last) {
@@ -254,9 +254,9 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 	return first
 }
 
-// turnOf returns the time of the last change of the pod's conditions, or its creation time if it has
+// lastTransition returns the time of the last change of the pod's conditions, or its creation time if it has
 // none.
-func turnOf(pod *corev1.Pod) time.Time {
+func lastTransition(pod *corev1.Pod) time.Time {
 	last := pod.CreationTimestamp.Time
 	for i := range pod.Status.Conditions {
 		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(last) {
@@ -266,8 +266,8 @@ func turnOf(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// firstOf returns the first of the times that is not zero.
-func firstOf(times ...time.Time) time.Time {
+// firstNonZero returns the first of the times that is not zero.
+func firstNonZero(times ...time.Time) time.Time {
 	for _, at := range times {
 		if !at.IsZero() {
 			return at

@@ -20,7 +20,7 @@ func TestWhateverHappens(t *testing.T) {
 		h := newHistory(t)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			h.happen()
-			h.look(rapid.Bool().Draw(t, "writes are lost"))
+			h.reconcile(rapid.Bool().Draw(t, "writes are lost"))
 		}
 		h.admission = admitted("ps", 1, "worker", 3)
 		if stopped(h.job.Job) {
@@ -33,7 +33,7 @@ func TestWhateverHappens(t *testing.T) {
 				}
 			}
 			h.removeGoing()
-			h.look(false)
+			h.reconcile(false)
 		}
 		if !finished(h.job.Job) && h.job.Status.State.Phase != volcano.Aborted { // as a policy may want
 			t.Fatalf("it has not ended: %+v", h.job.Status)
@@ -104,8 +104,8 @@ func (h *history) removeGoing() {
 	}
 }
 
-// look has the job looked at and what is planned done, or only the first part of it, and sees that nothing is wrong.
-func (h *history) look(lost bool) {
+// reconcile plans and carries out the writes, or only the first of them if some are lost, and checks the invariants.
+func (h *history) reconcile(lost bool) {
 	children := []any{}
 	for _, p := range h.pods {
 		children = append(children, p)

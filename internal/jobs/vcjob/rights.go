@@ -1,7 +1,7 @@
 package vcjob
 
-// A VCJob is made of pods, claims, and what its plugins need. Of the latter it is only made sure that the job has them, and hosts are
-// written anew: they are never listed.
+// The children of a VCJob are pods, claims and the objects of its plugins. Plugin objects are created if they
+// are missing, and the ConfigMap of hosts is updated; they are never listed.
 //
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs/status,verbs=patch

@@ -22,21 +22,21 @@ func totalOf(job *volcano.Job) (total int32) {
 // countOf returns the number of pods of the task: the maximum in its template's annotations, if it has
 // them.
 func countOf(task *volcano.TaskSpec) int32 {
-	if _, most, says := annotated(task); says {
+	if _, most, isSet := annotated(task); isSet {
 		return most
 	}
 	return task.Replicas
 }
 
 // annotated returns the bounds of the task's size in the annotations of its template. Invalid
-// annotations count as absent; mistakenSize reports them.
-func annotated(task *volcano.TaskSpec) (least, most int32, says bool) {
-	least, says = annotation(task, muster.MinReplicasAnnotation)
+// annotations count as absent; invalidSize reports them.
+func annotated(task *volcano.TaskSpec) (least, most int32, isSet bool) {
+	least, isSet = annotation(task, muster.MinReplicasAnnotation)
 	most = task.Replicas
 	if n, ok := annotation(task, muster.MaxReplicasAnnotation); ok {
 		most = n
 	}
-	return least, most, says && least <= task.Replicas && task.Replicas <= most
+	return least, most, isSet && least <= task.Replicas && task.Replicas <= most
 }
 
 func annotation(task *volcano.TaskSpec, key string) (int32, bool) {
@@ -44,8 +44,8 @@ func annotation(task *volcano.TaskSpec, key string) (int32, bool) {
 	return int32(n), err == nil && n > 0
 }
 
-// mistakenSize returns what is wrong with these annotations, "" if nothing is.
-func mistakenSize(job *volcano.Job) string {
+// invalidSize returns what is wrong with these annotations, "" if nothing is.
+func invalidSize(job *volcano.Job) string {
 	elastic := 0
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
@@ -53,7 +53,7 @@ func mistakenSize(job *volcano.Job) string {
 		if _, most := task.Template.Annotations[muster.MaxReplicasAnnotation]; !fewest && !most {
 			continue
 		}
-		if _, _, says := annotated(task); !says {
+		if _, _, isSet := annotated(task); !isSet {
 			return fmt.Sprintf("the annotations %s and, if it is there, %s of task %s must be numbers of which replicas is not below the first nor above the second",
 				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, nameOf(job, i))
 		}
@@ -67,12 +67,12 @@ func mistakenSize(job *volcano.Job) string {
 
 // annotatedTask returns the index of the task with these annotations, -1 if there is none.
 func annotatedTask(job *volcano.Job) int {
-	return slices.IndexFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool { _, _, says := annotated(&task); return says })
+	return slices.IndexFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool { _, _, isSet := annotated(&task); return isSet })
 }
 
 // taskMinimum returns how many pods of the task must run together; all of them by default.
 func taskMinimum(task *volcano.TaskSpec) int32 {
-	if least, _, says := annotated(task); says {
+	if least, _, isSet := annotated(task); isSet {
 		return least
 	}
 	return min(ptr.Deref(task.MinAvailable, task.Replicas), task.Replicas)
@@ -153,10 +153,10 @@ func elasticTask(job *volcano.Job) int {
 	return found
 }
 
-// elasticTask returns the index of the task that the queue may resize while the job is admitted, or -1
+// resizableTask returns the index of the task that the queue may resize while the job is admitted, or -1
 // if there is none. That is the task that was admitted as elastic, although the job's numbers may have
 // changed since.
-func (l *look) elasticTask() int {
+func (l *planner) resizableTask() int {
 	for i := range l.job.Spec.Tasks {
 		if l.seen.Admission.PodSets[nameOf(l.job, i)].ChoseCount() {
 			return i

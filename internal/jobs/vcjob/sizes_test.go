@@ -103,7 +103,7 @@ func TestAnnotationsSayHowManyRun(t *testing.T) {
 func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
 	asks := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](2) }
 	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
-		if least, says := set.Template.Annotations[muster.MinReplicasAnnotation]; says {
+		if least, isSet := set.Template.Annotations[muster.MinReplicasAnnotation]; isSet {
 			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)
 		}
 	}

@@ -46,7 +46,7 @@ func ssh(arguments map[string]string) effect {
 			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
 		},
-		objects: func(l *look) []jobs.Write {
+		objects: func(l *planner) []jobs.Write {
 			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job)}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))

@@ -36,9 +36,9 @@ func ending(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Completing || job.Status.State.Phase == volcano.Terminating
 }
 
-// turn sets the phase of the job. The status is written before anything else, so that what follows from
+// setPhase sets the phase of the job. The status is written before anything else, so that what follows from
 // the phase is never done without it.
-func (l *look) turn(phase volcano.JobPhase, reason, message string) {
+func (l *planner) setPhase(phase volcano.JobPhase, reason, message string) {
 	status, now := &l.job.Status, metav1.NewTime(l.seen.Now)
 	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
 		status.RunningDuration = &metav1.Duration{Duration: l.seen.Now.Sub(running.Time).Round(time.Second)}
@@ -49,19 +49,19 @@ func (l *look) turn(phase volcano.JobPhase, reason, message string) {
 		status.Conditions = status.Conditions[over:]
 	}
 	l.plan.StatusFirst = true
-	l.tell(phase, message)
+	l.recordPhase(phase, message)
 }
 
-// passInto is turn for a phase that also follows from the pods, so that nothing needs to wait for the
+// setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the
 // write.
-func (l *look) passInto(phase volcano.JobPhase, reason, message string) {
+func (l *planner) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
 	first := l.plan.StatusFirst
-	l.turn(phase, reason, message)
+	l.setPhase(phase, reason, message)
 	l.plan.StatusFirst = first
 }
 
-// tell adds the event for a change of phase that users care about.
-func (l *look) tell(phase volcano.JobPhase, message string) {
+// recordPhase adds the event for a change of phase that users care about.
+func (l *planner) recordPhase(phase volcano.JobPhase, message string) {
 	switch phase {
 	case volcano.Failed, volcano.Terminated:
 		l.plan.Events = append(l.plan.Events, jobs.Warning(string(phase), message))
@@ -88,29 +88,29 @@ func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
 	return nil
 }
 
-// turnOnceQuiet sets the phase once none of the job's pods is active.
-func (l *look) turnOnceQuiet(phase volcano.JobPhase, reason, message string) {
+// setPhaseOnceInactive sets the phase once none of the job's pods is active.
+func (l *planner) setPhaseOnceInactive(phase volcano.JobPhase, reason, message string) {
 	if !l.roster.Active() {
-		l.turn(phase, reason, message)
+		l.setPhase(phase, reason, message)
 	}
 }
 
-// succeeded completes a job of which minSuccess pods have succeeded, and reports whether it did.
-func (l *look) succeeded() bool {
+// completeAtMinSuccess completes a job of which minSuccess pods have succeeded, and reports whether it did.
+func (l *planner) completeAtMinSuccess() bool {
 	want := l.job.Spec.MinSuccess
 	if want == nil || l.count("", replicas.Succeeded) < *want {
 		return false
 	}
-	l.turn(volcano.Completed, "MinSuccess", fmt.Sprintf("%d pods have succeeded, and %d must", l.count("", replicas.Succeeded), *want))
+	l.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("%d pods have succeeded, and %d must", l.count("", replicas.Succeeded), *want))
 	return true
 }
 
-// allEnded finishes a job whose pods have all finished, and reports whether it did. The job has
+// finishWhenAllEnded finishes a job whose pods have all finished, and reports whether it did. The job has
 // succeeded if the minimum of all pods has, and that of each task if the tasks' minimums apply.
-func (l *look) allEnded() bool {
+func (l *planner) finishWhenAllEnded() bool {
 	succeeded := l.count("", replicas.Succeeded)
-	if task := l.waitsInVain(); task != "" {
-		l.turn(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that will not run any more"))
+	if task := l.blockedTask(); task != "" {
+		l.setPhase(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that will not run any more"))
 		return true
 	}
 	if total := totalOf(l.job); total == 0 || succeeded+l.count("", replicas.Failed) < total {
@@ -121,24 +121,24 @@ func (l *look) allEnded() bool {
 		for i := range l.job.Spec.Tasks {
 			task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
 			if want := taskMinimum(task); l.count(name, replicas.Succeeded) < want {
-				l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: %d pods have succeeded, and %d must", name, l.count(name, replicas.Succeeded), want)))
+				l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: %d pods have succeeded, and %d must", name, l.count(name, replicas.Succeeded), want)))
 				return true
 			}
 		}
 	}
 	switch want := l.job.Spec.MinSuccess; {
 	case want != nil:
-		l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, *want)))
+		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, *want)))
 	case succeeded >= least:
-		l.turn(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
+		l.setPhase(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
 	default:
-		l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, least)))
+		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, least)))
 	}
 	return true
 }
 
 // withFailure adds to the message how the first failed pod failed.
-func (l *look) withFailure(message string) string {
+func (l *planner) withFailure(message string) string {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed {
 			return message + ": " + failureOf(r)
@@ -147,13 +147,13 @@ func (l *look) withFailure(message string) string {
 	return message
 }
 
-// restartedTooOften returns the message for a job without restarts left.
-func (l *look) restartedTooOften() string {
+// maxRetryMessage returns the message for a job without restarts left.
+func (l *planner) maxRetryMessage() string {
 	return fmt.Sprintf("%s; retryCount is %d, as high as maxRetry lets it be", l.job.Status.State.Message, l.job.Status.RetryCount)
 }
 
 // expire deletes a finished job after its ttlSecondsAfterFinished.
-func (l *look) expire() {
+func (l *planner) expire() {
 	ttl := l.job.Spec.TTLSecondsAfterFinished
 	if ttl == nil {
 		return
@@ -166,8 +166,8 @@ func (l *look) expire() {
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))
 }
 
-// waitsFor returns why a job has no quota.
-func (l *look) waitsFor() (reason, message string) {
+// waitingReason returns why a job has no quota.
+func (l *planner) waitingReason() (reason, message string) {
 	if l.seen.Mistake != "" {
 		return jobs.InvalidJob, l.seen.Mistake
 	}

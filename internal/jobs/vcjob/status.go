@@ -13,31 +13,31 @@ import (
 )
 
 // report fills in the status. A final status is kept.
-func (l *look) report() {
+func (l *planner) report() {
 	status := &l.job.Status
 	status.MinAvailable = minAvailable(l.job)
 	l.countPods()
 	if !finished(l.seen.Job) {
 		mayRun := l.seen.Admission.MayRun() && !stopped(l.job)
-		rememberPods(status, l.roster, mayRun)
-		rememberEvictions(status, l.memory.evicted, l.roster, mayRun)
+		recordPods(status, l.roster, mayRun)
+		recordEvictions(status, l.records.evicted, l.roster, mayRun)
 	}
-	l.rememberObjects()
+	l.recordObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
-		if l.made {
-			l.plan.DueBy(l.seen.Now.Add(countsEvery)) // no event follows their creation
+		if l.createsPods {
+			l.plan.DueBy(l.seen.Now.Add(countsDelay)) // no event follows their creation
 		}
 		return
 	}
 	l.plan.Status = l.job
-	l.plan.StatusYields = l.justBegins()
-	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.tellsPodsAlone() || l.plan.StatusYields)
+	l.plan.StatusYields = l.isInitial()
+	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.isDerivedFromPods() || l.plan.StatusYields)
 }
 
-// justBegins reports whether the status only says that a new job waits for its queue or for its pods to
+// isInitial reports whether the status only says that a new job waits for its queue or for its pods to
 // start. Such a status need not be written, as the next one soon replaces it. Once pods have run, the
 // status may be their only record.
-func (l *look) justBegins() bool {
+func (l *planner) isInitial() bool {
 	state := &l.job.Status.State
 	return l.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
 		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && l.seen.Admission.Why == "")
@@ -45,7 +45,7 @@ func (l *look) justBegins() bool {
 
 // countPods counts the pods of all attempts: outdated ones use their nodes until they are gone. Of the
 // pods that are gone, finished ones count.
-func (l *look) countPods() {
+func (l *planner) countPods() {
 	status := &l.job.Status
 	status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown = 0, 0, 0, 0, 0, 0
 	status.TaskStatusCount = nil
@@ -94,9 +94,9 @@ func (l *look) countPods() {
 	}
 }
 
-// tellsPodsAlone reports whether the changes of the status can also be derived from the pods. Records
+// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
 // of pods that are gone cannot, and must not be lost.
-func (l *look) tellsPodsAlone() bool {
+func (l *planner) isDerivedFromPods() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
 		before.State.Reason == after.State.Reason && before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
@@ -104,7 +104,7 @@ func (l *look) tellsPodsAlone() bool {
 }
 
 // progress returns what the queue needs to know.
-func (l *look) progress() jobs.Progress {
+func (l *planner) progress() jobs.Progress {
 	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
 	if finished(l.job) {
 		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
@@ -113,31 +113,31 @@ func (l *look) progress() jobs.Progress {
 		}
 		return p
 	}
-	if i := l.elasticTask(); i >= 0 {
+	if i := l.resizableTask(); i >= 0 {
 		// The queue decides the size of this task, so quota of its finished pods is kept.
 		name := nameOf(l.job, i)
 		p.Pods = map[string]int32{name: l.inUse(name)}
 		delete(p.Reclaimable, name)
 	}
-	if lacking := len(l.roster.Missing()); lacking > 0 {
-		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(lacking)))
+	if missing := len(l.roster.Missing()); missing > 0 {
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))
 	}
 	return p
 }
 
 // ready reports whether all pods that may run at once are ready or finished; of the elastic task, its
 // minimum is enough.
-func (l *look) ready() bool {
+func (l *planner) ready() bool {
 	done := map[string]int32{}
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
 			done[r.Group]++
 		}
 	}
-	least, elastic := leastOf(l.job), l.elasticTask()
+	least, elastic := leastOf(l.job), l.resizableTask()
 	for i := range l.job.Spec.Tasks {
 		name := nameOf(l.job, i)
-		need := l.room(name)
+		need := l.limit(name)
 		if i == elastic {
 			need = min(need, max(l.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
 		}
@@ -150,7 +150,7 @@ func (l *look) ready() bool {
 
 // reclaimable counts the finished pods that cannot restart in this admission. Quota of a pod that may
 // restart must be kept.
-func (l *look) reclaimable() map[string]int32 {
+func (l *planner) reclaimable() map[string]int32 {
 	finals := l.roster.FinalCounts()
 	for name, task := range l.tasks {
 		if !finished(l.job) && restartsEnded(task.Policies, l.job.Spec.Policies) {

@@ -30,13 +30,13 @@ const hostsFolder = "/etc/volcano"
 func svc(arguments map[string]string) effect {
 	return effect{
 		change: addHosts,
-		objects: func(l *look) []jobs.Write {
+		objects: func(l *planner) []jobs.Write {
 			out := []jobs.Write{
-				jobs.Create(hostsMap(l)).OrWarn(jobs.FailedCreate),
-				jobs.Create(headless(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
+				jobs.Create(hostsConfigMap(l)).OrWarn(jobs.FailedCreate),
+				jobs.Create(headlessService(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
 			}
 			if !isTrue(arguments["disable-network-policy"]) {
-				out = append(out, jobs.Create(fence(l)).OrWarn(jobs.FailedCreate))
+				out = append(out, jobs.Create(networkPolicy(l)).OrWarn(jobs.FailedCreate))
 			}
 			return out
 		},
@@ -48,7 +48,7 @@ func isTrue(text string) bool {
 	return err == nil && is
 }
 
-func hostsMapName(job *volcano.Job) string { return job.Name + "-svc" }
+func hostsConfigMapName(job *volcano.Job) string { return job.Name + "-svc" }
 
 // variableOf returns the name of a task as part of a variable's name.
 func variableOf(task string) string { return strings.ToUpper(strings.ReplaceAll(task, "-", "_")) }
@@ -61,7 +61,7 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		spec.Subdomain = job.Name
 	}
 	from := func(key string) *corev1.EnvVarSource {
-		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: hostsMapName(job)}, Key: key}}
+		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
 	}
 	each(spec, func(c *corev1.Container) {
 		for i := range job.Spec.Tasks {
@@ -70,14 +70,14 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_NUM", ValueFrom: from("VC_" + task + "_NUM")})
 		}
 	})
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsMapName(job), VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsMapName(job)}}}})
-	mount(spec, corev1.VolumeMount{Name: hostsMapName(job), MountPath: hostsFolder})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsConfigMapName(job), VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}}}})
+	mount(spec, corev1.VolumeMount{Name: hostsConfigMapName(job), MountPath: hostsFolder})
 }
 
-// hostsMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names
+// hostsConfigMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names
 // of files; the unchanged name works as well.
-func hostsMap(l *look) *corev1.ConfigMap {
+func hostsConfigMap(l *planner) *corev1.ConfigMap {
 	data := map[string]string{}
 	for i := range l.job.Spec.Tasks {
 		task := nameOf(l.job, i)
@@ -87,7 +87,7 @@ func hostsMap(l *look) *corev1.ConfigMap {
 		data["VC_"+variableOf(task)+"_HOSTS"] = strings.Join(hosts, ",")
 		data["VC_"+variableOf(task)+"_NUM"] = strconv.Itoa(len(hosts))
 	}
-	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsMapName(l.job)), Data: data}
+	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsConfigMapName(l.job)), Data: data}
 }
 
 const (
@@ -98,10 +98,10 @@ const (
 	hostsManager = "muster-vcjob-hosts"
 )
 
-// renewHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
+// updateHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
 // elastic Horovod needs; new pods get them in their variables, too. A job that was never changed has
 // the right hosts from its start.
-func (l *look) renewHosts() {
+func (l *planner) updateHosts() {
 	var sizes []string
 	for i := range l.job.Spec.Tasks {
 		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(l.job, i), countOf(&l.job.Spec.Tasks[i])))
@@ -111,11 +111,11 @@ func (l *look) renewHosts() {
 	if !hasHosts || l.job.Generation <= 1 || before == now {
 		return
 	}
-	remember(&l.job.Status, hostsKey, now)
-	renew := jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
-		remember(&status.(*volcano.Job).Status, hostsKey, before)
+	setRecord(&l.job.Status, hostsKey, now)
+	update := jobs.Apply(hostsConfigMap(l), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
+		setRecord(&status.(*volcano.Job).Status, hostsKey, before)
 	})
-	l.plan.First = append(l.plan.First, renew)
+	l.plan.First = append(l.plan.First, update)
 }
 
 // podsOf returns the selector of the job's pods.
@@ -123,16 +123,16 @@ func podsOf(job *volcano.Job) map[string]string {
 	return map[string]string{volcano.JobNameKey: job.Name, volcano.JobNamespaceKey: job.Namespace}
 }
 
-// headless returns the Service that gives pods host names. It needs a port, on which nothing listens.
-func headless(l *look, notReady bool) *corev1.Service {
+// headlessService returns the Service that gives pods host names. It needs a port, on which nothing listens.
+func headlessService(l *planner, notReady bool) *corev1.Service {
 	return &corev1.Service{ObjectMeta: l.owned(l.job.Name), Spec: corev1.ServiceSpec{
 		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(l.job), PublishNotReadyAddresses: notReady,
 		Ports: []corev1.ServicePort{{Name: "placeholder-volcano", Port: 1, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(1)}},
 	}}
 }
 
-// fence returns the NetworkPolicy that admits only traffic from the job's own pods.
-func fence(l *look) *networkingv1.NetworkPolicy {
+// networkPolicy returns the NetworkPolicy that admits only traffic from the job's own pods.
+func networkPolicy(l *planner) *networkingv1.NetworkPolicy {
 	own := metav1.LabelSelector{MatchLabels: podsOf(l.job)}
 	return &networkingv1.NetworkPolicy{ObjectMeta: l.owned(l.job.Name), Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: own, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},

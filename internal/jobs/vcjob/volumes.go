@@ -19,7 +19,7 @@ func claimName(job *volcano.Job, i int) string {
 }
 
 // claims returns the writes that create the job's claims, which the job owns.
-func (l *look) claims() []jobs.Write {
+func (l *planner) claims() []jobs.Write {
 	var out []jobs.Write
 	for i := range l.job.Spec.Volumes {
 		if spec := l.job.Spec.Volumes[i].VolumeClaim; spec != nil {
@@ -31,7 +31,7 @@ func (l *look) claims() []jobs.Write {
 }
 
 // mountVolumes mounts the job's volumes into all containers.
-func (l *look) mountVolumes(spec *corev1.PodSpec) {
+func (l *planner) mountVolumes(spec *corev1.PodSpec) {
 	for i := range l.job.Spec.Volumes {
 		name := fmt.Sprintf("volume-%d", i)
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
@@ -50,19 +50,19 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 }
 
 // owned returns the metadata of an object that the job owns.
-func (l *look) owned(name string) metav1.ObjectMeta {
+func (l *planner) owned(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: l.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.job, kind)}}
 }
 
 // objects returns the writes of what must exist before the pods: claims, and plugin objects. They are
 // created once: newer pods show that they exist.
-func (l *look) objects() []jobs.Write {
+func (l *planner) objects() []jobs.Write {
 	var out []jobs.Write
-	if !l.remembers(volumesKey) {
+	if !l.hasRecord(volumesKey) {
 		out = append(out, l.claims()...)
 	}
 	for _, p := range l.plugins() {
-		if p.objects != nil && !l.remembers(pluginKey(p.name)) {
+		if p.objects != nil && !l.hasRecord(pluginKey(p.name)) {
 			out = append(out, p.objects(l)...)
 		}
 	}
@@ -74,28 +74,28 @@ const volumesKey = "muster.dev/volumes"
 
 func pluginKey(name string) string { return "plugin-" + name }
 
-func (l *look) remembers(key string) bool { return l.seen.Job.Status.ControlledResources[key] != "" }
+func (l *planner) hasRecord(key string) bool { return l.seen.Job.Status.ControlledResources[key] != "" }
 
-// forgetObjects makes the objects that pods need be created again, before the next pods, if they are
+// clearObjectRecords makes the objects that pods need be created again, before the next pods, if they are
 // missing: a user may have deleted one, and pods that need it would never start.
-func (l *look) forgetObjects() {
-	remember(&l.job.Status, volumesKey, "")
+func (l *planner) clearObjectRecords() {
+	setRecord(&l.job.Status, volumesKey, "")
 	for _, p := range l.plugins() {
-		remember(&l.job.Status, pluginKey(p.name), "")
+		setRecord(&l.job.Status, pluginKey(p.name), "")
 	}
 }
 
-// rememberObjects records which objects were created, once newer pods exist.
-func (l *look) rememberObjects() {
+// recordObjects records which objects were created, once newer pods exist.
+func (l *planner) recordObjects() {
 	if !slices.ContainsFunc(l.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
 		return
 	}
 	if len(l.claims()) > 0 {
-		remember(&l.job.Status, volumesKey, "made")
+		setRecord(&l.job.Status, volumesKey, "made")
 	}
 	for _, p := range l.plugins() {
 		if p.objects != nil {
-			remember(&l.job.Status, pluginKey(p.name), p.name)
+			setRecord(&l.job.Status, pluginKey(p.name), p.name)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// circleOf returns a task that depends on itself through others, "" if there is none.
-func circleOf(job *volcano.Job) string {
+// cyclicTask returns a task that depends on itself through others, "" if there is none.
+func cyclicTask(job *volcano.Job) string {
 	free := map[string]bool{}
 	for range job.Spec.Tasks {
 		before := len(free)
 		for i := range job.Spec.Tasks {
-			if waits := waitsFor(&job.Spec.Tasks[i], func(name string) bool { return !free[name] }); len(waits) == 0 {
+			if waits := dependenciesWhere(&job.Spec.Tasks[i], func(name string) bool { return !free[name] }); len(waits) == 0 {
 				free[nameOf(job, i)] = true
 			}
 		}
@@ -27,7 +27,7 @@ func circleOf(job *volcano.Job) string {
 	return ""
 }
 
-func waitsFor(task *volcano.TaskSpec, holds func(string) bool) (out []string) {
+func dependenciesWhere(task *volcano.TaskSpec, holds func(string) bool) (out []string) {
 	if task.DependsOn == nil {
 		return nil
 	}
@@ -39,21 +39,21 @@ func waitsFor(task *volcano.TaskSpec, holds func(string) bool) (out []string) {
 	return out
 }
 
-// mayBegin reports whether the tasks that the task depends on run: all of them, or any if it says so.
-func (l *look) mayBegin(task *volcano.TaskSpec) bool {
+// mayStart reports whether the tasks that the task depends on run: all of them, or any if it says so.
+func (l *planner) mayStart(task *volcano.TaskSpec) bool {
 	if task.DependsOn == nil || len(task.DependsOn.Name) == 0 {
 		return true
 	}
-	waits := waitsFor(task, func(name string) bool { return !l.runs(name) })
+	waits := dependenciesWhere(task, func(name string) bool { return !l.isUsable(name) })
 	if task.DependsOn.Iteration == volcano.IterationAny {
 		return len(waits) < len(task.DependsOn.Name)
 	}
 	return len(waits) == 0
 }
 
-// runs reports whether the minimum of the task's pods is ready or has succeeded. A running pod that is
+// isUsable reports whether the minimum of the task's pods is ready or has succeeded. A running pod that is
 // not ready cannot be used by others yet.
-func (l *look) runs(name string) bool {
+func (l *planner) isUsable(name string) bool {
 	task, there := l.tasks[name]
 	if !there {
 		return false
@@ -67,15 +67,15 @@ func (l *look) runs(name string) bool {
 	return usable >= taskMinimum(task)
 }
 
-// waitsInVain returns a task whose dependencies can never run, as all pods that could be created have
+// blockedTask returns a task whose dependencies can never run, as all pods that could be created have
 // finished; "" if there is none.
-func (l *look) waitsInVain() string {
+func (l *planner) blockedTask() string {
 	waits, ended := "", false
 	for i := range l.roster.Replicas {
 		switch r := &l.roster.Replicas[i]; {
 		case r.Phase.Finished():
 			ended = true
-		case r.Pod != nil || l.mayBegin(l.tasks[r.Group]):
+		case r.Pod != nil || l.mayStart(l.tasks[r.Group]):
 			return ""
 		case waits == "":
 			waits = r.Group

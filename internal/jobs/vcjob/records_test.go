@@ -24,7 +24,7 @@ func FuzzMemoryThatSomebodyTamperedWithIsRead(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m := readMemory(&volcano.JobStatus{ControlledResources: map[string]string{succeededKey: text, failedKey: text, restartsKey: text}})
+		m := readPodRecords(&volcano.JobStatus{ControlledResources: map[string]string{succeededKey: text, failedKey: text, restartsKey: text}})
 		for name, n := range m.restarts {
 			if n <= 0 {
 				t.Errorf("%s was restarted %d times", name, n)

@@ -29,8 +29,8 @@ const (
 	commandKey = "muster.dev/command"
 )
 
-// memory is what the status records about pods.
-type memory struct {
+// podRecords is what the status records about pods.
+type podRecords struct {
 	ended map[string]replicas.Phase
 	alive map[string]bool
 	// evicted holds times by task/index.
@@ -41,12 +41,12 @@ type memory struct {
 
 func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
 
-func newMemory() memory {
-	return memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
+func newPodRecords() podRecords {
+	return podRecords{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
 }
 
-func readMemory(status *volcano.JobStatus) memory {
-	m := newMemory()
+func readPodRecords(status *volcano.JobStatus) podRecords {
+	m := newPodRecords()
 	read := func(key string, put func(slot string)) {
 		for part := range strings.SplitSeq(status.ControlledResources[key], ";") {
 			task, list, ok := strings.Cut(part, ":")
@@ -77,12 +77,12 @@ func readMemory(status *volcano.JobStatus) memory {
 }
 
 // attempt returns how often the pod was restarted, on its own, with its task or with its job.
-func (m memory) attempt(version int32, task string, index int32) int32 {
+func (m podRecords) attempt(version int32, task string, index int32) int32 {
 	return version + m.restarts[task] + m.restarts[slot(task, index)]
 }
 
 // of returns the records that package replicas needs.
-func (m memory) of(version int32) func(string, int32) replicas.Record {
+func (m podRecords) of(version int32) func(string, int32) replicas.Record {
 	return func(task string, index int32) replicas.Record {
 		return replicas.Record{Restarts: m.attempt(version, task, index), Phase: m.ended[slot(task, index)]}
 	}
@@ -95,43 +95,43 @@ func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, n))
 	}
 	slices.Sort(parts)
-	remember(status, restartsKey, strings.Join(parts, ";"))
+	setRecord(status, restartsKey, strings.Join(parts, ";"))
 }
 
-// rememberEvictions records since when pods that await a policy's timeout have been gone. Entries of
+// recordEvictions records since when pods that await a policy's timeout have been gone. Entries of
 // replicas that run again are dropped.
-func rememberEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
+func recordEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
 	var parts []string
 	for i := range roster.Replicas {
 		r := &roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if since, waits := evicted[at]; waits && mayRun && isAway(r) {
+		if since, waits := evicted[at]; waits && mayRun && isInactive(r) {
 			parts = append(parts, fmt.Sprintf("%s=%d", at, since.Unix()))
 		}
 	}
-	remember(status, evictedKey, strings.Join(parts, ";"))
+	setRecord(status, evictedKey, strings.Join(parts, ";"))
 }
 
-// waitsToRun reports whether the replica has no pod that has started to run.
-func waitsToRun(r *replicas.Replica) bool {
+// notStarted reports whether the replica has no pod that has started to run.
+func notStarted(r *replicas.Replica) bool {
 	return r.Phase == replicas.Creating || r.Phase == replicas.Pending
 }
 
-// isAway reports whether the replica has no pod that is running or finished.
-func isAway(r *replicas.Replica) bool {
-	return waitsToRun(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
+// isInactive reports whether the replica has no pod that is running or finished.
+func isInactive(r *replicas.Replica) bool {
+	return notStarted(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
 }
 
-// rememberPods records which pods have finished, and which unfinished ones of the current attempt
+// recordPods records which pods have finished, and which unfinished ones of the current attempt
 // exist, unless the job may not run.
-func rememberPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
-	rememberThose(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
-	rememberThose(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
-	rememberThose(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Finished() })
+func recordPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
+	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
+	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Finished() })
 }
 
-// rememberThose records under the key the pods for which holds is true.
-func rememberThose(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
+// recordMatching records under the key the pods for which holds is true.
+func recordMatching(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
 	var parts []string
 	var task string
 	var indices []int32
@@ -152,11 +152,11 @@ func rememberThose(status *volcano.JobStatus, key string, roster *replicas.Roste
 		}
 	}
 	flush()
-	remember(status, key, strings.Join(parts, ";"))
+	setRecord(status, key, strings.Join(parts, ";"))
 }
 
-// remember sets a key; the value "" removes it.
-func remember(status *volcano.JobStatus, key, value string) {
+// setRecord sets a key; the value "" removes it.
+func setRecord(status *volcano.JobStatus, key, value string) {
 	if value == "" {
 		delete(status.ControlledResources, key)
 		if len(status.ControlledResources) == 0 {
