@@ -19,10 +19,10 @@ import (
 // kind is the kind GenericJob.
 var kind = tensorstack.GroupVersion.WithKind("GenericJob")
 
-// gathers is how long changes of pods are batched into one reconcile: too short for users to notice,
+// batchDelay is how long changes of pods are batched into one reconcile: too short for users to notice,
 // and long enough that a job of thousands of pods is reconciled ten times a second, not once for each
 // pod.
-const gathers = 100 * time.Millisecond
+const batchDelay = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
@@ -33,7 +33,7 @@ var API = jobs.API[*tensorstack.GenericJob]{
 	New:        func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
 	Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
 	Matters:    matters,
-	BatchDelay: gathers,
+	BatchDelay: batchDelay,
 	// Pods start and end one after the other, and the status lists each of them.
 	StatusDelay: 5 * time.Second,
 	PodLabels: func(uid types.UID) map[string]string {

@@ -23,8 +23,8 @@ func atRest(replicas int32) (*tensorstack.GenericJob, []client.Object) {
 	return then(p, job).GenericJob, children
 }
 
-// BenchmarkLook is a look at a job at rest, which finds that there is nothing to write.
-func BenchmarkLook(b *testing.B) {
+// BenchmarkPlan plans a job in a steady state, with nothing to write.
+func BenchmarkPlan(b *testing.B) {
 	for _, replicas := range []int32{10, 1000} {
 		b.Run(fmt.Sprintf("%d replicas", replicas), func(b *testing.B) {
 			job, children := atRest(replicas)
@@ -38,7 +38,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// BenchmarkPodEvent is what an event of a pod costs before the job is looked at, which happens ten times a second at most,
+// BenchmarkPodEvent measures the handling of a pod event before the reconcile, which runs ten times a second at most,
 // however many events there are: it knows of no other pod.
 func BenchmarkPodEvent(b *testing.B) {
 	before, after := pod("job-worker-0").Running(), pod("job-worker-0").Running()

@@ -8,7 +8,7 @@ import (
 )
 
 // end ends the job. The status is written first, as what follows cannot be undone.
-func (l *look) end(o *jobs.Outcome) {
+func (l *planner) end(o *jobs.Outcome) {
 	l.plan.StatusFirst = true
 	kind, reason := corev1.EventTypeNormal, tensorstack.SucceededReason
 	if !o.Succeeded {
@@ -19,13 +19,13 @@ func (l *look) end(o *jobs.Outcome) {
 
 // cleanUp deletes the pods that the clean-up policy selects, and those that may no longer run because
 // the job lost its quota or has used up its time.
-func (l *look) cleanUp() {
+func (l *planner) cleanUp() {
 	switch {
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:
 		l.plan.DeletePods(l.roster.Pods(false))
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpUnfinished, !l.seen.Admission.MayRun():
 		l.plan.DeletePods(l.roster.Pods(true))
-	case l.roster.Active() && l.outOfTime():
+	case l.roster.Active() && l.timeLimitReached():
 		if late := l.roster.Pods(true); len(late) > 0 {
 			l.plan.DeletePods(late)
 			last := len(l.plan.Writes) - 1

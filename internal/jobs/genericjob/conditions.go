@@ -14,15 +14,15 @@ var conditionOrder = []tensorstack.JobConditionType{
 	tensorstack.JobCompleted, tensorstack.JobReplicaFailure, tensorstack.JobPaused,
 }
 
-// standing is the content of a condition.
-type standing struct {
+// conditionState is the content of a condition.
+type conditionState struct {
 	status          bool
 	reason, message string
 }
 
 // conditions returns the conditions of a job that has not finished, or finishes now.
-func (l *look) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]standing {
-	out := map[tensorstack.JobConditionType]standing{
+func (l *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
+	out := map[tensorstack.JobConditionType]conditionState{
 		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
 		tensorstack.JobRunning:        {false, tensorstack.PodsNotRunningReason, tensorstack.NotRunningMessage},
 		tensorstack.JobFailed:         {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
@@ -32,52 +32,52 @@ func (l *look) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobC
 	}
 	switch {
 	case over != nil && over.Succeeded:
-		out[tensorstack.JobRunning] = standing{false, tensorstack.SucceededReason, over.Message}
-		out[tensorstack.JobFailed] = standing{false, tensorstack.SucceededReason, over.Message}
-		out[tensorstack.JobCompleted] = standing{true, tensorstack.SucceededReason, over.Message}
+		out[tensorstack.JobRunning] = conditionState{false, tensorstack.SucceededReason, over.Message}
+		out[tensorstack.JobFailed] = conditionState{false, tensorstack.SucceededReason, over.Message}
+		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.SucceededReason, over.Message}
 	case over != nil:
-		out[tensorstack.JobRunning] = standing{false, tensorstack.FailedReason, over.Message}
-		out[tensorstack.JobFailed] = standing{true, tensorstack.FailedReason, over.Message}
-		out[tensorstack.JobCompleted] = standing{true, tensorstack.FailedReason, over.Message}
+		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, over.Message}
+		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, over.Message}
+		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, over.Message}
 	case paused(l.job):
-		out[tensorstack.JobRunning] = standing{false, tensorstack.PausedReason, tensorstack.PausedMessage}
+		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:
-		out[tensorstack.JobRunning] = standing{true, tensorstack.NoReason, tensorstack.RunningMessage}
+		out[tensorstack.JobRunning] = conditionState{true, tensorstack.NoReason, tensorstack.RunningMessage}
 	}
 	return out
 }
 
 // replicaFailure is True from when a replica fails until all run again.
-func (l *look) replicaFailure(running bool) standing {
+func (l *planner) replicaFailure(running bool) conditionState {
 	before := condition(l.job, tensorstack.JobReplicaFailure)
 	switch {
 	case l.failed != nil && l.failed.Pod != nil:
-		return standing{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
+		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
 	case before != nil && before.Status == metav1.ConditionTrue && (!running || l.failed != nil):
-		return standing{true, before.Reason, before.Message}
+		return conditionState{true, before.Reason, before.Message}
 	case l.failed != nil:
-		return standing{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
+		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
 	}
-	return standing{false, tensorstack.NoReason, tensorstack.RunningMessage}
+	return conditionState{false, tensorstack.NoReason, tensorstack.RunningMessage}
 }
 
 // pausedNow returns the condition Paused, whose reason also records an earlier pause.
-func (l *look) pausedNow() standing {
+func (l *planner) pausedNow() conditionState {
 	switch {
 	case paused(l.job):
-		return standing{true, tensorstack.PausedReason, tensorstack.PausedMessage}
+		return conditionState{true, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case wasPaused(l.job):
-		return standing{false, tensorstack.ResumedReason, tensorstack.NotPausedMessage}
+		return conditionState{false, tensorstack.ResumedReason, tensorstack.NotPausedMessage}
 	}
-	return standing{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
+	return conditionState{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
 }
 
 // setConditions writes the conditions into the status. lastTransitionTime changes only with the status
 // of a condition.
-func (l *look) setConditions(say map[tensorstack.JobConditionType]standing) {
+func (l *planner) setConditions(states map[tensorstack.JobConditionType]conditionState) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
-		s := say[kind]
+		s := states[kind]
 		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, Message: s.message, LastTransitionTime: metav1.NewTime(l.seen.Now)}
 		if s.status {
 			c.Status = metav1.ConditionTrue
@@ -116,10 +116,10 @@ func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
 // started reports whether the replica's pod runs or has finished.
 func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase.Finished() }
 
-// stays reports whether the replica's pod is not terminating.
-func stays(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsTerminating(r.Pod) }
+// notTerminating reports whether the replica's pod is not terminating.
+func notTerminating(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsTerminating(r.Pod) }
 
-// runsWell reports whether the replica runs or has succeeded.
-func runsWell(r *replicas.Replica) bool {
+// isHealthy reports whether the replica runs or has succeeded.
+func isHealthy(r *replicas.Replica) bool {
 	return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
 }

@@ -29,7 +29,7 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 		case !b.Elastic || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
 			size = b.Size(granted.Count)
-			if last != nil && comesToItsEnd(job, spec, last, pods) {
+			if last != nil && hasFinalSuccess(job, spec, last, pods) {
 				size = min(size, int32(len(last.Replicas)))
 			}
 		case last != nil:
@@ -40,9 +40,9 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 	return out
 }
 
-// comesToItsEnd reports whether one of the type's last replicas has succeeded for good. From then on no
+// hasFinalSuccess reports whether one of the type's last replicas has succeeded for good. From then on no
 // replicas join the others, as they would repeat work that is done.
-func comesToItsEnd(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) bool {
+func hasFinalSuccess(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) bool {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return false
 	}
@@ -74,7 +74,7 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 // minimum, and the quota of its finished replicas is kept, as the queue decides the type's size. To
 // keep the queue from growing a type that has succeeded replicas, it reports these as reclaimable, but
 // no more than were not granted, so that none of its quota is lent.
-func (l *look) elasticProgress(p *jobs.Progress) {
+func (l *planner) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
 		granted := l.seen.Admission.PodSets[spec.Type]
@@ -98,7 +98,7 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 }
 
 // succeeded returns the number of the type's replicas that have succeeded and do not run again.
-func (l *look) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
+func (l *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
@@ -112,7 +112,7 @@ func (l *look) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
 // tolerate a failed replica can be ready without it.
-func (l *look) ready() bool {
+func (l *planner) ready() bool {
 	up := map[string]int32{}
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Ready || r.Final() {
@@ -128,7 +128,7 @@ func (l *look) ready() bool {
 }
 
 // least returns the minimum number of replicas of each type for the job to run.
-func (l *look) least() map[string]int32 {
+func (l *planner) least() map[string]int32 {
 	out := make(map[string]int32, len(l.sizes))
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]

@@ -9,7 +9,7 @@ import (
 
 // pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written
 // first, as later pods are created differently because of it.
-func (l *look) pause() {
+func (l *planner) pause() {
 	l.plan.DeletePods(l.roster.Pods(true))
 	if isTrue(l.job, tensorstack.JobPaused) {
 		return
@@ -25,11 +25,11 @@ const (
 	maxDurationMessage = "The job has run for as long as its queue lets it at a time: it is paused; set spec.runMode.pause.enabled to false to queue it again"
 )
 
-// overtime pauses a job that has used up its time, through the field that its user would set, and
+// pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and
 // reports whether it did. Everything else waits for the next reconcile, as the status could not be
 // written over this change.
-func (l *look) overtime() bool {
-	if paused(l.job) || !l.outOfTime() {
+func (l *planner) pauseAtTimeLimit() bool {
+	if paused(l.job) || !l.timeLimitReached() {
 		return false
 	}
 	held := l.seen.Job.DeepCopy()
@@ -44,15 +44,15 @@ func (l *look) overtime() bool {
 	return true
 }
 
-// outOfTime reports whether the job has used up the time that its queue allows at a stretch, and
+// timeLimitReached reports whether the job has used up the time that its queue allows at a stretch, and
 // otherwise schedules a reconcile for then. A job that keeps its quota while it is paused, as it names
 // a Workload, gets its full time again when it is resumed.
-func (l *look) outOfTime() bool {
+func (l *planner) timeLimitReached() bool {
 	until := l.seen.Admission.Until
 	if l.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
 		return false
 	}
-	if again := l.resumed().Add(l.seen.Admission.Bound); until.Before(again) {
+	if again := l.lastResumed().Add(l.seen.Admission.Bound); until.Before(again) {
 		until = again
 	}
 	if l.seen.Now.Before(until) {
@@ -62,9 +62,9 @@ func (l *look) outOfTime() bool {
 	return true
 }
 
-// resumed returns when the job was last resumed, zero if never. For a job that ended while paused, it
+// lastResumed returns when the job was last resumed, zero if never. For a job that ended while paused, it
 // is the time of the pause.
-func (l *look) resumed() time.Time {
+func (l *planner) lastResumed() time.Time {
 	if !wasPaused(l.job) {
 		return time.Time{}
 	}
@@ -75,7 +75,7 @@ func (l *look) resumed() time.Time {
 }
 
 // resume adds the event that the job is no longer paused.
-func (l *look) resume() {
+func (l *planner) resume() {
 	if isTrue(l.job, tensorstack.JobPaused) {
 		l.plan.Events = append(l.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
 	}

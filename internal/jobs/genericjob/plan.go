@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one reconcile of a GenericJob: what was observed, and the plan so far.
-type look struct {
+// planner plans one reconcile of a GenericJob: it holds what was observed, and the plan so far.
+type planner struct {
 	seen jobs.Seen[*tensorstack.GenericJob]
 	// job is the observed job with a status of its own, parts of which are replaced. Everything below
 	// them is shared with the observed job and must not be changed: a deep copy of thousands of
@@ -39,9 +39,9 @@ const (
 
 // plan returns what to do about a GenericJob.
 func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
-	l := newLook(seen)
+	l := newPlanner(seen)
 	over := outcome(l.job)
-	if over == nil && l.overtime() {
+	if over == nil && l.pauseAtTimeLimit() {
 		l.plan.Progress = l.progress(nil)
 		l.plan.Progress.Reclaimable = nil // no status is written that would record finished replicas
 		return l.plan
@@ -66,16 +66,16 @@ func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	return l.plan
 }
 
-func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
+func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 	job := new(tensorstack.GenericJob)
 	*job = *seen.Job
-	l := &look{seen: seen, job: job, specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}
+	l := &planner{seen: seen, job: job, specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}
 	for i := range job.Spec.ReplicaSpecs {
 		l.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
 	}
 	pods := jobs.ChildrenOf[*corev1.Pod](seen.Children)
 	l.sizes = sizesOf(job, seen.Admission, pods)
-	l.roster = replicas.Observe(job.Name, groups(job, l.sizes), memoryOf(&job.Status), pods)
+	l.roster = replicas.Observe(job.Name, groups(job, l.sizes), recordsOf(&job.Status), pods)
 	if outcome(job) == nil {
 		l.lost = l.roster.RestartDisrupted()
 	}
@@ -87,7 +87,7 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 }
 
 // run advances a job that may have pods towards its spec.
-func (l *look) run() {
+func (l *planner) run() {
 	l.resume()
 	l.restart()
 	l.plan.DeletePods(l.roster.Outdated())
@@ -102,26 +102,26 @@ func (l *look) run() {
 
 // restart restarts finished replicas that need it. The status is written first: it makes their pods
 // outdated, so nothing is lost if they are not deleted now, and nothing is counted twice.
-func (l *look) restart() {
-	again := l.roster.Restart()
-	if len(again) == 0 {
+func (l *planner) restart() {
+	restarted := l.roster.Restart()
+	if len(restarted) == 0 {
 		return
 	}
 	l.plan.StatusFirst = true
-	first := &again[0]
+	first := &restarted[0]
 	what := first.Name + " has succeeded and is to run again"
 	if first.Phase == replicas.Failed {
 		what = failureOf(first)
 	}
-	if n := len(again) - 1; n > 0 {
+	if n := len(restarted) - 1; n > 0 {
 		what = fmt.Sprintf("%s, and %d more", what, n)
 	}
-	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(again), len(l.roster.Replicas), what)))
+	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(l.roster.Replicas), what)))
 }
 
 // replace deletes pods that were lost to a disruption. New ones are created once they are gone, and no
 // restart is counted.
-func (l *look) replace(lost []*corev1.Pod) {
+func (l *planner) replace(lost []*corev1.Pod) {
 	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsTerminating)
 	if len(lost) == 0 {
 		return
@@ -133,13 +133,13 @@ func (l *look) replace(lost []*corev1.Pod) {
 
 // hold deletes the unfinished pods of a job that may not run. Finished pods stay: they hold no
 // resources, and their replicas do not run again.
-func (l *look) hold() {
+func (l *planner) hold() {
 	l.resume()
 	l.plan.DeletePods(l.roster.Pods(true))
 }
 
 // progress returns what the queue needs to know.
-func (l *look) progress(over *jobs.Outcome) jobs.Progress {
+func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
 		Active:      l.roster.Active(),
 		Ready:       over != nil || l.ready(), // pods that run on after the end are not waited for
@@ -150,8 +150,8 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
 		p.Outcome = nil // its pods run on, and keep their quota until they finish
 	}
-	if lacking := len(l.roster.Missing()); over == nil && lacking > 0 {
-		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(lacking)))
+	if missing := len(l.roster.Missing()); over == nil && missing > 0 {
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))
 	}
 	return p
 }

@@ -381,8 +381,8 @@ func TestTheStatusOfAFailedJob(t *testing.T) {
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
 }
 
-// TestSameStatusMissesNothing: two statuses that differ in any field are not the same.
-func TestSameStatusMissesNothing(t *testing.T) {
+// TestEqualStatusComparesEveryField changes each field in turn and expects a difference.
+func TestEqualStatusComparesEveryField(t *testing.T) {
 	job, _ := atRest(2)
 	job.Status.Tasks[0].Replicas[0].Containers[0].ExitCode = ptr.To[int32](0)
 	for what, change := range map[string]func(*tensorstack.GenericJobStatus){
@@ -409,10 +409,10 @@ func TestSameStatusMissesNothing(t *testing.T) {
 		"no exit code": func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[0].Containers[0].ExitCode = nil },
 	} {
 		other := job.Status.DeepCopy()
-		if !sameStatus(&job.Status, other) {
+		if !equalStatus(&job.Status, other) {
 			t.Fatal("a status is not the same as itself")
 		}
-		if change(other); sameStatus(&job.Status, other) {
+		if change(other); equalStatus(&job.Status, other) {
 			t.Errorf("%s differs, and it is the same", what)
 		}
 	}

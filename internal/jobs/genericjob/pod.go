@@ -15,7 +15,7 @@ import (
 // newPod returns the pod of a replica: its type's template, changed for the run mode, with variables
 // expanded, with what admission assigned, and at its place if it has one. If the template was changed
 // to need more, or other nodes, the admitted one is used until the next admission.
-func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
+func (l *planner) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	granted, isGranted := l.seen.Admission.PodSets[r.Group]
 	template := *granted.HeldTemplate(&l.specs[r.Group].Template).DeepCopy()
 	template.Labels = l.labels(template.Labels, r)
@@ -30,7 +30,7 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 
 // place returns the injection for the replica's pod. If fewer pods than replicas were admitted, as
 // others had finished by then, each pod is assigned one of their places after its creation.
-func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
+func (l *planner) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
 	if granted.Places.Count() < l.sizes[r.Group] {
 		seat = nil
 	}
@@ -38,7 +38,7 @@ func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat pod
 }
 
 // labels returns the template's labels, overridden by those that identify the replica.
-func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]string {
+func (l *planner) labels(own map[string]string, r *replicas.Replica) map[string]string {
 	out := make(map[string]string, len(own)+8)
 	maps.Copy(out, own)
 	maps.Copy(out, map[string]string{
@@ -55,7 +55,7 @@ func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]str
 // createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It
 // is created again, if it is missing, while a pod is missing or has no node, as nothing would bind the
 // pod without it.
-func (l *look) createPodGroup() {
+func (l *planner) createPodGroup() {
 	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
 		return
 	}
@@ -65,7 +65,7 @@ func (l *look) createPodGroup() {
 }
 
 // createPods creates the missing pods.
-func (l *look) createPods() {
+func (l *planner) createPods() {
 	missing := l.roster.Missing()
 	if len(missing) == 0 {
 		return

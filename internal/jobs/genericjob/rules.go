@@ -30,7 +30,7 @@ func judge(job *tensorstack.GenericJob, roster *replicas.Roster) *jobs.Outcome {
 			return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.FailedByRuleMessage, text(rule))}
 		}
 	}
-	because := hopeless(spec.SuccessRules, roster)
+	because := decisiveFailure(spec.SuccessRules, roster)
 	switch {
 	case because == nil:
 		return nil
@@ -60,9 +60,9 @@ func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*repli
 	return len(rule) > 0
 }
 
-// hopeless returns a replica because of whose failure no rule can be met any more, nil if one still
+// decisiveFailure returns a replica because of whose failure no rule can be met any more, nil if one still
 // can.
-func hopeless(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
+func decisiveFailure(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
 	if len(rules) == 0 {
 		return firstOf(roster, hasFailed)
 	}

@@ -19,7 +19,7 @@ func hasServices(job *tensorstack.GenericJob) bool {
 
 // createServices creates the missing Services. They stay until the job is deleted: they cost nothing,
 // and a replica keeps its name.
-func (l *look) createServices() {
+func (l *planner) createServices() {
 	if !hasServices(l.job) {
 		return
 	}

@@ -10,23 +10,23 @@ import (
 )
 
 // report fills in the status. A final status is kept.
-func (l *look) report(over *jobs.Outcome) {
+func (l *planner) report(over *jobs.Outcome) {
 	had := outcome(l.job) != nil
 	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
 	if !had {
 		l.job.Status.Phase = l.phase(over, l.roster.All(started))
 		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
-		l.setConditions(l.conditions(over, !resuming && l.roster.All(runsWell)))
+		l.setConditions(l.conditions(over, !resuming && l.roster.All(isHealthy)))
 	}
-	if sameStatus(&l.seen.Job.Status, &l.job.Status) {
+	if equalStatus(&l.seen.Job.Status, &l.job.Status) {
 		return
 	}
 	l.plan.Status = l.job
-	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
+	l.plan.StatusCanWait = !l.plan.StatusFirst && l.isDerivedFromPods()
 }
 
 // phase returns the phase of the job.
-func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
+func (l *planner) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 	before := l.seen.Job.Status.Phase
 	resumes := before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming
 	switch {
@@ -38,7 +38,7 @@ func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 		return tensorstack.JobPhasePaused
 	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
 		return tensorstack.JobPhaseUnknown
-	case started && !(resumes && !l.roster.All(stays)): // pods from before the pause are terminating
+	case started && !(resumes && !l.roster.All(notTerminating)): // pods from before the pause are terminating
 		return tensorstack.JobPhaseRunning
 	case resumes:
 		return tensorstack.JobPhaseResuming
@@ -49,7 +49,7 @@ func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 }
 
 // tasks returns the status of all replicas, and their counts.
-func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
+func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	tasks := make([]tensorstack.Tasks, 0, len(l.job.Spec.ReplicaSpecs))
 	counts := &tensorstack.Aggregate{}
 	at := 0
@@ -71,7 +71,7 @@ func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 }
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
-func (l *look) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
+func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
 	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts}
 	if uid := r.UID(); uid != "" {
 		out.UID, out.Containers = uid, containers(r)
@@ -123,8 +123,8 @@ func add(counts *tensorstack.Aggregate, phase tensorstack.ReplicaPhase) {
 	}
 }
 
-// memoryOf returns the records of all replicas in the status.
-func memoryOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Record {
+// recordsOf returns the records of all replicas in the status.
+func recordsOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Record {
 	tasks := make(map[string]*tensorstack.Tasks, len(status.Tasks))
 	for i := range status.Tasks {
 		tasks[status.Tasks[i].Type] = &status.Tasks[i]
@@ -148,9 +148,9 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 	return nil
 }
 
-// tellsPodsAlone reports whether the changes of the status can also be derived from the pods. Records
+// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
 // of pods that are gone cannot, and must not be lost.
-func (l *look) tellsPodsAlone() bool {
+func (l *planner) isDerivedFromPods() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
 		return false

@@ -8,23 +8,23 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// sameStatus reports whether two statuses are equal. It runs in each reconcile over thousands of
+// equalStatus reports whether two statuses are equal. It runs in each reconcile over thousands of
 // replicas, for which reflection is too slow.
-func sameStatus(a, b *tensorstack.GenericJobStatus) bool {
+func equalStatus(a, b *tensorstack.GenericJobStatus) bool {
 	return a.Phase == b.Phase && ptr.Equal(a.Aggregate, b.Aggregate) &&
-		slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) && slices.EqualFunc(a.Tasks, b.Tasks, sameTask)
+		slices.EqualFunc(a.Conditions, b.Conditions, equalCondition) && slices.EqualFunc(a.Tasks, b.Tasks, equalTask)
 }
 
-func sameCondition(a, b tensorstack.JobCondition) bool {
+func equalCondition(a, b tensorstack.JobCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
 		a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
-func sameTask(a, b tensorstack.Tasks) bool {
-	return a.Type == b.Type && a.RestartCount == b.RestartCount && slices.EqualFunc(a.Replicas, b.Replicas, sameReplica)
+func equalTask(a, b tensorstack.Tasks) bool {
+	return a.Type == b.Type && a.RestartCount == b.RestartCount && slices.EqualFunc(a.Replicas, b.Replicas, equalReplica)
 }
 
-func sameReplica(a, b tensorstack.ReplicaStatus) bool {
+func equalReplica(a, b tensorstack.ReplicaStatus) bool {
 	return a.Name == b.Name && a.UID == b.UID && a.Phase == b.Phase && a.RestartCount == b.RestartCount &&
 		slices.EqualFunc(a.Containers, b.Containers, func(a, b tensorstack.ContainerStatus) bool {
 			return a.Name == b.Name && a.State == b.State && ptr.Equal(a.ExitCode, b.ExitCode)
