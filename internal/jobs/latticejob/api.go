@@ -55,8 +55,8 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		RequeuesChanged: settings.External,
 		Matters:         matters,
 		Expected:        expected,
-		Related:         beside,
-		AsksNodes:       asksNodes,
+		Related:         related,
+		AsksNodes:       nodeFeatures,
 		PodLabels:       podLabels,
 		UnlabelledPods:  unlabelledPods,
 		Describe:        c.describe,
@@ -120,9 +120,9 @@ func expected(child client.Object) bool {
 	return is && vcjob.DeletionTimestamp.IsZero() && vcjob.Status.State.Phase == ""
 }
 
-// beside returns the objects that the job refers to: each called service as a Service or as the
+// related returns the objects that the job refers to: each called service as a Service or as the
 // LatticeJob whose task it is, and the RuntimeClass for GPUs.
-func beside(job *lattice.LatticeJob) []client.Object {
+func related(job *lattice.LatticeJob) []client.Object {
 	if ended(job) {
 		return nil
 	}
@@ -142,17 +142,17 @@ func beside(job *lattice.LatticeJob) []client.Object {
 }
 
 // facts returns the facts for the compiler.
-func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Facts {
+func (c controller) facts(facts jobs.Facts, related []client.Object) compile.Facts {
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
-		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.NodeFeatures[tellsOfGPUMemory], GPUModels: c.settings.GPUModels,
+		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.NodeFeatures[labelsGPUMemory], GPUModels: c.settings.GPUModels,
 		SpreadBy: c.settings.SpreadBy, Cluster: c.settings.Cluster,
 		Services: map[compile.ServiceKey][]compile.ServicePort{},
 	}
 	if out.GPUs == "" && facts.NodeFeatures[sharesGPUs] {
 		out.GPUs = compile.SharedGPUs
 	}
-	for _, object := range beside {
+	for _, object := range related {
 		switch o := object.(type) {
 		case *nodev1.RuntimeClass:
 			out.NvidiaRuntime = true
@@ -194,7 +194,7 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 		return jobs.Description{}
 	case !c.settings.External:
 		return jobs.Description{Paused: true}
-	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
+	case c.waitsForVolcano(facts) || !isManagedQueue(job, facts.Queues):
 		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // a running job keeps its quota
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, HeldByChild: job.Status.Phase == lattice.Running}
@@ -217,8 +217,8 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	return d
 }
 
-// covered reports whether the queue that the job names is one of Muster's.
-func covered(job *lattice.LatticeJob, queues jobs.QueueFacts) bool {
+// isManagedQueue reports whether the queue that the job names is one of Muster's.
+func isManagedQueue(job *lattice.LatticeJob, queues jobs.QueueFacts) bool {
 	name := job.Labels[kueue.QueueLabel]
 	if name == "" {
 		name = job.Spec.Queue

@@ -28,22 +28,22 @@ const (
 // hasSchedule reports whether the job runs repeatedly; its runs are LatticeJobs that it creates.
 func hasSchedule(job *lattice.LatticeJob) bool { return job.Spec.Schedule != "" }
 
-// repeat creates the runs of the schedule. A job with a schedule never ends, unless its first spec
+// planSchedule creates the runs of the schedule. A job with a schedule never ends, unless its first spec
 // cannot be compiled.
-func (l *look) repeat() {
+func (l *planner) planSchedule() {
 	times, err := schedule.Parse(l.job.Spec.Schedule)
 	if err == nil {
-		err = l.cannotRun()
+		err = l.compileError()
 	}
 	switch {
 	case err != nil && l.job.Status.Phase != lattice.Running:
-		l.say(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		l.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
 		// fixed.
 		last := l.job.Status.LastScheduleTime
-		l.say(lattice.Running, err.Error(), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		l.setStatus(lattice.Running, err.Error(), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		l.job.Status.LastScheduleTime = last
 		return
 	}
@@ -53,8 +53,8 @@ func (l *look) repeat() {
 	})
 	active := slices.DeleteFunc(slices.Clone(runs), ended)
 	last := l.lastRun(runs)
-	l.forget(runs, lattice.Succeeded, ptr.Deref(l.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
-	l.forget(runs, lattice.Failed, ptr.Deref(l.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
+	l.deleteOldRuns(runs, lattice.Succeeded, ptr.Deref(l.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
+	l.deleteOldRuns(runs, lattice.Failed, ptr.Deref(l.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
 	running := len(active)
 	if due := l.due(times, last); !due.IsZero() && !(l.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
 		if l.job.Spec.ConcurrencyPolicy == lattice.ReplaceConcurrent {
@@ -70,12 +70,12 @@ func (l *look) repeat() {
 	if !ptr.Deref(l.job.Spec.Suspend, false) {
 		l.plan.Due = times.Next(l.seen.Now)
 	}
-	l.tellRuns(running, last)
+	l.reportRuns(running, last)
 }
 
-// cannotRun returns why no run can be compiled, nil if one can. Each run waits by itself for what does
+// compileError returns why no run can be compiled, nil if one can. Each run waits by itself for what does
 // not exist yet.
-func (l *look) cannotRun() error {
+func (l *planner) compileError() error {
 	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
 	if errors.As(err, &missing) {
@@ -86,10 +86,10 @@ func (l *look) cannotRun() error {
 
 // lastRun returns the last scheduled time for which a run was created; zero if none. It uses both the
 // status and the runs: the status may lack the newest run, and runs may have been deleted.
-func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
+func (l *planner) lastRun(runs []*lattice.LatticeJob) time.Time {
 	var last time.Time
-	if told := l.job.Status.LastScheduleTime; told != nil {
-		last = told.Time
+	if recorded := l.job.Status.LastScheduleTime; recorded != nil {
+		last = recorded.Time
 	}
 	for _, run := range runs {
 		if at := scheduledAt(run); at.After(last) {
@@ -99,12 +99,12 @@ func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
 	return last
 }
 
-// longestPatience is a hundred years in seconds; a time.Duration cannot hold much more.
-const longestPatience = 100 * 366 * 24 * 60 * 60
+// maxDeadlineSeconds is a hundred years in seconds; a time.Duration cannot hold much more.
+const maxDeadlineSeconds = 100 * 366 * 24 * 60 * 60
 
 // due returns the scheduled time for which to create a run now; zero if none. If several were missed,
 // it is the last.
-func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
+func (l *planner) due(times schedule.Schedule, last time.Time) time.Time {
 	if ptr.Deref(l.job.Spec.Suspend, false) {
 		return time.Time{}
 	}
@@ -112,9 +112,9 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 	if last.After(after) {
 		after = last
 	}
-	if patience := l.job.Spec.StartingDeadlineSeconds; patience != nil {
+	if deadline := l.job.Spec.StartingDeadlineSeconds; deadline != nil {
 		// A run is still in time within the last second of its deadline.
-		if earliest := l.seen.Now.Add(-time.Duration(min(*patience, longestPatience)+1) * time.Second); earliest.After(after) {
+		if earliest := l.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
 	}
@@ -123,25 +123,25 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 
 // begin creates the run that is due. If that fails, the previous status is kept, so that the run is
 // tried again.
-func (l *look) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
-	before := l.runsTold(running, last)
-	told := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
-	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).WithEvent(told).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
+func (l *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
+	before := l.runsStatus(running, last)
+	event := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
+	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
 		status.(*lattice.LatticeJob).Status = before
 	}))
 }
 
 // stop deletes an earlier run to make way for the next.
-func (l *look) stop(run *lattice.LatticeJob) {
+func (l *planner) stop(run *lattice.LatticeJob) {
 	if !run.DeletionTimestamp.IsZero() {
 		return
 	}
-	told := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(told))
+	event := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
 }
 
-// forget deletes the oldest runs that have ended in the phase, beyond the number to keep.
-func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
+// deleteOldRuns deletes the oldest runs that have ended in the phase, beyond the number to keep.
+func (l *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(run *lattice.LatticeJob) bool {
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
@@ -150,19 +150,19 @@ func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep i
 	}
 }
 
-// tellRuns sets the status to how many runs are active, and to the last scheduled time that was run.
-func (l *look) tellRuns(running int, last time.Time) {
-	status := l.runsTold(running, last)
+// reportRuns sets the status to how many runs are active, and to the last scheduled time that was run.
+func (l *planner) reportRuns(running int, last time.Time) {
+	status := l.runsStatus(running, last)
 	var event *jobs.Event
 	if l.job.Status.Phase != lattice.Running {
 		event = ptr.To(jobs.Normal(submittedReason, status.Message))
 	}
-	l.say(status.Phase, status.Message, status.ObservedGeneration, event)
+	l.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
 	l.job.Status.LastScheduleTime = status.LastScheduleTime
 }
 
-// runsTold returns that status.
-func (l *look) runsTold(running int, last time.Time) lattice.LatticeJobStatus {
+// runsStatus returns the status of a job with a schedule.
+func (l *planner) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
 	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(l.job.Generation)}
 	when := "never"
 	if !last.IsZero() {

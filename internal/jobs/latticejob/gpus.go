@@ -15,26 +15,26 @@ import (
 const gpusAnnotation = "lattice.dev/gpus"
 
 const (
-	asksForParts   = "vgpu"
-	asksForWhole   = "whole"
-	asksWithMemory = "whole with memory"
+	gpuShares           = "vgpu"
+	wholeGPUs           = "whole"
+	wholeGPUsWithMemory = "whole with memory"
 )
 
-// gpusLookedAtEvery is how often a waiting job with GPUs checks for other GPU resources: no event
+// gpuRecheckInterval is how often a waiting job with GPUs checks for other GPU resources: no event
 // reports that nodes begin to offer them.
-const gpusLookedAtEvery = time.Minute
+const gpuRecheckInterval = time.Minute
 
 // Features of nodes that decide which resources GPUs are requested as.
 var (
-	sharesGPUs       = jobs.NodeFeature{Resource: compile.VGPUNumber}
-	tellsOfGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
+	sharesGPUs      = jobs.NodeFeature{Resource: compile.VGPUNumber}
+	labelsGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
 )
 
-func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
+func nodeFeatures(job *lattice.LatticeJob) []jobs.NodeFeature {
 	if !hasGPUs(job) {
 		return nil
 	}
-	return []jobs.NodeFeature{sharesGPUs, tellsOfGPUMemory}
+	return []jobs.NodeFeature{sharesGPUs, labelsGPUMemory}
 }
 
 func hasGPUs(job *lattice.LatticeJob) bool {
@@ -52,39 +52,39 @@ func hasGPUs(job *lattice.LatticeJob) bool {
 	return false
 }
 
-// asksForGPUs returns how a job with GPUs requests them, given the facts.
-func asksForGPUs(facts compile.Facts) string {
+// gpuRequestMode returns how a job with GPUs requests them, given the facts.
+func gpuRequestMode(facts compile.Facts) string {
 	switch {
 	case facts.GPUs == compile.SharedGPUs:
-		return asksForParts
+		return gpuShares
 	case facts.GPUMemoryLabel:
-		return asksWithMemory
+		return wholeGPUsWithMemory
 	}
-	return asksForWhole
+	return wholeGPUs
 }
 
-// noteGPUs records on the VCJob how it requests GPUs.
-func (l *look) noteGPUs(vcjob *volcano.Job) {
+// recordGPUs records on the VCJob how it requests GPUs.
+func (l *planner) recordGPUs(vcjob *volcano.Job) {
 	if hasGPUs(l.job) {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, asksForGPUs(l.facts(l.seen.Facts, l.seen.Related)))
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, gpuRequestMode(l.facts(l.seen.Facts, l.seen.Related)))
 	}
 }
 
-// asksForOtherGPUs reports whether the VCJob should request GPUs as other resources, because the
+// gpuRequestChanged reports whether the VCJob should request GPUs as other resources, because the
 // cluster has them by now or the configuration says so; as it is, it would wait forever or request too
 // little. Replacing it loses its place in the queue. So resources that no node offers just now are no
 // reason, as when a device plugin restarts or a pool scales to zero; nor is a job that no longer
 // compiles.
-func (l *look) asksForOtherGPUs() bool {
-	made := l.vcjob.Annotations[gpusAnnotation]
-	if made == "" {
+func (l *planner) gpuRequestChanged() bool {
+	recorded := l.vcjob.Annotations[gpusAnnotation]
+	if recorded == "" {
 		return false
 	}
 	facts := l.facts(l.seen.Facts, l.seen.Related)
-	switch asks := asksForGPUs(facts); {
-	case asks == made, made == asksWithMemory && asks == asksForWhole:
+	switch current := gpuRequestMode(facts); {
+	case current == recorded, recorded == wholeGPUsWithMemory && current == wholeGPUs:
 		return false
-	case made == asksForParts && l.settings.GPUs == "":
+	case recorded == gpuShares && l.settings.GPUs == "":
 		return false
 	}
 	_, err := compile.Compile(l.job, facts)

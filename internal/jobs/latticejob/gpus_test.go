@@ -33,8 +33,8 @@ func TestAJobThatWaitsAsksForTheGPUsThatThereAre(t *testing.T) {
 		"no node shares any just now":              {whole, features(sharesGPUs), features(hasWholeGPUs), "", false},
 		"no node offers any just now":              {whole, features(sharesGPUs), nil, "", false},
 		"it would not be compiled with whole ones": {parts, features(sharesGPUs), features(hasWholeGPUs), "", false},
-		"nodes tell their memory by now":           {whole, features(hasWholeGPUs), features(hasWholeGPUs, tellsOfGPUMemory), "", true},
-		"no node tells its memory just now":        {whole, features(hasWholeGPUs, tellsOfGPUMemory), features(hasWholeGPUs), "", false},
+		"nodes tell their memory by now":           {whole, features(hasWholeGPUs), features(hasWholeGPUs, labelsGPUMemory), "", true},
+		"no node tells its memory just now":        {whole, features(hasWholeGPUs, labelsGPUMemory), features(hasWholeGPUs), "", false},
 		"the configuration says so by now":         {whole, features(sharesGPUs), nil, compile.WholeGPUs, true},
 	} {
 		t.Run(name, func(t *testing.T) {

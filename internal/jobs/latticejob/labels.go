@@ -15,7 +15,7 @@ import (
 
 // labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
 // they are gone, even if it is deleted.
-func (l *look) labelPods(vcjob *volcano.Job) {
+func (l *planner) labelPods(vcjob *volcano.Job) {
 	for i := range vcjob.Spec.Tasks {
 		template := &vcjob.Spec.Tasks[i].Template
 		for key, value := range podLabels(l.job.UID) {
@@ -24,8 +24,8 @@ func (l *look) labelPods(vcjob *volcano.Job) {
 	}
 }
 
-// passOnLabels copies to the VCJob the labels that control how the job is queued.
-func (l *look) passOnLabels(vcjob *volcano.Job) {
+// copyQueueLabels copies to the VCJob the labels that control how the job is queued.
+func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
 	for key, value := range l.job.Labels {
 		if isQueueLabel(key) {
 			metav1.SetMetaDataLabel(&vcjob.ObjectMeta, key, value)
@@ -39,15 +39,15 @@ func (l *look) passOnLabels(vcjob *volcano.Job) {
 // relabel updates the queue labels of the VCJob, and records its domains if it does not have that
 // record. It changes nothing else: the job might compile to something else by now, and most of a VCJob
 // is immutable.
-func (l *look) relabel() {
+func (l *planner) relabel() {
 	vcjob := l.vcjob.DeepCopy()
 	for label := range strings.SplitSeq(vcjob.Annotations[queueLabelsAnnotation], ",") {
 		key, _, _ := strings.Cut(label, "=")
 		delete(vcjob.Labels, key)
 	}
 	delete(vcjob.Annotations, queueLabelsAnnotation)
-	l.passOnLabels(vcjob)
-	if !l.saysDomains() {
+	l.copyQueueLabels(vcjob)
+	if !l.recordsDomains() {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
 	}
 	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
@@ -55,7 +55,7 @@ func (l *look) relabel() {
 
 // relabelIfChanged calls relabel if the VCJob queues and its labels are outdated. The VCJob's own
 // controller decides which of them apply at once, and which when it waits again.
-func (l *look) relabelIfChanged() {
+func (l *planner) relabelIfChanged() {
 	if !l.settings.External && l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
 		l.relabel()
 	}
@@ -65,17 +65,19 @@ func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVe
 
 // queueLabels formats the queue labels of the job as one text.
 func queueLabels(job *lattice.LatticeJob) string {
-	return asText(job.Labels, isQueueLabel)
+	return formatEntries(job.Labels, isQueueLabel)
 }
 
 // domainsOf formats the job's annotations for topology domains as one text.
-func domainsOf(job *lattice.LatticeJob) string { return asText(compile.Domains(job.Annotations), nil) }
+func domainsOf(job *lattice.LatticeJob) string {
+	return formatEntries(compile.Domains(job.Annotations), nil)
+}
 
-// asText formats the entries of the map whose keys satisfy holds; all if holds is nil.
-func asText(of map[string]string, holds func(string) bool) string {
+// formatEntries formats the entries of the map for whose keys matches is true; all if it is nil.
+func formatEntries(of map[string]string, matches func(string) bool) string {
 	var out []string
 	for key, value := range of {
-		if holds == nil || holds(key) {
+		if matches == nil || matches(key) {
 			out = append(out, key+"="+value)
 		}
 	}

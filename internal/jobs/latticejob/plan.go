@@ -36,9 +36,9 @@ const (
 	lostReason          = "VCJobGone"
 )
 
-// serviceAppearsWithin is how long a job waits for a service that it calls: users apply both together,
+// missingServiceTimeout is how long a job waits for a service that it calls: users apply both together,
 // and they are observed in any order.
-const serviceAppearsWithin = 10 * time.Second
+const missingServiceTimeout = 10 * time.Second
 
 const (
 	// generationAnnotation, on a VCJob, is the generation of the spec that it was compiled from.
@@ -51,8 +51,8 @@ const (
 	domainsAnnotation = "lattice.dev/domains"
 )
 
-// look is one reconcile of a LatticeJob: what was observed, and the plan so far.
-type look struct {
+// planner plans one reconcile of a LatticeJob: it holds what was observed, and the plan so far.
+type planner struct {
 	controller
 	seen jobs.Seen[*lattice.LatticeJob]
 	// job is a copy whose status is updated.
@@ -64,7 +64,7 @@ type look struct {
 
 // plan returns what to do about a LatticeJob.
 func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
-	l := &look{controller: c, seen: seen, job: seen.Job.DeepCopy()}
+	l := &planner{controller: c, seen: seen, job: seen.Job.DeepCopy()}
 	for _, child := range jobs.ChildrenOf[*volcano.Job](seen.Children) {
 		l.plan.Progress.Active = true
 		if child.Name == seen.Job.Name && child.DeletionTimestamp.IsZero() {
@@ -74,18 +74,18 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	switch {
 	case ended(l.job):
 	case hasSchedule(l.job):
-		l.repeat()
+		l.planSchedule()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping && !l.isLost():
 		l.evict()
-	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running && !begun(l.vcjob):
-		l.takeBack()
+	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running && !hasStarted(l.vcjob):
+		l.deleteQueuedVCJob()
 	case l.vcjob != nil:
-		l.follow()
+		l.syncStatus()
 	case l.plan.Progress.Active:
 		// The last VCJob is terminating, and the next one has the same name. That the VCJob was deleted
 		// is reported once its pods are gone.
 	case l.isLost():
-		l.lose()
+		l.endLost()
 	case l.job.Status.Phase == lattice.Running:
 		// It is not known yet whether the VCJob exists.
 	default:
@@ -96,7 +96,7 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 }
 
 // report adds the progress for the queue, and the status if it changed.
-func (l *look) report() {
+func (l *planner) report() {
 	l.plan.Status = l.job
 	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob
 	// reports on those pods.
@@ -113,8 +113,8 @@ func (l *look) report() {
 	}
 }
 
-// say sets the status, and adds the event if the status is new.
-func (l *look) say(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
+// setStatus sets the status, and adds the event if the status is new.
+func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
 		event.WithStatus = true
@@ -133,32 +133,32 @@ func isHard(topology *lattice.NetworkTopology) bool {
 }
 
 // submit compiles the job and applies its objects, the VCJob last.
-func (l *look) submit() {
+func (l *planner) submit() {
 	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
-	since := l.job.CreationTimestamp.Add(serviceAppearsWithin)
+	since := l.job.CreationTimestamp.Add(missingServiceTimeout)
 	switch {
 	case errors.As(err, &missing) && l.seen.Now.Before(since):
 		l.plan.Due = since
-		l.say(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
 	case err != nil:
-		l.endUncompiled(fmt.Sprintf(lattice.CompileFailedMessage, err))
+		l.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
 	case len(result.Missing) > 0 || l.waitsForVolcano(l.seen.Facts):
 		missing := result.Missing
 		if l.waitsForVolcano(l.seen.Facts) {
 			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
 		}
 		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(missing))
-		l.say(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+		l.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
 	case !l.settings.External && isHard(l.job.Spec.Topology):
-		l.say(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
+		l.setStatus(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
 	case l.seen.Mistake != "":
-		l.say(lattice.Pending, l.seen.Mistake, nil, nil)
+		l.setStatus(lattice.Pending, l.seen.Mistake, nil, nil)
 	case !l.seen.Admission.MayStart():
-		l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
-	case l.asksOtherwise():
+		l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
+	case l.requestChanged():
 		l.plan.Progress.Requeue = true
-		l.say(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
+		l.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
 	case l.refused() != "":
 		l.plan.Progress.Refused = l.refused()
 	default:
@@ -168,7 +168,7 @@ func (l *look) submit() {
 
 // apply adds the writes that apply the objects. The job is reported as running only once its VCJob is
 // observed, which exists only if everything else does.
-func (l *look) apply(result *compile.Result) {
+func (l *planner) apply(result *compile.Result) {
 	for _, object := range result.Objects {
 		l.plan.First = append(l.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
 	}
@@ -183,11 +183,11 @@ func (l *look) apply(result *compile.Result) {
 	if l.settings.External {
 		l.labelPods(result.VCJob)
 	} else {
-		l.passOnLabels(result.VCJob)
+		l.copyQueueLabels(result.VCJob)
 	}
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
-	l.noteGPUs(result.VCJob)
+	l.recordGPUs(result.VCJob)
 	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
@@ -207,9 +207,9 @@ func (l *look) apply(result *compile.Result) {
 	}
 }
 
-// asksOtherwise reports whether the job requests other pods than those it was admitted with. Its spec
+// requestChanged reports whether the job requests other pods than those it was admitted with. Its spec
 // may change until it runs.
-func (l *look) asksOtherwise() bool {
+func (l *planner) requestChanged() bool {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return false
 	}
@@ -220,8 +220,8 @@ func (l *look) asksOtherwise() bool {
 	}) || !l.seen.Admission.IsFor(asked)
 }
 
-// refusalPatience is how long a job keeps its quota while the API server refuses one of its objects.
-const refusalPatience = 15 * time.Second
+// refusalTimeout is how long a job keeps its quota while the API server refuses one of its objects.
+const refusalTimeout = 15 * time.Second
 
 // refusedSince, followed by the time of the first refusal, ends the message of a job that holds quota
 // while one of its objects is refused for a reason that users must fix.
@@ -229,7 +229,7 @@ const refusedSince = ", refused since "
 
 // refusedSince returns since when, in this admission and without a break, objects of the job have been
 // refused, and why; zero if they have not.
-func (l *look) refusedSince() (since time.Time, why string) {
+func (l *planner) refusedSince() (since time.Time, why string) {
 	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
 	at := strings.LastIndex(why, refusedSince)
 	if !failed || at < 0 {
@@ -244,9 +244,9 @@ func (l *look) refusedSince() (since time.Time, why string) {
 
 // refused returns why objects of an admitted job have been refused for so long that the job gives up
 // its quota, "" if they have not. The job tries again when it is admitted again.
-func (l *look) refused() string {
+func (l *planner) refused() string {
 	since, why := l.refusedSince()
-	if since.IsZero() || l.seen.Now.Before(since.Add(refusalPatience)) {
+	if since.IsZero() || l.seen.Now.Before(since.Add(refusalTimeout)) {
 		return ""
 	}
 	return why
@@ -269,30 +269,30 @@ func waiting(why string) string {
 	return "Waiting for quota: " + why
 }
 
-// begun reports whether pods of the VCJob have run, or it has finished.
-func begun(vcjob *volcano.Job) bool {
+// hasStarted reports whether pods of the VCJob have run, or it has finished.
+func hasStarted(vcjob *volcano.Job) bool {
 	status := &vcjob.Status
 	return status.State.Phase != "" && status.State.Phase != volcano.Pending || status.Running+status.Succeeded+status.Failed+status.Terminating > 0
 }
 
-// takeBack deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
+// deleteQueuedVCJob deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
 // queued themselves, and now Volcano would run it.
-func (l *look) takeBack() {
-	l.withdraw(metav1.DeletePropagationBackground)
-	l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
+func (l *planner) deleteQueuedVCJob() {
+	l.deleteVCJob(metav1.DeletePropagationBackground)
+	l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 }
 
 // evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is
 // written first: a running job without a VCJob is otherwise taken for one whose VCJob was deleted by a
 // user.
-func (l *look) evict() {
+func (l *planner) evict() {
 	switch {
 	case l.vcjob != nil:
-		l.withdraw(metav1.DeletePropagationForeground)
+		l.deleteVCJob(metav1.DeletePropagationForeground)
 		l.plan.StatusFirst = true
 	case l.job.Status.Phase != lattice.Running:
 		return // the status is written, and the remaining pods are terminating
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
-	l.say(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
+	l.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
 }

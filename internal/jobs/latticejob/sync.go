@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// follow sets the job's status from that of its VCJob.
-func (l *look) follow() {
+// syncStatus sets the job's status from that of its VCJob.
+func (l *planner) syncStatus() {
 	state := &l.vcjob.Status.State
 	switch {
 	case state.Phase == volcano.Completed:
@@ -39,7 +39,7 @@ func (l *look) follow() {
 }
 
 // whyFailed returns the VCJob's reason for its failure.
-func (l *look) whyFailed() string {
+func (l *planner) whyFailed() string {
 	state := &l.vcjob.Status.State
 	message := fmt.Sprintf("%s: its VCJob is %s", lattice.FailedMessage, state.Phase)
 	if state.Message != "" {
@@ -49,20 +49,20 @@ func (l *look) whyFailed() string {
 }
 
 // wait reports why the VCJob has no quota: not yet, or no longer.
-func (l *look) wait(message string) {
+func (l *planner) wait(message string) {
 	if l.job.Status.Phase == lattice.Running {
-		l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+		l.setStatus(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 		l.relabelIfChanged()
 		return
 	}
 	if l.resubmitIfChanged() {
 		return
 	}
-	l.say(lattice.Pending, message, nil, nil)
+	l.setStatus(lattice.Pending, message, nil, nil)
 	if l.vcjob.Annotations[gpusAnnotation] != "" {
-		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
+		l.plan.DueBy(l.seen.Now.Add(gpuRecheckInterval))
 	}
-	if !l.saysDomains() {
+	if !l.recordsDomains() {
 		l.relabel() // records the labels on the VCJob, so that their changes are observed
 		return
 	}
@@ -71,29 +71,29 @@ func (l *look) wait(message string) {
 
 // resubmitIfChanged replaces the VCJob if the spec, the topology domains of its pods, or the cluster's
 // GPU resources have changed since it was compiled. This happens only until the job runs.
-func (l *look) resubmitIfChanged() bool {
-	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() && !l.asksForOtherGPUs() {
+func (l *planner) resubmitIfChanged() bool {
+	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() && !l.gpuRequestChanged() {
 		return false
 	}
-	l.withdraw(metav1.DeletePropagationBackground)
+	l.deleteVCJob(metav1.DeletePropagationBackground)
 	return true
 }
 
 // hasDomains reports whether the VCJob was compiled with the job's topology domains. Other domain
 // annotations on its templates come from an admission policy, which would add them again.
-func (l *look) hasDomains() bool {
-	return l.vcjob.Annotations[domainsAnnotation] == domainsOf(l.job) || !l.saysDomains() && madeBefore(l.vcjob, compile.Domains(l.job.Annotations))
+func (l *planner) hasDomains() bool {
+	return l.vcjob.Annotations[domainsAnnotation] == domainsOf(l.job) || !l.recordsDomains() && templatesHaveDomains(l.vcjob, compile.Domains(l.job.Annotations))
 }
 
-// saysDomains reports whether the VCJob records the domains that it was compiled with.
-func (l *look) saysDomains() bool {
-	_, says := l.vcjob.Annotations[domainsAnnotation]
-	return says
+// recordsDomains reports whether the VCJob records the domains that it was compiled with.
+func (l *planner) recordsDomains() bool {
+	_, recorded := l.vcjob.Annotations[domainsAnnotation]
+	return recorded
 }
 
-// madeBefore reports whether a VCJob without that record has the domains in its templates: it was made
+// templatesHaveDomains reports whether a VCJob without that record has the domains in its templates: it was made
 // by an operator of an earlier version.
-func madeBefore(vcjob *volcano.Job, domains map[string]string) bool {
+func templatesHaveDomains(vcjob *volcano.Job, domains map[string]string) bool {
 	for i := range vcjob.Spec.Tasks {
 		for key, value := range domains {
 			if vcjob.Spec.Tasks[i].Template.Annotations[key] != value {
@@ -104,15 +104,15 @@ func madeBefore(vcjob *volcano.Job, domains map[string]string) bool {
 	return true
 }
 
-// withdraw deletes the VCJob, after it has removed its tasks from the service graph.
-func (l *look) withdraw(how metav1.DeletionPropagation) {
-	l.plan.First = append(l.plan.First, l.leave()...)
+// deleteVCJob deletes the VCJob, after it has removed its tasks from the service graph.
+func (l *planner) deleteVCJob(how metav1.DeletionPropagation) {
+	l.plan.First = append(l.plan.First, l.removeFromGraph()...)
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, how))
 }
 
-// leave removes from the service graph the tasks with which the VCJob was made. It must precede the
+// removeFromGraph removes from the service graph the tasks with which the VCJob was made. It must precede the
 // deletion of the VCJob, which alone has their names.
-func (l *look) leave() (out []jobs.Write) {
+func (l *planner) removeFromGraph() (out []jobs.Write) {
 	if !l.seen.Facts.Served[compile.MeshMembers] {
 		return nil
 	}
@@ -123,27 +123,27 @@ func (l *look) leave() (out []jobs.Write) {
 }
 
 // running reports that all objects of the job exist.
-func (l *look) running() {
+func (l *planner) running() {
 	message := lattice.SubmittedMessage
-	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !covered(l.job, l.seen.Facts.Queues) {
+	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !isManagedQueue(l.job, l.seen.Facts.Queues) {
 		message += ". Its queue is not one of Muster's, whose quota does not cover it"
 	}
 	if l.job.Status.Phase != lattice.Running {
-		l.say(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
+		l.setStatus(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
 	}
-	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+	l.setStatus(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 	l.relabelIfChanged()
 }
 
 // isLost reports whether the VCJob of a running job was deleted by another party: an eviction is
 // recorded in the status first. If Volcano was removed, the VCJob may exist without being served.
-func (l *look) isLost() bool {
+func (l *planner) isLost() bool {
 	return l.vcjob == nil && l.job.Status.Phase == lattice.Running && !l.waitsForVolcano(l.seen.Facts)
 }
 
-// lose ends a lost job, so that it gives up its quota. As this is final, the API server is asked first:
+// endLost ends a lost job, so that it gives up its quota. As this is final, the API server is asked first:
 // a live read must confirm that the VCJob is gone, and the status write that the job was still running.
-func (l *look) lose() {
+func (l *planner) endLost() {
 	if !l.job.DeletionTimestamp.IsZero() {
 		return
 	}
@@ -151,14 +151,14 @@ func (l *look) lose() {
 		l.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: l.job.Namespace, Name: l.job.Name}}
 		l.plan.StatusFirst = true
 	}
-	l.say(lattice.Running, lattice.LostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lattice.LostMessage)))
+	l.setStatus(lattice.Running, lattice.LostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lattice.LostMessage)))
 	if l.seen.Admission.Grant != jobs.Unqueued {
 		l.plan.Progress.Outcome = &jobs.Outcome{Message: lattice.LostMessage}
 	}
 }
 
 // compiled returns the generation of the spec that the VCJob was compiled from.
-func (l *look) compiled() int64 {
+func (l *planner) compiled() int64 {
 	generation, err := strconv.ParseInt(l.vcjob.Annotations[generationAnnotation], 10, 64)
 	if err != nil {
 		return l.job.Generation // the annotation was removed
@@ -168,7 +168,7 @@ func (l *look) compiled() int64 {
 
 // ignoredChange returns the end of the message for a job whose spec was changed while it runs, "" if it
 // was not.
-func (l *look) ignoredChange() string {
+func (l *planner) ignoredChange() string {
 	if ptr.Deref(l.job.Status.ObservedGeneration, l.job.Generation) == l.job.Generation {
 		return ""
 	}
@@ -176,7 +176,7 @@ func (l *look) ignoredChange() string {
 }
 
 // changeEvent returns the event for such a change; it is sent once, as the message is new then.
-func (l *look) changeEvent() *jobs.Event {
+func (l *planner) changeEvent() *jobs.Event {
 	if l.ignoredChange() == "" {
 		return nil
 	}
@@ -186,28 +186,28 @@ func (l *look) changeEvent() *jobs.Event {
 // end ends the job for good, and removes its tasks from the service graph first, since a finished job
 // is not reconciled again. The tasks are those of its VCJob: the spec may have changed since, and
 // called services may be gone.
-func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
+func (l *planner) end(phase lattice.JobPhase, message string, event jobs.Event) {
 	before := l.job.DeepCopy()
-	l.say(phase, message, ptr.To(l.job.Generation), &event)
-	if l.plan.Writes = append(l.plan.Writes, l.leave()...); len(l.plan.Writes) > 0 {
-		l.hasNotEndedOnError(before)
+	l.setStatus(phase, message, ptr.To(l.job.Generation), &event)
+	if l.plan.Writes = append(l.plan.Writes, l.removeFromGraph()...); len(l.plan.Writes) > 0 {
+		l.keepStatusOnError(before)
 	}
 }
 
-// endUncompiled ends a job that cannot be compiled. An earlier spec may have been applied in part, so
+// failCompile ends a job that cannot be compiled. An earlier spec may have been applied in part, so
 // everything of the job is removed from the service graph.
-func (l *look) endUncompiled(message string) {
+func (l *planner) failCompile(message string) {
 	before := l.job.DeepCopy()
-	l.say(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
+	l.setStatus(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
 	if l.seen.Facts.Served[compile.MeshMembers] {
 		l.plan.Writes = append(l.plan.Writes, jobs.RemoveAll(compile.MeshMembersIn(l.job.Namespace)))
-		l.hasNotEndedOnError(before)
+		l.keepStatusOnError(before)
 	}
 }
 
-// hasNotEndedOnError keeps the job's previous status if its tasks cannot be removed from the graph,
+// keepStatusOnError keeps the job's previous status if its tasks cannot be removed from the graph,
 // since a finished job is not reconciled again.
-func (l *look) hasNotEndedOnError(before *lattice.LatticeJob) {
+func (l *planner) keepStatusOnError(before *lattice.LatticeJob) {
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
 		before.Status.Message = fmt.Sprintf("Leaving the service graph failed (will retry): %v", err)

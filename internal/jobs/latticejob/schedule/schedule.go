@@ -42,14 +42,14 @@ var errNever = errors.New("there is no such day")
 // Next returns the first time after now.
 func (s Schedule) Next(now time.Time) time.Time { return s.times.Next(now.UTC()) }
 
-// looksBack are the periods before now that Last searches in turn, so that it iterates over few times.
+// searchPeriods are the periods before now that Last searches in turn, so that it iterates over few times.
 // The longest has every day of the year, also February 29, which some centuries skip.
-var looksBack = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour, 366 * 24 * time.Hour, 8 * 366 * 24 * time.Hour}
+var searchPeriods = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour, 366 * 24 * time.Hour, 8 * 366 * 24 * time.Hour}
 
 // Last returns the latest time after after and not after now; zero if there is none.
 func (s Schedule) Last(after, now time.Time) (last time.Time) {
 	after, now = after.UTC(), now.UTC()
-	for _, back := range looksBack {
+	for _, back := range searchPeriods {
 		from := now.Add(-back)
 		if from.Before(after) {
 			from = after
