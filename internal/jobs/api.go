@@ -269,6 +269,10 @@ type Plan struct {
 	Events []Event
 	// Due is when to plan again even if nothing happens, zero for never.
 	Due time.Time
+	// DueIfDone is when to plan again if the plan is carried out, because no event may follow; zero for never. A plan
+	// that fails is not retried by it: it is later with every plan, and would have a write that fails repeated for ever
+	// without a backoff.
+	DueIfDone time.Time
 	// Progress is what is reported on the job's Workload.
 	Progress Progress
 	// IfGone is an object that was not observed. If a live read finds that it exists and that the job controls it,

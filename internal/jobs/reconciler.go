@@ -104,6 +104,9 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	switch {
 	case err == nil:
 		r.count(job, plan)
+		if !plan.DueIfDone.IsZero() {
+			again = earlierRetry(again, max(plan.DueIfDone.Sub(r.clock.Now()), 1))
+		}
 	case isConflict(err):
 		// The watch delivers the other writer's change and triggers the retry.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())

@@ -24,13 +24,14 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
 	refused := errors.New("no")
 	for name, tc := range map[string]struct {
-		dueIn time.Duration
-		want  time.Duration
+		dueIn, dueIfDoneIn time.Duration
+		want               time.Duration
 	}{
-		"due before the backoff is over": {15 * time.Second, 15 * time.Second},
-		"due after it":                   {2 * time.Hour, longestRetry},
-		"due at no time":                 {0, longestRetry},
-		"was due":                        {-time.Second, longestRetry},
+		"due before the backoff is over": {15 * time.Second, 0, 15 * time.Second},
+		"due after it":                   {2 * time.Hour, 0, longestRetry},
+		"due at no time":                 {0, 0, longestRetry},
+		"was due":                        {-time.Second, 0, longestRetry},
+		"due only if it is done":         {0, time.Second, longestRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := abandonedWorld(t, now, job.DeepCopy(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
@@ -47,6 +48,9 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 				p.Writes = []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}
 				if tc.dueIn != 0 {
 					p.Due = now.Now().Add(tc.dueIn)
+				}
+				if tc.dueIfDoneIn != 0 {
+					p.DueIfDone = now.Now().Add(tc.dueIfDoneIn)
 				}
 				return p
 			}
