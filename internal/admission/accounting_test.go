@@ -203,7 +203,7 @@ func TestPodsPlacedByNodeLabels(t *testing.T) {
 	}
 	podspec.RequireLabel(&w.Spec.PodSets[0].Template.Spec, jobset.NamespacedJobKey, []string{"default_w-0"})
 	if podSets, _ = newAccountant(podspec.Counting{}).account(w); !podSets[0].Unpinned {
-		t.Error("pods for whom people have labelled nodes are not loose")
+		t.Error("pods for whom users have labelled nodes are not loose")
 	}
 }
 

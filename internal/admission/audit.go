@@ -196,7 +196,7 @@ type held struct {
 func heldBy(w *kueue.Workload, into []held) []held {
 	for i := range w.Status.Admission.PodSetAssignments {
 		a := &w.Status.Admission.PodSetAssignments[i]
-		left, given := workload.Left(w, a)
+		left, given := workload.PodsHoldingQuota(w, a)
 		surplus := surplusOf(w, a)
 		for name, flavor := range a.Flavors {
 			of := quota.FlavorResource{Flavor: string(flavor), Resource: string(name)}

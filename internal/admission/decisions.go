@@ -97,10 +97,10 @@ func (a *decisionWriter) withdraw(d engine.Decision) {
 }
 
 // drop discards decisions that the engine no longer stands by, given by their serials. It reports no outcome.
-func (a *decisionWriter) drop(overtaken map[engine.Key]int64) {
+func (a *decisionWriter) drop(superseded map[engine.Key]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key, serial := range overtaken {
+	for key, serial := range superseded {
 		if open := a.open[key]; open != nil && open.Serial == serial {
 			a.end(key)
 		}
@@ -166,7 +166,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	}
 	outcome, version, err := a.try(ctx, reader, open)
 	switch {
-	case outcome == overtaken && d.Admit == nil && !again:
+	case outcome == superseded && d.Admit == nil && !again:
 		// The cache may lag behind the admission that is to be changed or revoked.
 		a.queue.AddRateLimited(key)
 	case outcome == unknown:
@@ -186,7 +186,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 			a.denials.Forget(struct{}{})
 		}
 		a.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
-	case outcome == overtaken || outcome == workloadFinished:
+	case outcome == superseded || outcome == workloadFinished:
 		a.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
 	}
 }
@@ -204,8 +204,8 @@ type result int
 const (
 	// written: the API server has the change.
 	written result = iota
-	// overtaken: the Workload is gone, or has changed so that the decision no longer applies.
-	overtaken
+	// superseded: the Workload is gone, or has changed so that the decision no longer applies.
+	superseded
 	// workloadFinished: the Workload has finished, which is final.
 	workloadFinished
 	// refused: the API server rejected the write.
@@ -221,13 +221,13 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 	d := open.Decision
 	if err := reader.Get(ctx, objectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
-			return overtaken, 0, nil
+			return superseded, 0, nil
 		}
 		return unknown, 0, err
 	}
 	switch {
 	case string(seen.UID) != d.UID:
-		return overtaken, 0, nil
+		return superseded, 0, nil
 	case workload.IsFinished(&seen):
 		return workloadFinished, 0, nil
 	}
@@ -238,7 +238,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 	case desired == nil:
 		return outcome, versionOf(&seen), nil
 	case mayHaveTakenEffect(open, &seen):
-		return overtaken, 0, nil
+		return superseded, 0, nil
 	}
 	a.budget.noteWrite()
 	began := a.clock.Now()
@@ -253,7 +253,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 		}
 		return written, version, nil
 	case apierrors.IsNotFound(err):
-		return overtaken, 0, nil
+		return superseded, 0, nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return refused, 0, err
 	case !apierrors.IsConflict(err):
@@ -263,7 +263,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 }
 
 // desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
-// decision in that case: written already, or overtaken.
+// decision in that case: written already, or superseded.
 func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
@@ -280,12 +280,12 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
 	switch {
 	case !workload.HoldsQuota(seen):
-		return nil, overtaken, nil
+		return nil, superseded, nil
 	case workload.IsEvicted(seen):
 		return nil, written, nil
 	}
 	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
 	evict(out, e, a.jobUID(ctx, e.Preemptor), a.clock.Now())
@@ -295,11 +295,11 @@ func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *e
 // replaced implements desired for a change of places.
 func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, given.ClusterQueue) {
-		return nil, overtaken, nil
+		return nil, superseded, nil
 	}
 	places, known, err := a.places(ctx, given)
 	if err != nil || !known {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
 	if !replace(out, places) {
@@ -316,17 +316,17 @@ func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d e
 		// Workload holds; until then the assumption stands in for it.
 		return nil, written, nil
 	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
-		return nil, overtaken, nil
+		return nil, superseded, nil
 	}
 	places, known, err := a.places(ctx, d.Admit)
 	if err != nil || !known {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	out := new(*seen)
 	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
 	admit(out, d.Admit, places, a.clock.Now())
 	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	return out, unknown, nil
 }

@@ -196,7 +196,7 @@ func (l *loop) turn() {
 		l.queues.observe(n)
 	}
 	l.apply(l.translator.overdue(received), received)
-	l.decisions.drop(l.engine.TakeOvertaken()) // before their quota can be given to other workloads
+	l.decisions.drop(l.engine.TakeSuperseded()) // before their quota can be given to other workloads
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	took := l.clock.Since(began)

@@ -61,7 +61,7 @@ func (f *floor) decide() (decisions []engine.Decision) {
 		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
 		writer.take(d)
 		writer.write(f.t.Context(), d.Key)
-		writer.write(f.t.Context(), d.Key) // an apparently overtaken decision is retried once against the API server
+		writer.write(f.t.Context(), d.Key) // an apparently superseded decision is retried once against the API server
 		f.hear(f.changed(f.world.workload(d.Key.Name), f.at)...)
 	}
 	return decisions

@@ -21,28 +21,28 @@ import (
 // resized implements desired for a change of size of an admitted Workload.
 func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
-		return nil, overtaken, nil
+		return nil, superseded, nil
 	}
 	switch sizeOf(seen, r.PodSet) {
 	case r.To:
 		return nil, written, nil // by an earlier try
 	case r.From:
 	default:
-		return nil, overtaken, nil
+		return nil, superseded, nil
 	}
 	if most := wantedOf(seen, r.PodSet); r.Unwanted && r.To != most || r.To > r.From && r.To > most {
-		return nil, overtaken, nil // the job asks for another size by now
+		return nil, superseded, nil // the job asks for another size by now
 	}
 	wanted, err := a.stillWanted(ctx, r.For, "")
 	if wanted && r.To > r.From {
 		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
 	}
 	if err != nil || !wanted {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	places, known, err := a.places(ctx, r.Admission)
 	if err != nil || !known {
-		return nil, overtaken, err
+		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
 	resize(out, r, a.nameOf(ctx, r.For), places, a.clock.Now())

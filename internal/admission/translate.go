@@ -305,7 +305,7 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 	out := &engine.Admission{ClusterQueue: string(w.Status.Admission.ClusterQueue)}
 	for i := range w.Status.Admission.PodSetAssignments {
 		a := &w.Status.Admission.PodSetAssignments[i]
-		left, given := workload.Left(w, a)
+		left, given := workload.PodsHoldingQuota(w, a)
 		assignment := engine.Assignment{PodSet: string(a.Name), Count: left, Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[string(resource)] = string(name)

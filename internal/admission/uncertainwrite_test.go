@@ -174,7 +174,7 @@ func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 	if workload.HoldsQuota(w.workload("a")) {
 		t.Error("it is given quota that may be another's by now")
 	}
-	l.turn() // applies that the decision was overtaken, and decides again
+	l.turn() // applies that the decision was superseded, and decides again
 	l.decisions.write(t.Context(), keyOf(a))
 	if !workload.HoldsQuota(w.workload("a")) {
 		t.Error("nobody is there, and it gets nothing")

@@ -199,7 +199,7 @@ func TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision(t *testing.T) {
 			s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 4, 1, 0, 0))
 			s.engine.Apply(job("high", "q", 4, 1, 5, 1))
 			evict := decideAll(s.engine, s.now)[0]
-			s.engine.TakeOvertaken()
+			s.engine.TakeSuperseded()
 			s.engine.Apply(gone("high"))
 			a := s.stopped("a")
 			a.Version++
@@ -208,8 +208,8 @@ func TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision(t *testing.T) {
 			if len(again) != 1 || again[0].Admit == nil {
 				t.Fatalf("decided %+v", again)
 			}
-			if diff := cmp.Diff(map[Key]int64{evict.Key: evict.Serial}, s.engine.TakeOvertaken()); diff != "" {
-				t.Errorf("overtaken (-want +got):\n%s", diff)
+			if diff := cmp.Diff(map[Key]int64{evict.Key: evict.Serial}, s.engine.TakeSuperseded()); diff != "" {
+				t.Errorf("superseded (-want +got):\n%s", diff)
 			}
 			s.engine.Apply(late(evict))
 			if got := decideAll(s.engine, s.now); len(got) != 0 || s.engine.Holds(a.Key) == nil {

@@ -92,10 +92,10 @@ type Engine struct {
 	now     time.Time
 	speeds  elastic.Speeds
 
-	// serial is that of the last decision. overtaken has, by workload, the decisions that were superseded since the
-	// last TakeOvertaken.
-	serial    int64
-	overtaken map[Key]int64
+	// serial is that of the last decision. superseded has, by workload, the decisions that were superseded since the
+	// last TakeSuperseded.
+	serial     int64
+	superseded map[Key]int64
 
 	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
 	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unreported has
@@ -131,7 +131,7 @@ func New(options Options) *Engine {
 		unwanted:           sets.New[Key](),
 		speeds:             elastic.Speeds{},
 		topologies:         map[string][]string{},
-		overtaken:          map[Key]int64{},
+		superseded:         map[Key]int64{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),

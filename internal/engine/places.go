@@ -157,7 +157,7 @@ func (e *Engine) placedNow(w *workload) (now placed) {
 	default:
 		now = e.leftoverPods(w)
 	}
-	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
+	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.hasPodsBeyondPlaces(w)
 	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
 		return placed{}
 	}

@@ -49,13 +49,13 @@ func (p *pass) repairWorkload(w *workload) {
 		return
 	}
 	p.budget--
-	mended, ok := p.places.Repair(w.Key)
+	repaired, ok := p.places.Repair(w.Key)
 	switch {
 	case !ok && p.shrinkToValid(w):
 	case !ok:
 		p.evictForNodes(w)
-	case mended.Moved > 0:
-		p.replace(w, mended.Assignments)
+	case repaired.Moved > 0:
+		p.replace(w, repaired.Assignments)
 	}
 }
 
@@ -101,9 +101,9 @@ func (p *pass) shrinkToValid(w *workload) bool {
 	set := &w.held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, ailing := range p.places.InvalidPlaces(w.Key) {
-		if ailing.PodSet == set.PodSet {
-			lost = ailing.Nodes
+	for _, invalid := range p.places.InvalidPlaces(w.Key) {
+		if invalid.PodSet == set.PodSet {
+			lost = invalid.Nodes
 		}
 	}
 	for _, at := range lost {
@@ -125,16 +125,16 @@ func (p *pass) shrinkToValid(w *workload) bool {
 func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
-	var mended place.RepairResult
+	var repaired place.RepairResult
 	ok := false
 	p.places.Try(func() {
 		p.places.Hold(w.Key, p.holding(w, placed{by: given}))
-		mended, ok = p.places.Repair(w.Key)
+		repaired, ok = p.places.Repair(w.Key)
 	})
 	if !ok {
 		return nil
 	}
-	return given.at(mended.Assignments)
+	return given.at(repaired.Assignments)
 }
 
 // evictForNodes evicts a workload because its nodes failed.

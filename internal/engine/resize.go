@@ -204,14 +204,14 @@ func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount 
 	return append(there, beyond(w.vacated, there)...) // more of them may still be created
 }
 
-// shrinksOnNodes reports whether any such pods exist.
-func (e *Engine) shrinksOnNodes(w *workload) bool {
+// hasPodsBeyondPlaces reports whether any such pods exist.
+func (e *Engine) hasPodsBeyondPlaces(w *workload) bool {
 	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.podsBeyondPlaces(w, &a)) > 0 })
 }
 
 // updateShrinking updates places after a pod of the workload was bound or is gone.
 func (e *Engine) updateShrinking(of Key) {
-	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.shrinksOnNodes(w)) {
+	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.hasPodsBeyondPlaces(w)) {
 		w.placed.shape = nil
 		e.updatePlaces(w)
 	}

@@ -157,7 +157,7 @@ func (e *Engine) observeAdmission(w *workload, told *Admission) {
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
 	if was != nothing && w.assumed == nothing {
-		e.overtaken[w.Key] = w.serial
+		e.superseded[w.Key] = w.serial
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
@@ -198,13 +198,13 @@ func (e *Engine) unconfirmed(key Key, uid string, serial int64) *workload {
 	return w
 }
 
-// TakeOvertaken returns the serials, by workload, of the decisions that were superseded since the last call: the
+// TakeSuperseded returns the serials, by workload, of the decisions that were superseded since the last call: the
 // workload was observed with another state, or with the decided one, before the result of the write was reported.
 // Writes of them that are still pending must be dropped: the engine no longer assumes them.
-func (e *Engine) TakeOvertaken() map[Key]int64 {
-	out := e.overtaken
+func (e *Engine) TakeSuperseded() map[Key]int64 {
+	out := e.superseded
 	if len(out) > 0 {
-		e.overtaken = map[Key]int64{}
+		e.superseded = map[Key]int64{}
 	}
 	return out
 }
@@ -280,7 +280,7 @@ func (e *Engine) forget(w *workload) {
 	e.avoiding.Delete(w.Key)
 	e.forgetting.Remove(w.Key)
 	e.precedence.Forget(w.Key)
-	delete(e.overtaken, w.Key)
+	delete(e.superseded, w.Key)
 	delete(e.workloads, w.Key)
 }
 

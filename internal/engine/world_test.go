@@ -114,8 +114,8 @@ func (w *world) setQueue(t *rapid.T, name string) {
 func (w *world) apply(ev Event) {
 	w.log = append(w.log, entry{event: ev})
 	w.engine.Apply(ev)
-	overtaken := w.engine.TakeOvertaken()
-	w.open = slices.DeleteFunc(w.open, func(d Decision) bool { return overtaken[d.Key] == d.Serial })
+	superseded := w.engine.TakeSuperseded()
+	w.open = slices.DeleteFunc(w.open, func(d Decision) bool { return superseded[d.Key] == d.Serial })
 }
 
 func (w *world) decide() []Decision {
@@ -168,10 +168,10 @@ func (w *world) write(i int, how answer) {
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
 	job, there := w.jobs[d.Key.Name]
-	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
+	superseded := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {
-	case how == isLost || overtaken || d.Withdraw:
+	case how == isLost || superseded || d.Withdraw:
 		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
 	case how == isRefused:

@@ -41,7 +41,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		if podSet == nil {
 			continue // the API rejects such an assignment
 		}
-		left, count := workload.Left(w, a)
+		left, count := workload.PodsHoldingQuota(w, a)
 		granted := PodSetAdmission{
 			Count: count, Asked: podSet.Count, Left: left,
 			Template: &podSet.Template,

@@ -39,7 +39,7 @@ type QueueFacts struct {
 
 // Serves reports whether jobs of the namespace can go to the queue of this name.
 func (f QueueFacts) Serves(name string) bool {
-	return f.Local[name] != nil || workload.Takes(f.Cluster[name], f.Namespace)
+	return f.Local[name] != nil || workload.SelectsNamespace(f.Cluster[name], f.Namespace)
 }
 
 // Names returns the names of all queues that a job could name, sorted.
@@ -117,7 +117,7 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 			return queueChoice{}
 		}
 	}
-	if facts.Local[name] == nil && workload.Takes(facts.Cluster[name], facts.Namespace) {
+	if facts.Local[name] == nil && workload.SelectsNamespace(facts.Cluster[name], facts.Namespace) {
 		return queueChoice{Name: name, Make: localQueueFor(name, job.GetNamespace())}
 	}
 	return queueChoice{Name: name}

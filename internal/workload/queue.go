@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Takes reports whether the ClusterQueue accepts workloads of the namespace; false if either is nil.
-func Takes(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
+// SelectsNamespace reports whether the ClusterQueue accepts workloads of the namespace; false if either is nil.
+func SelectsNamespace(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
 	if q == nil || ns == nil || q.Spec.NamespaceSelector == nil {
 		return false
 	}

@@ -16,10 +16,10 @@ func Reclaimed(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	return 0
 }
 
-// Left returns for how many pods the assignment still holds quota, and for how many it was given. Ended pods count
-// against the pod set's full count: an assignment for fewer pods holds all of its quota until no more than that many
-// pods are left.
-func Left(w *kueue.Workload, a *kueue.PodSetAssignment) (left, given int32) {
+// PodsHoldingQuota returns for how many pods the assignment still holds quota, and for how many it was given. Ended
+// pods count against the pod set's full count: an assignment for fewer pods holds all of its quota until no more than
+// that many pods are left.
+func PodsHoldingQuota(w *kueue.Workload, a *kueue.PodSetAssignment) (left, given int32) {
 	for i := range w.Spec.PodSets {
 		if podSet := &w.Spec.PodSets[i]; podSet.Name == a.Name {
 			given = ptr.Deref(a.Count, podSet.Count)

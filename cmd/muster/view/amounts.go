@@ -123,7 +123,7 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 	sum, devices := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
-		left, given := workload.Left(w, assignment)
+		left, given := workload.PodsHoldingQuota(w, assignment)
 		if workload.IsFinished(w) {
 			left = given // report what it was admitted with
 		}

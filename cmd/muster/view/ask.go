@@ -45,7 +45,7 @@ func asksOf(w *kueue.Workload) []Ask {
 					if given := assignment.Count; given != nil && *given < podSet.Count {
 						ask.Given = given
 					}
-					if left, given := workload.Left(w, assignment); left < given && !workload.IsFinished(w) {
+					if left, given := workload.PodsHoldingQuota(w, assignment); left < given && !workload.IsFinished(w) {
 						ask.Left = &left
 					}
 				}

@@ -340,7 +340,7 @@ func queuesFor(snapshot *Snapshot, namespace string) []string {
 	}
 	at := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
 	for i := range snapshot.ClusterQueues {
-		if at >= 0 && workload.Takes(&snapshot.ClusterQueues[i], &snapshot.Namespaces[at]) {
+		if at >= 0 && workload.SelectsNamespace(&snapshot.ClusterQueues[i], &snapshot.Namespaces[at]) {
 			names = append(names, snapshot.ClusterQueues[i].Name)
 		}
 	}

@@ -49,7 +49,7 @@ func holdingsByQueue(snapshot *Snapshot) map[string]holdings {
 func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
-		left, given := workload.Left(w, assignment)
+		left, given := workload.PodsHoldingQuota(w, assignment)
 		for name, amount := range usageOf(assignment, left, given) {
 			amount.Add(terminatingUsage(w, assignment, name))
 			key := flavorResource{assignment.Flavors[name], name}

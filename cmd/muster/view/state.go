@@ -114,7 +114,7 @@ func sizeOf(w *kueue.Workload, name kueue.PodSetReference) (queued, given int32)
 	}
 	for i := range w.Status.Admission.PodSetAssignments {
 		if assignment := &w.Status.Admission.PodSetAssignments[i]; assignment.Name == name {
-			_, given = workload.Left(w, assignment)
+			_, given = workload.PodsHoldingQuota(w, assignment)
 		}
 	}
 	return queued, given

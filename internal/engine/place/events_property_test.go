@@ -121,17 +121,17 @@ func answers(m *Map, asks []Ask) map[string]any {
 			out["room of "+name] = freeOf(m, n)
 		}
 	}
-	var ailing []order.Key
+	var invalid []order.Key
 	for key, h := range m.holders {
 		if m.hasInvalid(h) {
-			ailing = append(ailing, key)
+			invalid = append(invalid, key)
 		}
 	}
-	slices.SortFunc(ailing, order.CompareKeys)
-	out["ailing"] = ailing
-	for _, key := range ailing {
-		mended, ok := m.Repair(key)
-		out["repair of "+key.String()] = fmt.Sprint(mended, ok)
+	slices.SortFunc(invalid, order.CompareKeys)
+	out["invalid"] = invalid
+	for _, key := range invalid {
+		repaired, ok := m.Repair(key)
+		out["repair of "+key.String()] = fmt.Sprint(repaired, ok)
 	}
 	return out
 }
@@ -197,8 +197,8 @@ func TestTryUndoesEverything(t *testing.T) {
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
-		if freed, ailing := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(ailing) > 0 {
-			t.Fatalf("the trial was reported: freed %v, invalid %v", freed, ailing)
+		if freed, invalid := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(invalid) > 0 {
+			t.Fatalf("the trial was reported: freed %v, invalid %v", freed, invalid)
 		}
 	})
 }

@@ -101,13 +101,13 @@ func TestRepairIsValidAndComplete(t *testing.T) {
 		}
 		r := m.repair(m.holders[key("gang")])
 		anybody, open := r.hasLivePod(), r.ranks
-		mended, ok := m.Repair(key("gang"))
-		if again, okAgain := m.Repair(key("gang")); ok != okAgain || fmt.Sprint(again) != fmt.Sprint(mended) {
+		repaired, ok := m.Repair(key("gang"))
+		if again, okAgain := m.Repair(key("gang")); ok != okAgain || fmt.Sprint(again) != fmt.Sprint(repaired) {
 			t.Fatal("repair is not repeatable")
 		}
 		if ok {
-			if wrong := w.badRepair(asks, open, mended, anybody); wrong != "" {
-				t.Fatalf("%s: %v\n%s%s", wrong, mended, w, say(asks))
+			if wrong := w.badRepair(asks, open, repaired, anybody); wrong != "" {
+				t.Fatalf("%s: %v\n%s%s", wrong, repaired, w, say(asks))
 			}
 			return
 		}
@@ -139,7 +139,7 @@ func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 			}
 		}
 		anybody := m.repair(m.holders[key("gang")]).hasLivePod()
-		mended, ok := m.Repair(key("gang"))
+		repaired, ok := m.Repair(key("gang"))
 		if !ok || !anybody {
 			return
 		}
@@ -148,7 +148,7 @@ func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 				node string
 				part int32
 			}
-			there, size, ranks := map[partOn]int{}, int32(0), expand(mended.Assignments[i].Nodes)
+			there, size, ranks := map[partOn]int{}, int32(0), expand(repaired.Assignments[i].Nodes)
 			for _, p := range w.pods {
 				if n, known := w.nodes[p.Node]; p.Workload == key("gang") && p.PodSet == a.PodSet && known && !n.Failed && w.byHost(hostname(&n)) != nil {
 					there[partOn{hostname(&n), p.Part.Index}]++
@@ -163,7 +163,7 @@ func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 			}
 			for at, left := range there {
 				if left > 0 {
-					t.Fatalf("%d pods of part %d on %s lost their places: %v\n%s%s", left, at.part, at.node, mended, w, say(asks))
+					t.Fatalf("%d pods of part %d on %s lost their places: %v\n%s%s", left, at.part, at.node, repaired, w, say(asks))
 				}
 			}
 		}
@@ -171,13 +171,13 @@ func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 }
 
 // badRepair returns what is wrong with a repair.
-func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keeps bool) string {
-	if wrong := w.apart(asks, mended.Assignments); wrong != "" {
+func (w *world) badRepair(asks []Ask, open [][]string, repaired RepairResult, keeps bool) string {
+	if wrong := w.apart(asks, repaired.Assignments); wrong != "" {
 		return wrong
 	}
 	moved := map[string]bool{}
 	for i := range asks {
-		for rank, name := range expand(mended.Assignments[i].Nodes) {
+		for rank, name := range expand(repaired.Assignments[i].Nodes) {
 			switch was := open[i][rank]; {
 			case was == name:
 			case was != "" && keeps:
@@ -194,7 +194,7 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keep
 	after.holdings = maps.Clone(w.holdings)
 	h := Holding{}
 	for i, a := range asks {
-		h.PodSets = append(h.PodSets, HeldPodSet{Ask: a, Nodes: mended.Assignments[i].Nodes})
+		h.PodSets = append(h.PodSets, HeldPodSet{Ask: a, Nodes: repaired.Assignments[i].Nodes})
 	}
 	after.holdings[key("gang")] = &h
 	there := after.there(false)
@@ -212,11 +212,11 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keep
 			}
 		}
 		for r := range used {
-			if used[r] > max(0, n.Allocatable[r]) && used[r] > 0 && w.takenByMoved(asks, open, mended, name, r) {
+			if used[r] > max(0, n.Allocatable[r]) && used[r] > 0 && w.takenByMoved(asks, open, repaired, name, r) {
 				return fmt.Sprintf("node %s is over its room in %s", name, r)
 			}
 		}
-		if ports > 1 && w.takenByMoved(asks, open, mended, name, "port") {
+		if ports > 1 && w.takenByMoved(asks, open, repaired, name, "port") {
 			return "a port is taken twice"
 		}
 	}
@@ -224,9 +224,9 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keep
 }
 
 // takenByMoved reports whether pods that moved to a node use any of a resource.
-func (w *world) takenByMoved(asks []Ask, open [][]string, mended RepairResult, name, resource string) bool {
+func (w *world) takenByMoved(asks []Ask, open [][]string, repaired RepairResult, name, resource string) bool {
 	for i, a := range asks {
-		for rank, to := range expand(mended.Assignments[i].Nodes) {
+		for rank, to := range expand(repaired.Assignments[i].Nodes) {
 			if to == name && open[i][rank] != name && (resource == Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {
 				return true
 			}
@@ -251,11 +251,11 @@ func (w *world) repairable(asks []Ask, open [][]string) bool {
 	var try func(ask, rank int) bool
 	try = func(ask, rank int) bool {
 		if ask == len(asks) {
-			var mended RepairResult
+			var repaired RepairResult
 			for i, a := range asks {
-				mended.Assignments = append(mended.Assignments, Assignment{PodSet: a.PodSet, Nodes: runs(ranks[i])})
+				repaired.Assignments = append(repaired.Assignments, Assignment{PodSet: a.PodSet, Nodes: runs(ranks[i])})
 			}
-			return w.badRepair(asks, open, mended, true) == "" && w.exclusiveStill(asks, ranks)
+			return w.badRepair(asks, open, repaired, true) == "" && w.exclusiveStill(asks, ranks)
 		}
 		if rank == len(ranks[ask]) {
 			return try(ask+1, 0)
@@ -331,12 +331,12 @@ func TestRepairReunitesAGangWithoutPods(t *testing.T) {
 			w.nodes[n.Name] = n
 			m.SetNode(n)
 		}
-		mended, ok := m.Repair(key("gang"))
+		repaired, ok := m.Repair(key("gang"))
 		switch {
 		case !ok:
-		case mended.Moved > 0:
-			if wrong := w.apart(asks, mended.Assignments); wrong != "" {
-				t.Fatalf("%s: %v\n%s%s", wrong, mended, w, say(asks))
+		case repaired.Moved > 0:
+			if wrong := w.apart(asks, repaired.Assignments); wrong != "" {
+				t.Fatalf("%s: %v\n%s%s", wrong, repaired, w, say(asks))
 			}
 		default:
 			wrong := w.apart(asks, given)

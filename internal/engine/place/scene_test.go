@@ -184,9 +184,9 @@ func (s *scene) invalid() string {
 }
 
 func (s *scene) repair(workload string) string {
-	mended, ok := s.Repair(key(workload))
+	repaired, ok := s.Repair(key(workload))
 	if !ok {
 		return "none"
 	}
-	return fmt.Sprintf("%s, %d moved", written(mended.Assignments), mended.Moved)
+	return fmt.Sprintf("%s, %d moved", written(repaired.Assignments), repaired.Moved)
 }
