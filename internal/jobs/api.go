@@ -87,7 +87,7 @@ type API[T client.Object] struct {
 type PodsOf[T client.Object] struct {
 	// Labels selects the pods of the job. Nil if Plan does not need them.
 	Labels func(job T) map[string]string
-	// JobOf returns the name of the job that the pod may matter to, or "" if there is none. Heeds reports whether an
+	// JobOf returns the name of the job that the pod may matter to, or "" if there is none. Matters reports whether an
 	// update of the pod can change that job's Plan.
 	JobOf   func(pod *corev1.Pod) string
 	Matters func(before, after *corev1.Pod) bool
@@ -342,7 +342,7 @@ type Event struct {
 	// Standing says that the event reports a state, not an action: it is recorded once, and again only after the state
 	// had ended.
 	Standing bool
-	// About, unless empty, identifies a standing event in place of its message: a new message alone does not record it
+	// Key, unless empty, identifies a standing event in place of its message: a new message alone does not record it
 	// again.
 	Key string
 	// Correctable says that the event is about a field that users can correct. withConsequence adds what follows from
