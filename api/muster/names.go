@@ -89,9 +89,9 @@ const (
 	MaxReplicasAnnotation = "muster.dev/max-replicas"
 	// QueuedTimeAnnotation on a Workload is when its job was queued, in RFC 3339, if that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
-	// AskedAnnotation is on the Workload of a job that must queue again if the requests of its pods change. It is a
-	// digest of the requests for which the Workload was created, before any policies of the cluster changed the
-	// Workload.
+	// AskedAnnotation is on the Workload of a job that must queue again if its pods come to need something else. It is a
+	// digest of what the pods needed, their requests and where they may run, when quota was asked for, before any
+	// policies of the cluster changed the Workload.
 	AskedAnnotation = "muster.dev/asked"
 
 	// SpeedExponentAnnotation, beside MinReplicasAnnotation, is the exponent of the job's speedup: n pods do as much

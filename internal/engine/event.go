@@ -269,7 +269,8 @@ type Decision struct {
 	// Resize gives the workload, which keeps running, more or fewer pods. It is assumed at once; Failed rolls it
 	// back.
 	Resize *Resize
-	// Evict tells the workload to release its quota, and says for which workload. It is assumed at once; Failed rolls it back.
+	// Evict tells the workload to release its quota, and says for which workload. It is assumed at once; Failed rolls
+	// it back.
 	Evict *Eviction
 	// Withdraw cancels the admission of the workload if its write has not begun, which Failed then reports. Otherwise
 	// the result of the write is reported as usual.

@@ -27,7 +27,7 @@ type turn struct {
 	resized bool
 }
 
-// newStepQueue returns a line of the jobs at the indices that can take a step from these sizes.
+// newStepQueue returns a queue of the jobs at the indices that can take a step from these sizes.
 func newStepQueue(jobs []Job, sizes []int32, indices []int, price float64, yields bool) *stepQueue {
 	l := &stepQueue{jobs: jobs, sizes: sizes, yields: yields, price: price, waiting: make([]turn, 0, len(indices))}
 	ranked := slices.SortedFunc(slices.Values(indices), func(a, b int) int { return jobs[a].compare(&jobs[b]) })

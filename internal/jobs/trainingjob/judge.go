@@ -156,7 +156,7 @@ func failureOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s: %s", pod.Name, why)
 }
 
-// remembered returns what the status records about a worker.
+// memoryOf returns what the status records about a worker.
 func (l *planner) memoryOf(_ string, index int32) replicas.Record {
 	return replicas.Record{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }
