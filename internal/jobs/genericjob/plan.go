@@ -109,7 +109,7 @@ func (l *planner) restart() {
 	}
 	l.plan.StatusFirst = true
 	first := &restarted[0]
-	what := first.Name + " has succeeded and is to run again"
+	what := first.Name + " has succeeded and will run again"
 	if first.Phase == replicas.Failed {
 		what = failureOf(first)
 	}

@@ -126,7 +126,7 @@ func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *
 // hardTopology is the message for a job that asks for a topology which only Volcano's scheduler
 // supports.
 const hardTopology = "spec.topology is Hard, and Muster has no HyperNodes: make it Soft, or leave it out and have the annotation " +
-	kueue.PodSetRequiredTopologyAnnotation + " of the LatticeJob name the label whose one value must hold all pods of a task. It goes on then"
+	kueue.PodSetRequiredTopologyAnnotation + " of the LatticeJob name the label of the domain that must hold all pods of a task. The job then continues"
 
 func isHard(topology *lattice.NetworkTopology) bool {
 	return topology != nil && topology.Mode == lattice.HardTopology
@@ -148,7 +148,7 @@ func (l *planner) submit() {
 		if l.waitsForVolcano(l.seen.Facts) {
 			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
 		}
-		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(missing))
+		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed", kinds(missing))
 		l.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
 	case !l.settings.External && isHard(l.job.Spec.Topology):
 		l.setStatus(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
@@ -158,7 +158,7 @@ func (l *planner) submit() {
 		l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 	case l.requestChanged():
 		l.plan.Progress.Requeue = true
-		l.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
+		l.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
 	case l.refused() != "":
 		l.plan.Progress.Refused = l.refused()
 	default:
@@ -193,7 +193,7 @@ func (l *planner) apply(result *compile.Result) {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
 	}
 	if len(result.Skipped) > 0 {
-		l.plan.Events = append(l.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job does without", kinds(result.Skipped))))
+		l.plan.Events = append(l.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
 	}
 	retry := l.job.DeepCopy()
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {

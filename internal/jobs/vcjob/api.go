@@ -118,7 +118,7 @@ func validate(job *volcano.Job) *jobs.Event {
 	problem := ""
 	switch cyclic := cyclicTask(job); {
 	case cyclic != "":
-		problem = fmt.Sprintf("The tasks depend on each other in a circle, through task %s", cyclic)
+		problem = fmt.Sprintf("The tasks' dependencies form a cycle, through task %s", cyclic)
 	case job.Spec.NetworkTopology != nil && job.Spec.NetworkTopology.Mode != volcano.SoftNetworkTopologyMode:
 		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
 			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"

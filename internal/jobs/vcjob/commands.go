@@ -37,7 +37,7 @@ func (l *planner) executeCommand() bool {
 	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction, bus.CompleteJobAction}, command.Action):
 		l.execute(pendingAction{action: command.Action, why: why})
 	default:
-		l.plan.Events = append(l.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is nothing that a Command can ask of a job; there are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
+		l.plan.Events = append(l.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
 	}
 	return true
 }

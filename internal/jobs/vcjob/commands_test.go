@@ -56,7 +56,7 @@ func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 	}
 	running := newJob().with("worker", 1).is(volcano.Running)
 	got = see(t, running.Job, admitted("worker", 1), of(pod("job-worker-0").running(), command("odd", "FlyToTheMoon")))
-	same(t, "events", []string{`ExecuteAction "FlyToTheMoon" is nothing that a Command can ask of a job; there are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
+	same(t, "events", []string{`ExecuteAction "FlyToTheMoon" is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
 }
 
 // Who writes a Command by hand may leave the UID out: it is for the job of that name that there is, and for none that comes later.
@@ -87,7 +87,7 @@ func TestACommandByNameIsForTheJobThatThereIs(t *testing.T) {
 func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
 	job := newJob().with("worker", 1).restarted(3)
 	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
-	if want := "Failed MaxRetry: asked by Command again; retryCount is 3, as high as maxRetry lets it be"; state(got) != want {
+	if want := "Failed MaxRetry: asked by Command again; retryCount is 3, the limit that maxRetry sets"; state(got) != want {
 		t.Errorf("state %q, want %q", state(got), want)
 	}
 }

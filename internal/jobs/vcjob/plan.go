@@ -129,7 +129,7 @@ func (l *planner) run() {
 // Reasons and messages of jobs that are admitted, before and after enough of their pods run.
 const (
 	startingReason, startingMessage = "Starting", "Pods are being started"
-	runningReason, runningMessage   = "Running", "As many pods run as must"
+	runningReason, runningMessage   = "Running", "Enough pods run"
 )
 
 // startingState returns the reason and message for an admitted job with too few running pods.

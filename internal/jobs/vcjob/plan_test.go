@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 		{"a job without quota says for what it waits", twoTasks().is(volcano.Pending), waiting, nil,
 			nil, "Pending QueueNotFound: Queue default is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are no queues", 0},
 		{"it runs once as many run as must", twoTasks().needs(2).is(volcano.Pending), all, of(runs[0], runs[1], pod("job-worker-1")),
-			nil, "Running Running: As many pods run as must", 0},
+			nil, "Running Running: Enough pods run", 0},
 		{"one that loses its quota ends its pods, which is no restart", restarts(), jobs.Admission{Grant: jobs.Stopping}, of(runs...),
 			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Pending QueueNotFound: Queue default is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are no queues", 0},
 		{"it has succeeded when all have", twoTasks().is(volcano.Running), all, done,
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 		{"a task that had no pods when the job was admitted waits for the others", twoTasks().is(volcano.Running), admitted("ps", 1), of(runs[0]),
 			nil, "Running TaskWithoutQuota: Task worker had no pods when the job was admitted: they start once the others have ended, or when the job is aborted and resumed", 0},
 		{"and when they have ended the job is admitted anew", twoTasks().is(volcano.Running), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
-			nil, "Pending AdmittedAnew: Quota is given back, and asked for again with the pods of task worker", 0},
+			nil, "Pending AdmittedAnew: The job gives up its quota, and queues again with the pods of task worker", 0},
 		{"which begins when its quota is gone", twoTasks().is(volcano.Pending).because(admittedAnewReason), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
 			nil, "Pending AdmittedAnew: before", 0},
 		{"and goes on where it was", twoTasks().is(volcano.Pending).because("Starting"), all, of(pod("job-ps-0").ended(0)),
@@ -98,7 +98,7 @@ func TestPlan(t *testing.T) {
 			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Restarting Before: before", 1},
 		{"and starts once they are gone", restarts().restarted(1), all, nil, nil, "Pending Restarted: before", 1},
 		{"or has failed when it was restarted often enough", restarts().restarted(3), all, of(runs...),
-			nil, "Failed MaxRetry: before; retryCount is 3, as high as maxRetry lets it be", 3},
+			nil, "Failed MaxRetry: before; retryCount is 3, the limit that maxRetry sets", 3},
 		{"a stopping job waits for its pods", twoTasks().is(volcano.Aborting), all, of(runs...),
 			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Aborting Before: before", 0},
 		{"and is stopped without them", twoTasks().is(volcano.Aborting), all, done,
@@ -237,7 +237,7 @@ func TestTasksWaitUntilThoseTheyDependOnAreReady(t *testing.T) {
 func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {
 	job := newJob().with("ps", 1).with("worker", 1, dependsOn("", "ps")).is(volcano.Running)
 	got := see(t, job.Job, admitted("ps", 1, "worker", 1), of(pod("job-ps-0").ended(1)))
-	if want := "Failed DependencyFailed: task worker depends on tasks that will not run any more: pod job-ps-0 has failed with exit code 1"; state(got) != want {
+	if want := "Failed DependencyFailed: task worker depends on tasks that can no longer run: pod job-ps-0 has failed with exit code 1"; state(got) != want {
 		t.Errorf("state %q, want %q", state(got), want)
 	}
 }

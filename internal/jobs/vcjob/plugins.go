@@ -90,7 +90,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		name = cmp.Or(p.alsoCalled[name], name)
 		before, isKnown := p.defaults[name]
 		if !isKnown {
-			return out, fmt.Sprintf("spec.plugins.%s: %s is no argument of it%s", p.name, argumentLabel(given, i), p.arguments())
+			return out, fmt.Sprintf("spec.plugins.%s: %s is not an argument%s", p.name, argumentLabel(given, i), p.arguments())
 		}
 		isFlag := before == "true" || before == "false"
 		switch {
@@ -130,9 +130,9 @@ func argumentLabel(given []string, i int) string {
 
 func (p plugin) arguments() string {
 	if len(p.defaults) == 0 {
-		return ", it takes none"
+		return ": the plugin has none"
 	}
-	return "; there are --" + strings.Join(slices.Sorted(maps.Keys(p.defaults)), ", --")
+	return "; the arguments are --" + strings.Join(slices.Sorted(maps.Keys(p.defaults)), ", --")
 }
 
 // invalidArguments returns what is wrong with the plugins, "" if nothing is.

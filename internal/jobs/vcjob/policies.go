@@ -172,7 +172,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
 		}
 	case r.Phase == replicas.Unknown:
-		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "nothing is known of pod "+r.Name
+		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "the state of pod "+r.Name+" is unknown"
 	case r.Phase == replicas.Running:
 		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)), "pod "+r.Name+" runs"
 	default:
@@ -192,7 +192,7 @@ func (l *planner) partlyRunning() []policyEvent {
 			continue
 		}
 		if since := unschedulableSince(r.Pod); !since.IsZero() {
-			return []policyEvent{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, description: "pod " + r.Name + " finds no node, while others run"}}
+			return []policyEvent{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, description: "pod " + r.Name + " is unschedulable while others run"}}
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (l *planner) requeue() bool {
 	if task == "" || !l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.hadPodsAtAdmission(r.Group) }) {
 		return false
 	}
-	l.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("Quota is given back, and asked for again with the pods of task %s", task))
+	l.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
 	return true
 }
 

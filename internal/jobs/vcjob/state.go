@@ -110,7 +110,7 @@ func (l *planner) completeAtMinSuccess() bool {
 func (l *planner) finishWhenAllEnded() bool {
 	succeeded := l.count("", replicas.Succeeded)
 	if task := l.blockedTask(); task != "" {
-		l.setPhase(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that will not run any more"))
+		l.setPhase(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that can no longer run"))
 		return true
 	}
 	if total := totalOf(l.job); total == 0 || succeeded+l.count("", replicas.Failed) < total {
@@ -149,7 +149,7 @@ func (l *planner) withFailure(message string) string {
 
 // maxRetryMessage returns the message for a job without restarts left.
 func (l *planner) maxRetryMessage() string {
-	return fmt.Sprintf("%s; retryCount is %d, as high as maxRetry lets it be", l.job.Status.State.Message, l.job.Status.RetryCount)
+	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", l.job.Status.State.Message, l.job.Status.RetryCount)
 }
 
 // expire deletes a finished job after its ttlSecondsAfterFinished.

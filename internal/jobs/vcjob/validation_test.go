@@ -22,7 +22,7 @@ func TestAJobThatCannotBeQueuedSaysWhy(t *testing.T) {
 
 func TestMistakesAreTold(t *testing.T) {
 	for want, job := range map[string]jobBuilder{
-		"in a circle, through task a":                               newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
+		"form a cycle, through task a":                              newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
 		"spec.networkTopology is hard":                              func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
 		"of task worker must be numbers":                            newJob().with("worker", 2, between("3", "")),
 		"must be numbers of which":                                  newJob().with("worker", 2, between("1", "1")),
@@ -31,9 +31,9 @@ func TestMistakesAreTold(t *testing.T) {
 		"one task of a job may have":                                newJob().with("a", 2, between("1", "")).with("b", 2, between("1", "")),
 		"spec.plugins.svc: the name of the Job must be a DNS label": func() jobBuilder { j := twoTasks().plugin("svc"); j.Name = "my.job"; return j }(),
 		"unable to find job plugin: horovod":                        twoTasks().plugin("horovod"),
-		`"--speed" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
+		`"--speed" is not an argument; the arguments are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
 		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
-		"it takes none":                        twoTasks().plugin("env", "--x"),
+		"the plugin has none":                  twoTasks().plugin("env", "--x"),
 		"spec.plugins.mpi: there is no task master, which plays the master: name the one that does with --master": twoTasks().plugin("mpi"),
 		"spec.plugins.mpi: there is no task crew, which plays the worker":                                         twoTasks().plugin("mpi", "--master=ps", "--worker=crew"),
 		"spec.plugins.ray: there is no task head, which plays the head":                                           twoTasks().plugin("ray"),

@@ -30,7 +30,7 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 	w.job("early", "q", 2)
 	w.UntilLatticeJob("early", "says what it waits for", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending &&
-			job.Status.Message == "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on"
+			job.Status.Message == "The cluster does not serve Job (batch.volcano.sh), which the job needs: it continues once that is installed"
 	})
 	w.UntilEvent("early", "MissingKind")
 	var workloads kueue.WorkloadList

@@ -62,7 +62,7 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 			}
 		}
 		job := w.untilPhase(name, volcano.Failed)
-		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; retryCount is 3, as high as maxRetry lets it be") {
+		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; retryCount is 3, the limit that maxRetry sets") {
 			t.Errorf("%s: %d retries: %s", action, s.RetryCount, s.State.Message)
 		}
 		w.UntilPods("none of its pods runs on", func(pods map[string]corev1.Pod) bool {
