@@ -98,9 +98,9 @@ func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestAnElasticTypeThatComesToItsEndDoesNotGrow: once a replica has succeeded nobody joins the others any more, also if its
+// TestAnElasticTypeDoesNotGrowAfterASuccess: once a replica has succeeded nobody joins the others any more, also if its
 // success is seen together with the grant, or its pod is gone.
-func TestAnElasticTypeThatComesToItsEndDoesNotGrow(t *testing.T) {
+func TestAnElasticTypeDoesNotGrowAfterASuccess(t *testing.T) {
 	began := newJob().with("worker", 2).elastic(1, 4)
 	began = then(see(t, began.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), began)
 	done := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running())
@@ -124,8 +124,8 @@ func TestAnElasticTypeThatComesToItsEndDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestWhoIsElasticNoMoreRunsWithWhatHeHas: his quota is for as many as were admitted, whatever he says of himself since.
-func TestWhoIsElasticNoMoreRunsWithWhatHeHas(t *testing.T) {
+// TestATypeNoLongerElasticKeepsItsAdmittedSize: his quota is for as many as were admitted, whatever he says of himself since.
+func TestATypeNoLongerElasticKeepsItsAdmittedSize(t *testing.T) {
 	for name, changed := range map[string]jobBuilder{
 		"he says nothing any more": newJob().with("worker", 8),
 		"eight are the least":      newJob().with("worker", 8).elastic(8, 8),
@@ -143,9 +143,9 @@ func TestWhoIsElasticNoMoreRunsWithWhatHeHas(t *testing.T) {
 	}
 }
 
-// TestAnElasticJobComesToItsSize: whatever sizes it is granted one after the other, and
+// TestAnElasticJobReachesItsGrantedSize: whatever sizes it is granted one after the other, and
 // whoever is killed in between.
-func TestAnElasticJobComesToItsSize(t *testing.T) {
+func TestAnElasticJobReachesItsGrantedSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, newJob().with("master", 1).with("worker", 2).elastic(1, 5).GenericJob, admitted)
 		c.elastic = true

@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-// TestAJobThatLivesOnWithoutAReplicaIsReady: else its queue would evict it for pods that
+// TestAJobThatToleratesAFailedReplicaIsReady: else its queue would evict it for pods that
 // are not ready, again and again.
-func TestAJobThatLivesOnWithoutAReplicaIsReady(t *testing.T) {
+func TestAJobThatToleratesAFailedReplicaIsReady(t *testing.T) {
 	job := newJob().with("worker", 3, tensorstack.RestartPolicy{Limit: 1}).succeedsBy(rule("worker", 0))
 	run := func(what string, ready bool, pods ...jobstest.Pod) {
 		t.Helper()

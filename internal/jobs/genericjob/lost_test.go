@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestAPodThatIsLostToItsNodeIsMadeAnew: that counts as no restart, and never ends the
+// TestAPodLostToADisruptionIsReplaced: that counts as no restart, and never ends the
 // job, whatever its policy and its rules.
-func TestAPodThatIsLostToItsNodeIsMadeAnew(t *testing.T) {
+func TestAPodLostToADisruptionIsReplaced(t *testing.T) {
 	for _, policy := range []tensorstack.RestartPolicyType{"", tensorstack.RestartNever, tensorstack.RestartAlways} {
 		job := newJob().with("worker", 2, tensorstack.RestartPolicy{Policy: policy, Limit: 1}).failsBy(rule("worker", 0))
 		zero, one := pod("job-worker-0"), pod("job-worker-1")

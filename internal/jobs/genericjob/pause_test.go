@@ -52,9 +52,9 @@ func TestAJobIsPausedWhenItsQueueWantsItsQuotaBack(t *testing.T) {
 	same(t, "and tells no more of it", nil, tells(p))
 }
 
-// TestAJobThatKeptItsQuotaHasItsTimeAnewWhenItIsResumed: one that names a Workload keeps
+// TestAResumedJobThatKeptItsQuotaGetsItsFullTime: one that names a Workload keeps
 // its admission while it is paused, and with it the time at which that was to be over.
-func TestAJobThatKeptItsQuotaHasItsTimeAnewWhenItIsResumed(t *testing.T) {
+func TestAResumedJobThatKeptItsQuotaGetsItsFullTime(t *testing.T) {
 	runs := of(pod("job-worker-0").Running())
 	job := newJob().with("worker", 1).paused(true)
 	job = then(see(t, job.GenericJob, bounded(now), nil), job)
@@ -78,9 +78,9 @@ func TestAJobThatKeptItsQuotaHasItsTimeAnewWhenItIsResumed(t *testing.T) {
 	same(t, "and when that is over", []string{"change GenericJob job"}, writes(see(t, job.GenericJob, bounded(now.Add(-3*time.Hour)), runs)))
 }
 
-// TestWhatRunsOnAfterTheEndIsStoppedWhenItsTimeIsOver: with no clean-up, also of a job that
+// TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit: with no clean-up, also of a job that
 // ended while it was paused.
-func TestWhatRunsOnAfterTheEndIsStoppedWhenItsTimeIsOver(t *testing.T) {
+func TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit(t *testing.T) {
 	for what, job := range map[string]jobBuilder{
 		"one that runs":   newJob().with("worker", 3).succeedsBy(rule("worker", 0)),
 		"one that is not": newJob().with("worker", 3).succeedsBy(rule("worker", 0)).paused(true),

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-func TestWhoIsMissingIsGivenThePlaceThatIsFree(t *testing.T) {
+func TestAMissingPodGetsTheFreePlace(t *testing.T) {
 	job := newJob().with("worker", 4)
 	jobstest.CheckMissingGetsFreePlace(t,
 		func(index int) *corev1.Pod { return pod(fmt.Sprint("job-worker-", index)).Running().Pod },

@@ -337,9 +337,9 @@ func TestAQueueTakesBackWhatRuns(t *testing.T) {
 	same(t, "writes when it is admitted again", []string{"create Pod job-worker-1"}, writes(p))
 }
 
-// TestWhatPodsTellCanWait: that a pod starts while others do not is news that waits;
+// TestStatusDerivedFromPodsCanWait: that a pod starts while others do not is news that waits;
 // what changes the phase is not, nor what only the status remembers.
-func TestWhatPodsTellCanWait(t *testing.T) {
+func TestStatusDerivedFromPodsCanWait(t *testing.T) {
 	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 1}
 	job := newJob().with("worker", 3, again)
 	step := func(what string, waits bool, phase tensorstack.JobPhase, pods ...jobstest.Pod) {

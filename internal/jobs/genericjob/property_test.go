@@ -149,9 +149,9 @@ func (c *cluster) setPaused(is bool) {
 	c.job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: is}}
 }
 
-// TestEveryJobComesToOneEnd: whatever its rules and policies, however its pods end, and
+// TestEveryJobEndsOnce: whatever its rules and policies, however its pods end, and
 // whoever pauses, evicts, deletes or is killed after whichever write in between.
-func TestEveryJobComesToOneEnd(t *testing.T) {
+func TestEveryJobEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queued := rapid.Bool().Draw(t, "queued")
 		c := newCluster(t, randomJob(t), unqueued)
@@ -209,9 +209,9 @@ func TestEveryJobComesToOneEnd(t *testing.T) {
 	})
 }
 
-// TestWhoMustNotRunComesToRestWithoutPods: paused, or without quota, however it got
+// TestAJobThatMayNotRunEndsUpWithoutPods: paused, or without quota, however it got
 // there.
-func TestWhoMustNotRunComesToRestWithoutPods(t *testing.T) {
+func TestAJobThatMayNotRunEndsUpWithoutPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), admitted)
 		for range rapid.IntRange(0, 6).Draw(t, "steps") {

@@ -92,7 +92,7 @@ func TestTheRulesSayHowAJobEnds(t *testing.T) {
 	}
 }
 
-func TestTheEndStays(t *testing.T) {
+func TestTheOutcomeIsFinal(t *testing.T) {
 	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0))
 	first := see(t, job.GenericJob, unqueued, of(ends("worker-0 ok, worker-1")...))
 	job = then(first, job)

@@ -14,7 +14,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-func TestWhatIsAskedForIsWhatTheSpecRefersTo(t *testing.T) {
+func TestRelatedObjectsAreThoseTheSpecRefersTo(t *testing.T) {
 	s := newScene()
 	callService(s)
 	task := s.seen.Job.Spec.Tasks["t"]
@@ -44,7 +44,7 @@ func TestWhatIsAskedForIsWhatTheSpecRefersTo(t *testing.T) {
 }
 
 // That the VCJob of a job is there follows from its making; where it stands does not.
-func TestAVCJobThatIsJustMadeIsNoNews(t *testing.T) {
+func TestACreatedVCJobNeedsNoReconcile(t *testing.T) {
 	expected := New(Settings{}).Expected
 	for name, test := range map[string]struct {
 		child client.Object

@@ -9,9 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// TestAJobThatWaitsAsksForTheGPUsThatThereAre: nodes may come to share theirs after its VCJob was made. What is not offered
+// TestAWaitingJobRequestsTheGPUsThatNodesOffer: nodes may come to share theirs after its VCJob was made. What is not offered
 // just now may be again.
-func TestAJobThatWaitsAsksForTheGPUsThatThereAre(t *testing.T) {
+func TestAWaitingJobRequestsTheGPUsThatNodesOffer(t *testing.T) {
 	const whole, parts = `{"count": 1, "memory": "40Gi"}`, `{"count": 1, "compute": 50}`
 	hasWholeGPUs := jobs.NodeFeature{Resource: compile.WholeGPU}
 	features := func(list ...jobs.NodeFeature) map[jobs.NodeFeature]bool {

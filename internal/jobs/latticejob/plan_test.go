@@ -129,8 +129,8 @@ func TestLifeOfAJob(t *testing.T) {
 	}
 }
 
-// TestADomainThatIsTakenAwayIsHeard, though the VCJob was made before it was written down which it asks for.
-func TestADomainThatIsTakenAwayIsHeard(t *testing.T) {
+// TestARemovedDomainReplacesTheVCJob, though the VCJob was made before it was written down which it asks for.
+func TestARemovedDomainReplacesTheVCJob(t *testing.T) {
 	s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(inOneRack).with(madeByEarlierVersion)
 	metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).Spec.Tasks[0].Template.ObjectMeta, kueue.PodSetRequiredTopologyAnnotation, "rack")
 	plan := s.plan(t)
@@ -144,9 +144,9 @@ func TestADomainThatIsTakenAwayIsHeard(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack: as where Volcano does not know its queue. It is not made at the same time. What passes
+// TestAJobWhoseObjectsAreRefusedGivesItsQuotaBack: as where Volcano does not know its queue. It is not made at the same time. What passes
 // by itself is no reason, nor is the time in which nobody tried.
-func TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack(t *testing.T) {
+func TestAJobWhoseObjectsAreRefusedGivesItsQuotaBack(t *testing.T) {
 	var (
 		noQueue = apierrors.NewBadRequest("no such queue")
 		noTime  = apierrors.NewTimeoutError("no answer", 1)
@@ -188,8 +188,8 @@ func TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// TestThatPodsRunIsWrittenThoughTheServerIsBusy: a VCJob that is deleted then is not made anew.
-func TestThatPodsRunIsWrittenThoughTheServerIsBusy(t *testing.T) {
+// TestTheRunningPhaseIsWrittenOnABusyServer: a VCJob that is deleted then is not made anew.
+func TestTheRunningPhaseIsWrittenOnABusyServer(t *testing.T) {
 	for phase, yields := range map[volcano.JobPhase]bool{"": true, volcano.Pending: true, volcano.Running: false, volcano.Restarting: false} {
 		if got := newScene().stands("", "", 0).vcjob(phase, "", "").plan(t); got.StatusYields != yields {
 			t.Errorf("its VCJob is %q: its status yields: %v", phase, got.StatusYields)
@@ -202,7 +202,7 @@ func TestThatPodsRunIsWrittenThoughTheServerIsBusy(t *testing.T) {
 
 const withMesh = "apply LatticeMeshMember job-t, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
-func TestRefusedWritesAreToldAndTriedAgain(t *testing.T) {
+func TestRefusedWritesAreReportedAndRetried(t *testing.T) {
 	plan := newScene().plan(t)
 	status, event := plan.StatusOnError(errors.New("apply Job ns/job: no"))
 	want := lattice.LatticeJobStatus{Phase: lattice.Pending, Message: "Apply failed (will retry): apply Job ns/job: no"}

@@ -34,8 +34,8 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 	}
 }
 
-// TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew: quota is for the pods that asked for it, and what the job says by now runs, or nothing.
-func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
+// TestAJobChangedAfterAdmissionQueuesAgain: quota is for the pods that asked for it, and what the job says by now runs, or nothing.
+func TestAJobChangedAfterAdmissionQueuesAgain(t *testing.T) {
 	withGPU := func(s *scene) {
 		resource(s, lattice.GPUResource, `{"count": 1}`)
 		s.seen.Related = []client.Object{&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}}}

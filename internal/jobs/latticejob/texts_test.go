@@ -30,9 +30,9 @@ func task(t *testing.T, text string) func(*scene) {
 	}
 }
 
-// TestEveryTextThatUsersKnowIsTold: tools look for what the product tells of a job. What ends with "…" goes on with more.
-// Texts about access that Cedar policies deny are not told here: there are none.
-func TestEveryTextThatUsersKnowIsTold(t *testing.T) {
+// TestMessagesOfTheProductAreKept: tools look for what the product tells of a job. What ends with "…" goes on with more.
+// Messages about access that Cedar policies deny are not tested: there are none.
+func TestMessagesOfTheProductAreKept(t *testing.T) {
 	const failed, inTask = "Failed to compile job: ", "Failed to compile job: compilation failed for task 't': "
 	needs := func(resource string) func(*scene) {
 		return task(t, "workload: {resources: {r: {"+resource+"}}}")
@@ -79,9 +79,9 @@ func TestEveryTextThatUsersKnowIsTold(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotTold: what is in a spec, and may be a secret, is in no status and no
+// TestSecretsAreNotReported: what is in a spec, and may be a secret, is in no status and no
 // event, be it right or wrong.
-func TestSecretsAreNotTold(t *testing.T) {
+func TestSecretsAreNotReported(t *testing.T) {
 	const planted = "hunter2"
 	for name, main := range map[string]lattice.SidecarContainer{
 		"in a variable":                {Variables: map[string]string{"X": "pass " + planted + " ${secret.s.k}"}},

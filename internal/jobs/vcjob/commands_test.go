@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
+func TestCommandsAreExecutedOnceAndThenDeleted(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Running)
 	running := pod("job-worker-0").running()
 	stop := command("stop", bus.AbortJobAction)
@@ -33,7 +33,8 @@ func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
 	}
 }
 
-// A job that waits can be stopped and go on waiting; one that has ended is left as it is; what nobody can ask for is told of. All are deleted.
+// A waiting job can be aborted and resumed, a finished one stays as it is, and an unknown action is reported. All Commands
+// are deleted.
 func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Pending)
 	job = then(see(t, job.Job, waiting, of(command("stop", bus.AbortJobAction))), job)
@@ -59,8 +60,8 @@ func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 	same(t, "events", []string{`ExecuteAction "FlyToTheMoon" is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
 }
 
-// Who writes a Command by hand may leave the UID out: it is for the job of that name that there is, and for none that comes later.
-func TestACommandByNameIsForTheJobThatThereIs(t *testing.T) {
+// A Command written by hand may lack the UID: it targets the existing job of that name, not a later one.
+func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Running)
 	job.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 	running, stop := pod("job-worker-0").running(), command("stop", bus.AbortJobAction)
@@ -84,7 +85,7 @@ func TestACommandByNameIsForTheJobThatThereIs(t *testing.T) {
 	}
 }
 
-func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
+func TestCommandsDoNotRestartBeyondMaxRetry(t *testing.T) {
 	job := newJob().with("worker", 1).restarted(3)
 	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
 	if want := "Failed MaxRetry: asked by Command again; retryCount is 3, the limit that maxRetry sets"; state(got) != want {
@@ -92,7 +93,7 @@ func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
 	}
 }
 
-// What is decided for good stays so, however long its pods take to go.
+// A final decision stays, however long the pods take to terminate.
 func TestCommandsDoNotBringBackAJobThatEnds(t *testing.T) {
 	for _, phase := range []volcano.JobPhase{volcano.Completing, volcano.Terminating} {
 		for _, action := range []bus.Action{bus.RestartJobAction, bus.AbortJobAction, bus.ResumeJobAction, bus.TerminateJobAction, bus.CompleteJobAction} {

@@ -82,8 +82,8 @@ func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
 	}
 }
 
-// TestAWorkerAwaitsTheMasterForAWhile: the command ends once the master listens, and fails if it does not in time.
-func TestAWorkerAwaitsTheMasterForAWhile(t *testing.T) {
+// TestAWorkerWaitsForTheMasterUntilTheTimeout: the command ends once the master listens, and fails if it does not in time.
+func TestAWorkerWaitsForTheMasterUntilTheTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		listensAt int // look
 		stderr    string

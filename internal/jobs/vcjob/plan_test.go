@@ -18,7 +18,7 @@ func twoTasks() jobBuilder { return newJob().with("ps", 1).with("worker", 2) }
 
 var all = admitted("ps", 1, "worker", 2)
 
-// What follows from what was seen, in one look.
+// Each case is one reconcile.
 func TestPlan(t *testing.T) {
 	restarts := func() jobBuilder {
 		return twoTasks().on(bus.PodFailedEvent, bus.RestartJobAction).is(volcano.Running)
@@ -145,7 +145,7 @@ func TestAJobWithoutItsQueueIsNotWrittenForEveryOther(t *testing.T) {
 }
 
 // That pods are there follows from their making, and is counted in any case; what befalls them does not.
-func TestPodsThatAreJustMadeAreNoNews(t *testing.T) {
+func TestCreatedPodsNeedNoReconcile(t *testing.T) {
 	job := twoTasks()
 	job = then(see(t, job.Job, all, nil), job)
 	got := see(t, job.Job, all, nil)
@@ -170,7 +170,7 @@ func TestPodsThatAreJustMadeAreNoNews(t *testing.T) {
 }
 
 // What is new about a job that just begins is told with what comes next.
-func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
+func TestTheInitialStatusMayBeSkipped(t *testing.T) {
 	queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"default": {}}}
 	for name, test := range map[string]struct {
 		admission jobs.Admission
@@ -225,7 +225,7 @@ func TestTasksWaitForThoseTheyDependOn(t *testing.T) {
 	same(t, "both run", []string{"create job-worker-0", "create job-log-0"}, writes(both))
 }
 
-// One that runs and is not ready cannot be used: its probe is there to say when it can.
+// A running pod that is not ready cannot be used yet: its probe reports when it can.
 func TestTasksWaitUntilThoseTheyDependOnAreReady(t *testing.T) {
 	job := newJob().with("server", 1).with("client", 1, dependsOn("", "server"))
 	server := pod("job-server-0").running()
@@ -242,8 +242,8 @@ func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForPodsOfAJobThatHasEnded: it gives its quota back when the last of them is gone, and misses none till then.
-func TestNobodyWaitsForPodsOfAJobThatHasEnded(t *testing.T) {
+// TestAFinishedJobIsNotEvictedForMissingPods: it gives its quota back when the last of them is gone, and misses none till then.
+func TestAFinishedJobIsNotEvictedForMissingPods(t *testing.T) {
 	p := see(t, twoTasks().is(volcano.Completed).Job, all, of(pod("job-ps-0").ended(0), pod("job-worker-1").running().going()))
 	if p.Progress.Outcome != nil || !p.Progress.Ready {
 		t.Errorf("its queue is told %+v", p.Progress)
@@ -260,7 +260,7 @@ func TestAnEndedJobIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	same(t, "writes", []string{"delete v1alpha1.Job job"}, writes(see(t, job.Job, waiting, nil)))
 }
 
-func TestWhatHasSucceededIsRememberedWhenItsPodIsGone(t *testing.T) {
+func TestSuccessIsRecordedWhenThePodIsGone(t *testing.T) {
 	job := newJob().with("worker", 3).is(volcano.Running)
 	job = then(see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1), pod("job-worker-2").running())), job)
 	got := see(t, job.Job, admitted("worker", 3), of(pod("job-worker-2").running()))

@@ -31,7 +31,7 @@ func TestPluginEnvTellsPodsTheirNumber(t *testing.T) {
 	}
 }
 
-func TestAVariableOfTheAuthorsIsNotOverwritten(t *testing.T) {
+func TestVariablesOfTheTemplateAreNotOverwritten(t *testing.T) {
 	job := newJob().with("master", 1, func(task *volcano.TaskSpec) {
 		task.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK", Value: "mine"}}
 	}).plugin("pytorch")

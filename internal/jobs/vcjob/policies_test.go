@@ -57,7 +57,7 @@ func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
 	}
 }
 
-func TestATimeoutIsWaitedFor(t *testing.T) {
+func TestAPolicyWaitsForItsTimeout(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Running)
 	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
 	children := of(pod("job-worker-0").ended(1)) // a minute ago
@@ -72,8 +72,8 @@ func TestATimeoutIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Whatever a policy is for, its timeout counts from when that began.
-func TestATimeoutCountsFromWhenItBegan(t *testing.T) {
+// The timeout of a policy counts from the start of its event.
+func TestATimeoutCountsFromTheStartOfTheEvent(t *testing.T) {
 	tenMinutesAgo := metav1.NewTime(now.Add(-10 * time.Minute))
 	unknown := pod("job-worker-0").running()
 	unknown.Status.Phase = corev1.PodUnknown
@@ -194,7 +194,7 @@ func TestAPodThatDoesNotStartIsAnEventOnlyAfterATimeout(t *testing.T) {
 }
 
 // The number of an attempt never comes again: what was started anew alone goes with its job all the same.
-func TestAJobThatBeginsAnewLeavesNoPodBehind(t *testing.T) {
+func TestARestartedJobLeavesNoPodBehind(t *testing.T) {
 	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
 	job.Spec.MaxRetry = 9
 	admission, other := admitted("worker", 2), pod("job-worker-1").running()
@@ -218,7 +218,7 @@ func TestAJobThatBeginsAnewLeavesNoPodBehind(t *testing.T) {
 	same(t, "the failed one goes too", []string{"delete job-worker-0"}, writes(again))
 }
 
-func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
+func TestAPodWhoseDeletionWasNotObservedWasEvicted(t *testing.T) {
 	job := twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
 	job = then(see(t, job.Job, all, of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
 	rest := of(pod("job-ps-0").running(), pod("job-worker-0").running())

@@ -13,9 +13,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestWhateverHappens: pods end, fail, are deleted and vanish, quota comes and goes, Commands are given and writes are
+// TestInvariantsHoldForRandomHistories: pods end, fail, are deleted and vanish, quota comes and goes, Commands are given and writes are
 // lost, in any order. All the while what must not happen does not, and when it is over the job comes to an end.
-func TestWhateverHappens(t *testing.T) {
+func TestInvariantsHoldForRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {

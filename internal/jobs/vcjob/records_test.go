@@ -9,7 +9,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-func TestRangesAreReadAsTheyWereWritten(t *testing.T) {
+func TestRangesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		indices := rapid.SliceOfNDistinct(rapid.Int32Range(0, 200), 0, 100, rapid.ID[int32]).Draw(t, "indices")
 		slices.Sort(indices)
@@ -19,7 +19,7 @@ func TestRangesAreReadAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-func FuzzMemoryThatSomebodyTamperedWithIsRead(f *testing.F) {
+func FuzzInvalidRecordsAreRead(f *testing.F) {
 	for _, text := range []string{"worker:0-3,5;ps:1", "worker=2;worker/3=1", ":", "a:9-1", "a:0-99999999999", "=;=1;a=-1", "a:-"} {
 		f.Add(text)
 	}

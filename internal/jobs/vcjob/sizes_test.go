@@ -87,9 +87,9 @@ func between(least, most string) func(*volcano.TaskSpec) {
 	}
 }
 
-// TestAnnotationsSayHowManyRun: the pods of a task that may be resized are as many as it may
+// TestAnnotationsBoundTheTaskSize: the pods of a task that may be resized are as many as it may
 // have at most, and so many must run for the job to.
-func TestAnnotationsSayHowManyRun(t *testing.T) {
+func TestAnnotationsBoundTheTaskSize(t *testing.T) {
 	job := newJob().with("ps", 1).with("worker", 3, between("2", "4")).Job
 	if total, least := totalOf(job), minAvailable(job); total != 5 || least != 3 {
 		t.Errorf("%d pods of which %d must run, want 5 and 3", total, least)
@@ -100,7 +100,7 @@ func TestAnnotationsSayHowManyRun(t *testing.T) {
 	}
 }
 
-func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
+func TestNoTaskIsElasticIfTwoCouldBe(t *testing.T) {
 	asks := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](2) }
 	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
 		if least, isSet := set.Template.Annotations[muster.MinReplicasAnnotation]; isSet {

@@ -43,7 +43,7 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 }
 
 // Who is not root must be able to read the keys, and root's must be root's alone.
-func TestPluginSshGivesTheKeysToWhomThePodsRunAs(t *testing.T) {
+func TestPluginSshKeysAreReadableByThePodUser(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"": "/root/.ssh 600", "--no-root": "/etc/volcano/.ssh 644", "--ssh-key-file-path=/home/mpi/.ssh": "/home/mpi/.ssh 644", "--ssh-key-file-path=/root/keys": "/root/keys 600",
 	} {

@@ -20,7 +20,7 @@ func TestAJobThatCannotBeQueuedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestMistakesAreTold(t *testing.T) {
+func TestMistakesAreReported(t *testing.T) {
 	for want, job := range map[string]jobBuilder{
 		"form a cycle, through task a":                              newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
 		"spec.networkTopology is hard":                              func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
@@ -44,8 +44,8 @@ func TestMistakesAreTold(t *testing.T) {
 	}
 }
 
-// What an argument is set to may be a key: it is told nobody.
-func TestArgumentsAreToldByTheirNamesAlone(t *testing.T) {
+// The value of an argument may be a secret, which must not be reported.
+func TestArgumentValuesAreNotReported(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----\nMIIB=="
 	for _, given := range [][]string{{"--ssh-privat-key=" + key}, {key}, {"--" + key}, {"MIIB=="}, {"--no-root", key}, {"--ssh-private-key", key, key}} {
 		d := describe(twoTasks().plugin("ssh", given...).Job, jobs.Facts{})

@@ -11,7 +11,7 @@ import (
 )
 
 // Whoever tidies up may take away what the pods of a job need while none of them runs: it is made again before the next ones.
-func TestAJobThatBeginsAnewMakesWhatItsPodsNeed(t *testing.T) {
+func TestARestartedJobRecreatesWhatItsPodsNeed(t *testing.T) {
 	job := newJob().with("worker", 1).plugin("svc", "--disable-network-policy").plugin("ssh").is(volcano.Running)
 	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
 	admission, running := admitted("worker", 1), pod("job-worker-0").running()
