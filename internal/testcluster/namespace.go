@@ -23,6 +23,6 @@ func (c *Cluster) Namespace(t testing.TB) string {
 			t.Errorf("deleting namespace %s: %v", namespace.Name, err)
 		}
 	})
-	c.UntilHeard(t, namespace)
+	c.UntilObserved(t, namespace)
 	return namespace.Name
 }

@@ -231,7 +231,7 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	if err := w.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	if last := history.UntilGone("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
+	if last := history.UntilDeleted("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
 		t.Errorf("at last it was deleted %v, and held %v: want its quota held to the end", last.DeletionTimestamp, last.Status.Admission)
 	}
 	var pods corev1.PodList

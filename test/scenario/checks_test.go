@@ -115,7 +115,7 @@ func TestALocalQueueThatIsBeingDeletedReservesForNobody(t *testing.T) {
 	// Who comes now is told after whatever else the first one is told: his word stands behind it in the same queue of writes.
 	w.Create(w.bare("later", "gpu", 1))
 	w.untilWorkload("later", "is told the same", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
-	history.Reaches(w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }))
+	history.WaitFor(w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }))
 	for _, again := range history.Since(told) {
 		t.Errorf("written again: %+v", again.Status)
 	}
@@ -182,7 +182,7 @@ func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
 	})
 	w.say(name, kueue.CheckStateRejected, nil)
 	w.untilWorkload(name, "is deactivated", func(o *kueue.Workload) bool {
-		return !*o.Spec.Active && harness.LosesPlace(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)(o)
+		return !*o.Spec.Active && harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)(o)
 	})
 	w.jobIs("job", "is stopped", harness.Stopped)
 }

@@ -1,3 +1,3 @@
-// Package scenario has the tests that cross all rooms: the operator as users run
-// it, on the embedded control plane with simulated machines, told as stories.
+// Package scenario has the end-to-end tests: they run the operator as users do, on the embedded control plane with
+// simulated nodes, and check what jobs, queues and pods become.
 package scenario

@@ -182,14 +182,14 @@ func TestTheTimeOfAllAdmissionsCountsTogether(t *testing.T) {
 	w.untilWorkload("clock", "has run for ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
 
 	w.stop(kueue.HoldAndDrain)
-	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.LosesPlace(kueue.WorkloadEvictedByClusterQueueStopped))
+	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByClusterQueueStopped))
 	past := ptr.Deref(stopped.Status.AccumulatedPastExexcutionTimeSeconds, 0)
 	if past < first || past >= most {
 		t.Fatalf("its first run took %d s of its %d, want at least the %d of one that started later", past, most, first)
 	}
 	w.stop(kueue.None)
 	again := w.UntilWorkloadOf("job", "runs again", runs)
-	over := w.UntilWorkloadOf("job", "is deactivated", harness.LosesPlace(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
+	over := w.UntilWorkloadOf("job", "is deactivated", harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
 	since := meta.FindStatusCondition(again.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime
 	until := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
 	if ran := until.Sub(since.Time); ran < time.Duration(most-past)*time.Second || ran >= most*time.Second {

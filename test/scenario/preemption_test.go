@@ -161,7 +161,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			w.endPods("high-workers-0", 4)
 			w.untilCompleted("high")
 			victim := w.untilOf("low", "runs again", runs)
-			h.Reaches(victim)
+			h.WaitFor(victim)
 			h.check(t, 8)
 
 			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.Namespace, "/"+w.Namespace)
@@ -170,7 +170,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 				kueue.WorkloadPreempted: {"True InClusterQueue: " + message, "False QuotaReserved: Previously: " + message},
 				kueue.WorkloadRequeued:  {"True Preempted: " + message},
 			} {
-				if diff := cmp.Diff(want, h.Told("low", kind)); diff != "" {
+				if diff := cmp.Diff(want, h.Conditions("low", kind)); diff != "" {
 					t.Errorf("the victim's %s (-want +got):\n%s", kind, diff)
 				}
 			}
@@ -178,10 +178,10 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			if diff := cmp.Diff(want, victim.Status.SchedulingStats.Evictions); diff != "" {
 				t.Errorf("evictions (-want +got):\n%s", diff)
 			}
-			if told := h.Told("high", kueue.WorkloadEvicted); len(told) != 0 {
+			if told := h.Conditions("high", kueue.WorkloadEvicted); len(told) != 0 {
 				t.Errorf("the preemptor was evicted: %v", told)
 			}
-			waits := h.Told("high", kueue.WorkloadQuotaReserved)
+			waits := h.Conditions("high", kueue.WorkloadQuotaReserved)
 			const pending = ". Pending the preemption of 1 workload(s)"
 			if !slices.ContainsFunc(waits, func(line string) bool {
 				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
@@ -216,14 +216,14 @@ func TestWhatWasLentIsReclaimed(t *testing.T) {
 	w.Create(w.batchJob("mine", "owner", 4, time.Hour))
 	preemptor := w.untilOf("mine", "runs", runs)
 	w.endPods("mine", 4)
-	h.Reaches(w.untilOf("second", "runs again", runs))
+	h.WaitFor(w.untilOf("second", "runs again", runs))
 	h.check(t, 8)
 	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
-	if diff := cmp.Diff(want, h.Told("second", kueue.WorkloadPreempted)); diff != "" {
+	if diff := cmp.Diff(want, h.Conditions("second", kueue.WorkloadPreempted)); diff != "" {
 		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
 	}
-	if told := h.Told("first", kueue.WorkloadEvicted); len(told) != 0 {
+	if told := h.Conditions("first", kueue.WorkloadEvicted); len(told) != 0 {
 		t.Errorf("who did not borrow was evicted: %v", told)
 	}
 }

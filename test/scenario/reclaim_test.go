@@ -34,11 +34,11 @@ func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 	for i, next := range []string{"first", "second"} {
 		w.Create(w.bare(next, "gpu", 1))
 		w.untilWaits(next, kueue.WorkloadWaitingForQuota, "1 more needed")
-		w.PodIs(pods[i], corev1.PodSucceeded, 0)
+		w.SetPodStatus(pods[i], corev1.PodSucceeded, 0)
 		w.UntilWorkloadOf("job", "gives one more back", reclaims(int32(i+1)))
 		w.untilWorkload(next, "runs", runs)
 	}
-	w.PodIs(pods[2], corev1.PodSucceeded, 0)
+	w.SetPodStatus(pods[2], corev1.PodSucceeded, 0)
 	w.jobIs("job", "completes", completes)
 }
 
@@ -69,7 +69,7 @@ func TestWhatWasReclaimedIsNotTakenBackWhileQuotaIsHeld(t *testing.T) {
 
 	// Without quota it may say that it needs all its pods again.
 	w.activate("a", false)
-	w.untilWorkload("a", "has lost its place", harness.LosesPlace(kueue.WorkloadDeactivated))
+	w.untilWorkload("a", "has lost its place", harness.IsEvicted(kueue.WorkloadDeactivated))
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = nil })
 	w.activate("a", true)
 	w.untilWaits("a", kueue.WorkloadWaitingForQuota, "3 more needed")

@@ -58,7 +58,7 @@ func TestAGangOfWhichPodsAreRefusedIsReleased(t *testing.T) {
 			w.UntilWorkloadOf("gang", "runs", runs)
 			w.Create(w.bare("next", "gpu", 2))
 
-			released := w.UntilWorkloadOf("gang", "has lost its place", harness.LosesPlace(kueue.WorkloadEvictedByPodsReadyTimeout))
+			released := w.UntilWorkloadOf("gang", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
 			checkRelease(t, released, tc.words)
 			harness.Until(w.World, &corev1.PodList{}, "no pod is left", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 			w.untilWorkload("next", "goes on", runs)
@@ -72,8 +72,8 @@ func TestAGangOfWhichPodsAreRefusedIsReleased(t *testing.T) {
 			ready := w.UntilWorkloadOf("gang", "is ready", func(o *kueue.Workload) bool {
 				return runs(o) && meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadPodsReady)
 			})
-			history.Reaches(ready)
-			if told := history.Told("gang", kueue.WorkloadEvicted); len(told) != 3 ||
+			history.WaitFor(ready)
+			if told := history.Conditions("gang", kueue.WorkloadEvicted); len(told) != 3 ||
 				!strings.HasPrefix(told[0], "True PodsReadyTimeout: ") || !strings.HasPrefix(told[1], "True Deactivated: ") {
 				t.Errorf("it was told of its evictions: %q", told)
 			}

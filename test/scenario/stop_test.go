@@ -58,7 +58,7 @@ func TestAStoppedQueue(t *testing.T) {
 			w.jobIs("job", "goes on", running(2))
 
 			tc.set(w, kueue.HoldAndDrain)
-			drained := w.UntilWorkloadOf("job", "has lost its place", harness.LosesPlace(tc.evicted))
+			drained := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(tc.evicted))
 			if c := meta.FindStatusCondition(drained.Status.Conditions, kueue.WorkloadEvicted); c.Message != "The "+tc.says+" is stopped" {
 				t.Errorf("it was evicted: %s", c.Message)
 			}

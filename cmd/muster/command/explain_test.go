@@ -191,6 +191,6 @@ func may(t *testing.T, cluster *testcluster.Cluster, namespace, user string, res
 		if err := cluster.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		cluster.UntilHeard(t, o)
+		cluster.UntilObserved(t, o)
 	}
 }

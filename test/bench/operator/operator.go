@@ -125,12 +125,12 @@ func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 	}
 	for i := range everywhere.Items {
 		if slices.ContainsFunc(everywhere.Items[i].Subjects, is) {
-			cluster.UntilHeard(t, &everywhere.Items[i])
+			cluster.UntilObserved(t, &everywhere.Items[i])
 		}
 	}
 	for i := range within.Items {
 		if slices.ContainsFunc(within.Items[i].Subjects, is) {
-			cluster.UntilHeard(t, &within.Items[i])
+			cluster.UntilObserved(t, &within.Items[i])
 		}
 	}
 }

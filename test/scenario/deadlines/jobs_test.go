@@ -20,7 +20,7 @@ func TestAJobWhosePodsAreNeverReady(t *testing.T) {
 	w.UntilHeld(job, true)
 	history := w.Record()
 	w.Create(job)
-	last := history.UntilGone("job")
+	last := history.UntilDeleted("job")
 	harness.Until(w.World, &batchv1.JobList{}, "the Job is gone", func(list *batchv1.JobList) bool { return len(list.Items) == 0 })
 	harness.Until(w.World, &corev1.PodList{}, "its pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 
@@ -31,7 +31,7 @@ func TestAJobWhosePodsAreNeverReady(t *testing.T) {
 		kueue.WorkloadRequeued:  {"False PodsReadyTimeout: " + late, "True BackoffFinished: The workload backoff was finished", "False DeactivatedDueToRequeuingLimitExceeded: " + over},
 		kueue.WorkloadPodsReady: nil,
 	} {
-		if diff := cmp.Diff(want, history.Told("job", kind)); diff != "" {
+		if diff := cmp.Diff(want, history.Conditions("job", kind)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}

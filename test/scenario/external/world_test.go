@@ -63,7 +63,7 @@ func (w *world) define(group, version, kind, plural string) {
 	if err := w.Client.Create(w.Context(), definition); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Fatal(err)
 	}
-	w.Cluster.UntilHeard(w.T, definition)
+	w.Cluster.UntilObserved(w.T, definition)
 }
 
 // volcano has Volcano say where the VCJob stands.

@@ -19,34 +19,34 @@ type History struct {
 	world *World
 
 	mu sync.Mutex
-	// news is signalled for each recorded state.
-	news *sync.Cond
+	// recorded is signalled for each recorded state.
+	recorded *sync.Cond
 	// states are keyed by the name of the Workload's job, or of the Workload if it has no job.
 	states map[string][]kueue.Workload
-	// gone has the names whose last Workload was deleted.
-	gone map[string]bool
+	// deleted has the names whose last Workload was deleted.
+	deleted map[string]bool
 }
 
 // Record starts a history. The functions in also handle each event before tests that wait for it continue.
 func (w *World) Record(also ...func(watch.Event)) *History {
 	w.Helper()
-	h := &History{world: w, states: map[string][]kueue.Workload{}, gone: map[string]bool{}}
-	h.news = sync.NewCond(&h.mu)
+	h := &History{world: w, states: map[string][]kueue.Workload{}, deleted: map[string]bool{}}
+	h.recorded = sync.NewCond(&h.mu)
 	w.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
-		for _, take := range also {
-			take(event)
+		for _, handle := range also {
+			handle(event)
 		}
 		o := event.Object.(*kueue.Workload)
-		of := subject(o)
-		h.states[of] = append(h.states[of], *o)
-		h.gone[of] = event.Type == watch.Deleted
-		h.news.Broadcast()
+		name := recordedName(o)
+		h.states[name] = append(h.states[name], *o)
+		h.deleted[name] = event.Type == watch.Deleted
+		h.recorded.Broadcast()
 	}, &h.mu)
 	return h
 }
 
-// Follow calls take, with lock held, for every event of the namespace's objects of a kind.
-func (w *World) Follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
+// Follow calls handle, with lock held, for every event of the namespace's objects of a kind.
+func (w *World) Follow(list client.ObjectList, handle func(watch.Event), lock sync.Locker) {
 	w.Helper()
 	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
 	if err != nil {
@@ -57,16 +57,16 @@ func (w *World) Follow(list client.ObjectList, take func(watch.Event), lock sync
 		for event := range events.ResultChan() {
 			if _, ok := event.Object.(client.Object); ok {
 				lock.Lock()
-				take(event)
+				handle(event)
 				lock.Unlock()
 			}
 		}
 	}()
 }
 
-// Told returns the conditions of the type that a Workload had, in order. name is that of its job, or of the Workload if
-// it has no job.
-func (h *History) Told(name, kind string) []string {
+// Conditions returns the conditions of the type that a Workload had, in order. name is that of its job, or of the
+// Workload if it has no job.
+func (h *History) Conditions(name, kind string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var lines []string
@@ -78,27 +78,27 @@ func (h *History) Told(name, kind string) []string {
 	return slices.Compact(lines)
 }
 
-// Reaches waits until the history contains this version of the Workload: another watch may be ahead.
-func (h *History) Reaches(now *kueue.Workload) {
+// WaitFor waits until the history contains this version of the Workload: another watch may be ahead.
+func (h *History) WaitFor(now *kueue.Workload) {
 	h.world.Helper()
-	h.until(fmt.Sprintf("the watch tells of Workload %s as of version %s", now.Name, now.ResourceVersion), func() bool {
-		return slices.ContainsFunc(h.states[subject(now)], func(state kueue.Workload) bool { return state.ResourceVersion == now.ResourceVersion })
+	h.until(fmt.Sprintf("the watch has reported version %[2]s of Workload %[1]s", now.Name, now.ResourceVersion), func() bool {
+		return slices.ContainsFunc(h.states[recordedName(now)], func(state kueue.Workload) bool { return state.ResourceVersion == now.ResourceVersion })
 	})
 }
 
-// Since returns the states of the Workload after this one. Call Reaches first for the last state to be included.
+// Since returns the states of the Workload after this one. Call WaitFor first for the last state to be included.
 func (h *History) Since(seen *kueue.Workload) []kueue.Workload {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	states := h.states[subject(seen)]
+	states := h.states[recordedName(seen)]
 	at := slices.IndexFunc(states, func(state kueue.Workload) bool { return state.ResourceVersion == seen.ResourceVersion })
 	return slices.Clone(states[at+1:])
 }
 
-// UntilGone waits until the history has the deletion of the Workload, and returns its last state.
-func (h *History) UntilGone(name string) *kueue.Workload {
+// UntilDeleted waits until the history has the deletion of the Workload, and returns its last state.
+func (h *History) UntilDeleted(name string) *kueue.Workload {
 	h.world.Helper()
-	h.until("the Workload of "+name+" is gone", func() bool { return h.gone[name] })
+	h.until("the Workload of "+name+" is deleted", func() bool { return h.deleted[name] })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.states[name][len(h.states[name])-1].DeepCopy()
@@ -108,19 +108,19 @@ func (h *History) until(what string, holds func() bool) {
 	h.world.Helper()
 	ctx, cancel := context.WithTimeout(h.world.Context(), Patience)
 	defer cancel()
-	defer context.AfterFunc(ctx, h.news.Broadcast)()
+	defer context.AfterFunc(ctx, h.recorded.Broadcast)()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for !holds() {
 		if ctx.Err() != nil {
 			h.world.Fatalf("waited %s until %s: %s", Patience, what, h.world.State())
 		}
-		h.news.Wait()
+		h.recorded.Wait()
 	}
 }
 
-// subject returns the name by which a Workload is recorded.
-func subject(o *kueue.Workload) string {
+// recordedName returns the name by which a Workload is recorded.
+func recordedName(o *kueue.Workload) string {
 	if len(o.OwnerReferences) == 1 {
 		return o.OwnerReferences[0].Name
 	}

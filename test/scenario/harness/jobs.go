@@ -45,17 +45,17 @@ func Stopped(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
-// UntilHeld waits until the API server suspends such a Job at its creation or, if held is false, does so no more:
+// UntilHeld waits until the API server suspends such a Job at its creation or, if held is false, no longer does:
 // policies and webhooks take effect asynchronously. It uses dry runs.
 func (w *World) UntilHeld(job *batchv1.Job, held bool) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
-		tried := job.DeepCopy()
-		err := w.Client.Create(ctx, tried, client.DryRunAll)
-		return ptr.Deref(tried.Spec.Suspend, false) == held, err
+		created := job.DeepCopy()
+		err := w.Client.Create(ctx, created, client.DryRunAll)
+		return ptr.Deref(created.Spec.Suspend, false) == held, err
 	})
 	if err != nil {
-		w.Fatalf("waiting until %s would be made, suspended %t: %v", job.Name, held, err)
+		w.Fatalf("waiting until %s would be created with suspend %t: %v", job.Name, held, err)
 	}
 }
 
@@ -65,8 +65,8 @@ func (w *World) UntilPodsOf(job string, count int) (pods []corev1.Pod) {
 	Until(w, &corev1.PodList{}, fmt.Sprintf("%s has %d pods", job, count), func(list *corev1.PodList) bool {
 		pods = nil
 		for _, pod := range list.Items {
-			over := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-			if pod.Labels[batchv1.JobNameLabel] == job && !over {
+			ended := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+			if pod.Labels[batchv1.JobNameLabel] == job && !ended {
 				pods = append(pods, pod)
 			}
 		}

@@ -51,9 +51,9 @@ func (w *World) EndPod(pod corev1.Pod, code int) {
 	}
 }
 
-// PodIs sets the status of a pod with a container main as a kubelet would: running and ready, or ended with the exit
-// code.
-func (w *World) PodIs(pod corev1.Pod, phase corev1.PodPhase, exitCode int32) {
+// SetPodStatus sets the status of a pod with a container main as a kubelet would: running and ready, or ended with the
+// exit code.
+func (w *World) SetPodStatus(pod corev1.Pod, phase corev1.PodPhase, exitCode int32) {
 	w.Helper()
 	after := pod.DeepCopy()
 	now := metav1.Now()

@@ -62,19 +62,19 @@ func isQueue(o client.Object) bool {
 	return false
 }
 
-// untilHeard waits, if o is a queue, until its status has the present generation of its spec. The operator writes it
-// only for the spec that it admits by.
-func (w *World) untilHeard(o client.Object) {
+// untilObserved waits, if o is a queue, until the observed generation in its status is the current one. The operator
+// writes it only for the spec by which it admits.
+func (w *World) untilObserved(o client.Object) {
 	w.Helper()
-	const what = "is known to the operator as it is now"
-	knows := func(now client.Object, conditions []metav1.Condition) bool {
+	const what = "has a status for its current generation"
+	observed := func(now client.Object, conditions []metav1.Condition) bool {
 		active := meta.FindStatusCondition(conditions, kueue.ClusterQueueActive)
 		return now.GetGeneration() >= o.GetGeneration() && active != nil && active.ObservedGeneration == now.GetGeneration()
 	}
 	switch o.(type) {
 	case *kueue.ClusterQueue:
-		UntilOne(w, &kueue.ClusterQueueList{}, o.GetName(), what, func(q *kueue.ClusterQueue) bool { return knows(q, q.Status.Conditions) })
+		UntilOne(w, &kueue.ClusterQueueList{}, o.GetName(), what, func(q *kueue.ClusterQueue) bool { return observed(q, q.Status.Conditions) })
 	case *kueue.LocalQueue:
-		UntilOne(w, &kueue.LocalQueueList{}, o.GetName(), what, func(q *kueue.LocalQueue) bool { return knows(q, q.Status.Conditions) })
+		UntilOne(w, &kueue.LocalQueueList{}, o.GetName(), what, func(q *kueue.LocalQueue) bool { return observed(q, q.Status.Conditions) })
 	}
 }

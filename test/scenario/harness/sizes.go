@@ -12,33 +12,34 @@ import (
 func (w *World) UntilSize(label, value string, pods int) (running map[string]types.UID) {
 	w.Helper()
 	of := labels.SelectorFromSet(labels.Set{label: value})
-	w.UntilPods(fmt.Sprintf("%s has %d pods, which run", value, pods), func(all map[string]corev1.Pod) bool {
+	w.UntilPods(fmt.Sprintf("%s has %d pods, all running", value, pods), func(all map[string]corev1.Pod) bool {
 		running = map[string]types.UID{}
-		there := 0
+		total := 0
 		for name, pod := range all {
 			if !of.Matches(labels.Set(pod.Labels)) {
 				continue
 			}
-			if there++; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			if total++; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 				running[name] = pod.UID
 			}
 		}
-		return there == pods && len(running) == pods
+		return total == pods && len(running) == pods
 	})
 	return running
 }
 
-// Stay checks that as many pods as the smaller of before and after has are the same ones in both, and returns after.
-func (w *World) Stay(before, after map[string]types.UID) map[string]types.UID {
+// ExpectSamePods checks that as many pods as the smaller of before and after has are the same ones in both, and returns
+// after.
+func (w *World) ExpectSamePods(before, after map[string]types.UID) map[string]types.UID {
 	w.Helper()
-	same := 0
+	kept := 0
 	for name, uid := range after {
 		if before[name] == uid {
-			same++
+			kept++
 		}
 	}
-	if least := min(len(before), len(after)); same < least {
-		w.Errorf("%d of %d pods stayed: there were %v, and are %v", same, least, before, after)
+	if least := min(len(before), len(after)); kept < least {
+		w.Errorf("%d of %d pods are the same: before %v, after %v", kept, least, before, after)
 	}
 	return after
 }

@@ -142,7 +142,7 @@ func (w *World) UntilPods(what string, holds func(map[string]corev1.Pod) bool) {
 // UntilEvent waits for an event with the reason about the object of this name, and returns it.
 func (w *World) UntilEvent(about, reason string) (found eventsv1.Event) {
 	w.Helper()
-	Until(w, &eventsv1.EventList{}, about+" is told "+reason, func(list *eventsv1.EventList) bool {
+	Until(w, &eventsv1.EventList{}, about+" has the event "+reason, func(list *eventsv1.EventList) bool {
 		for _, event := range list.Items {
 			if event.Regarding.Name == about && event.Reason == reason {
 				found = event

@@ -58,8 +58,8 @@ func Waits(reason, words string) func(*kueue.Workload) bool {
 	}
 }
 
-// LosesPlace reports whether a Workload was evicted for the reason and has released its quota.
-func LosesPlace(reason string) func(*kueue.Workload) bool {
+// IsEvicted reports whether a Workload was evicted for the reason and has released its quota.
+func IsEvicted(reason string) func(*kueue.Workload) bool {
 	return func(w *kueue.Workload) bool {
 		return w.Status.Admission == nil && Is(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason)
 	}

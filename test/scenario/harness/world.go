@@ -57,21 +57,21 @@ func (w *World) In(t *testing.T) *World {
 }
 
 // Create creates the objects in order. It returns when the API server takes them into account (see
-// testcluster.Cluster.UntilHeard) and, if the cluster has an operator, the operator has observed new queues: otherwise
-// an object created next might be rejected because its priority class or queue does not exist yet. Use Enforce for
-// policies and webhooks.
+// testcluster.Cluster.UntilObserved) and, if the cluster has an operator, the operator has observed new queues:
+// otherwise an object created next might be rejected because its priority class or queue does not exist yet. Use
+// Enforce for policies and webhooks.
 func (w *World) Create(objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
-		if isRule(o) {
-			w.Fatalf("creating %T %s: only Enforce waits until the API server goes by it", o, o.GetName())
+		if isAdmissionPolicy(o) {
+			w.Fatalf("creating %T %s: only Enforce waits until the API server enforces it", o, o.GetName())
 		}
 	}
 	w.create(objects...)
-	w.Cluster.UntilHeard(w.T, objects...)
+	w.Cluster.UntilObserved(w.T, objects...)
 	for _, o := range objects {
 		if isQueue(o) && w.OperatorPID() != 0 {
-			w.untilHeard(o)
+			w.untilObserved(o)
 		}
 	}
 }
@@ -80,16 +80,16 @@ func (w *World) Create(objects ...client.Object) {
 func (w *World) Shared(objects ...client.Object) {
 	w.Helper()
 	w.Create(objects...)
-	w.deleteAtTheEnd(objects...)
+	w.deleteOnCleanup(objects...)
 }
 
 // Enforce creates policies, their bindings, and webhooks, which are deleted at the end of the test. It returns after
-// heard, which must wait for an effect that shows that they are in force.
-func (w *World) Enforce(heard func(), objects ...client.Object) {
+// untilInForce, which must wait for an effect that shows that they are in force.
+func (w *World) Enforce(untilInForce func(), objects ...client.Object) {
 	w.Helper()
 	w.create(objects...)
-	w.deleteAtTheEnd(objects...)
-	heard()
+	w.deleteOnCleanup(objects...)
+	untilInForce()
 }
 
 func (w *World) create(objects ...client.Object) {
@@ -101,7 +101,7 @@ func (w *World) create(objects ...client.Object) {
 	}
 }
 
-func (w *World) deleteAtTheEnd(objects ...client.Object) {
+func (w *World) deleteOnCleanup(objects ...client.Object) {
 	w.Cleanup(func() {
 		for _, o := range objects {
 			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
@@ -111,9 +111,9 @@ func (w *World) deleteAtTheEnd(objects ...client.Object) {
 	})
 }
 
-// isRule reports whether the object is one that the API server consults about other objects, without any visible sign
-// of when it starts to.
-func isRule(o client.Object) bool {
+// isAdmissionPolicy reports whether the object is one that the API server consults about other objects, without any
+// visible sign of when it starts to.
+func isAdmissionPolicy(o client.Object) bool {
 	switch o.(type) {
 	case *registration.ValidatingAdmissionPolicy, *registration.ValidatingAdmissionPolicyBinding, *registration.ValidatingWebhookConfiguration,
 		*registration.MutatingAdmissionPolicy, *registration.MutatingAdmissionPolicyBinding, *registration.MutatingWebhookConfiguration:
@@ -143,12 +143,12 @@ func (w *World) Delete(o client.Object) {
 func (w *World) Patch(o client.Object, patch string) {
 	w.Helper()
 	if isQueue(o) {
-		w.Fatalf("changing %T %s: only Change waits until the operator knows of it", o, o.GetName())
+		w.Fatalf("changing %T %s: only Change waits until the operator has observed the change", o, o.GetName())
 	}
 	if err := w.Client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
 	}
-	w.Cluster.UntilHeard(w.T, o)
+	w.Cluster.UntilObserved(w.T, o)
 }
 
 // PatchStatus changes the status of an object as Patch does.
@@ -171,10 +171,10 @@ func (w *World) Change(o client.Object, edit func()) {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
 	}
 	if o.GetGeneration() == before.GetGeneration() && isQueue(o) {
-		w.Fatalf("nothing tells when the operator knows of this change of %T %s: have its spec changed too", o, o.GetName())
+		w.Fatalf("nothing shows when the operator has observed this change of %T %s: change its spec too", o, o.GetName())
 	}
-	w.Cluster.UntilHeard(w.T, o)
-	w.untilHeard(o)
+	w.Cluster.UntilObserved(w.T, o)
+	w.untilObserved(o)
 }
 
 // ChangeStatus edits the status of the Workload of this name by a merge patch, which keeps what others change
@@ -237,7 +237,7 @@ func (w *World) KillOperator() {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.Fatal("no operator was started in place of the one that was killed")
+			w.Fatal("no operator was started to replace the killed one")
 		}
 		time.Sleep(10 * time.Millisecond) // another process writes the PID file: poll
 	}

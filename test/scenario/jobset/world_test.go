@@ -92,7 +92,7 @@ func (w *world) run(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
 		for _, pod := range w.podsOf(name) {
-			w.PodIs(pod, corev1.PodRunning, 0)
+			w.SetPodStatus(pod, corev1.PodRunning, 0)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (w *world) succeed(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
 		for _, pod := range w.podsOf(name) {
-			w.PodIs(pod, corev1.PodSucceeded, 0)
+			w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (w *world) succeed(jobs ...string) {
 func (w *world) fail(exitCode int32, jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
-		w.PodIs(w.podsOf(name)[0], corev1.PodFailed, exitCode)
+		w.SetPodStatus(w.podsOf(name)[0], corev1.PodFailed, exitCode)
 	}
 }
 

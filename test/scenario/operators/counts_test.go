@@ -98,7 +98,7 @@ func TestAScrapeTellsWhatHappened(t *testing.T) {
 
 	holder := w.UntilWorkloadOf("holds", "runs", runs)
 	w.Patch(holder, `{"spec": {"active": false}}`)
-	w.UntilWorkloadOf("holds", "is evicted", harness.LosesPlace(kueue.WorkloadDeactivated))
+	w.UntilWorkloadOf("holds", "is evicted", harness.IsEvicted(kueue.WorkloadDeactivated))
 	w.endPodOf("waits", 0)
 	w.UntilWorkloadOf("waits", "has finished", succeeded)
 	for _, text := range counted {
@@ -216,14 +216,14 @@ func (w *world) endPodOf(job string, exitCode int32) {
 		})
 	}
 	lives("there", corev1.PodPending)
-	w.PodIs(pod, corev1.PodRunning, 0)
+	w.SetPodStatus(pod, corev1.PodRunning, 0)
 	w.UntilWorkloadOf(job, "is ready", ready)
 	lives("running", corev1.PodRunning)
 	phase := corev1.PodSucceeded
 	if exitCode != 0 {
 		phase = corev1.PodFailed
 	}
-	w.PodIs(pod, phase, exitCode)
+	w.SetPodStatus(pod, phase, exitCode)
 }
 
 func ready(o *kueue.Workload) bool {

@@ -40,7 +40,7 @@ func TestTrainingJobsOfAnotherGroup(t *testing.T) {
 		if gv, _ := schema.ParseGroupVersion(owner.APIVersion); gv.Group != group {
 			t.Errorf("%s belongs to a %s of %s", pod.Name, owner.Kind, owner.APIVersion)
 		}
-		w.PodIs(pod, corev1.PodRunning, 0)
+		w.SetPodStatus(pod, corev1.PodRunning, 0)
 	}
 
 	said, err := exec.CommandContext(t.Context(), "../../../bin/muster", "jobs", "-n", w.Namespace, "-o", "json", "--kubeconfig", w.Cluster.Kubeconfig).Output()

@@ -51,7 +51,7 @@ func TestAJobSetThatItsOwnControllerBeganRunsOn(t *testing.T) {
 	})
 	w.keeps(begun.Name, before)
 	for _, pod := range w.UntilPodsOf(begun.Name, 2) {
-		w.PodIs(pod, corev1.PodSucceeded, 0)
+		w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 	}
 	harness.UntilOne(w.World, &jobset.JobSetList{}, js.Name, "has completed", func(js *jobset.JobSet) bool { return js.Status.TerminalState == string(jobset.JobSetCompleted) })
 	after := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: begun.Name}}
@@ -84,7 +84,7 @@ func TestAJobThatAnotherQueueAdmittedRunsOn(t *testing.T) {
 	})
 	w.keeps("old", before)
 	for _, pod := range w.UntilPodsOf("old", 2) {
-		w.PodIs(pod, corev1.PodSucceeded, 0)
+		w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 	}
 	w.UntilWorkloadOf("next", "runs once the other's quota is free", runs)
 }

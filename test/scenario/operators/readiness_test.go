@@ -145,7 +145,7 @@ func (w *world) recovers() {
 	w.Create(job)
 	pods := w.run("job", 2)
 	w.UntilWorkloadOf("job", "is ready", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadPodsReady, "True", kueue.WorkloadStarted) })
-	w.PodIs(pods[0], corev1.PodFailed, 1)
+	w.SetPodStatus(pods[0], corev1.PodFailed, 1)
 	again := w.UntilWorkloadOf("job", "runs again after its back-off", func(o *kueue.Workload) bool {
 		return runs(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
 	})
@@ -154,12 +154,12 @@ func (w *world) recovers() {
 			w.Errorf("%s is of its first run", pod.Name)
 		}
 	}
-	history.Reaches(w.UntilWorkloadOf("job", "is ready again", func(o *kueue.Workload) bool {
+	history.WaitFor(w.UntilWorkloadOf("job", "is ready again", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadPodsReady, "True", kueue.WorkloadStarted)
 	}))
 	const ready = "True Started: All pods reached readiness and the workload is running"
 	if diff := cmp.Diff([]string{ready, "False WaitForRecovery: At least one pod has failed, waiting for recovery", ready},
-		history.Told("job", kueue.WorkloadPodsReady)); diff != "" {
+		history.Conditions("job", kueue.WorkloadPodsReady)); diff != "" {
 		w.Errorf("PodsReady (-want +got):\n%s", diff)
 	}
 	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}}
@@ -174,9 +174,9 @@ func (w *world) outlives() {
 	short := w.Job("short", "q", 2)
 	w.Create(short)
 	for _, pod := range w.UntilPodsOf("short", 2) {
-		w.PodIs(pod, corev1.PodSucceeded, 0)
+		w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 	}
-	if over := history.UntilGone("short"); !is(over, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonSucceeded) {
+	if over := history.UntilDeleted("short"); !is(over, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonSucceeded) {
 		w.Errorf("its Workload went with %+v", over.Status.Conditions)
 	}
 	w.Patch(short, `{"metadata": {"labels": {"example.com/seen": "true"}}}`)

@@ -116,7 +116,7 @@ func TestAJobIsTracedFromItsCreationToItsFirstReadyPod(t *testing.T) {
 	next := w.Job("next", "q", 1)
 	w.Create(next)
 	w.UntilWorkloadOf("next", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
-	w.PodIs(pods[0], corev1.PodSucceeded, 0)
+	w.SetPodStatus(pods[0], corev1.PodSucceeded, 0)
 	pods = w.UntilPodsOf("next", 1)
 	before := to.until(w, next.UID, "queued", "admission", "start", "create pods")
 	if before["Job"] != nil || before["first pod ready"] != nil {
@@ -125,7 +125,7 @@ func TestAJobIsTracedFromItsCreationToItsFirstReadyPod(t *testing.T) {
 	first.End(syscall.SIGKILL)
 	second := w.operate("--trace-endpoint", to.url)
 	second.AwaitReady(t)
-	w.PodIs(pods[0], corev1.PodRunning, 0)
+	w.SetPodStatus(pods[0], corev1.PodRunning, 0)
 	inOrder(w, to.until(w, next.UID, all...), all)
 }
 

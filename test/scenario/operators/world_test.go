@@ -59,7 +59,7 @@ func (w *world) run(job string, pods int) []corev1.Pod {
 	w.Helper()
 	there := w.UntilPodsOf(job, pods)
 	for _, pod := range there {
-		w.PodIs(pod, corev1.PodRunning, 0)
+		w.SetPodStatus(pod, corev1.PodRunning, 0)
 	}
 	return there
 }

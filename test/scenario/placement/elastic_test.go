@@ -124,7 +124,7 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 // stay holds that pods which were there and are still to be there are the same, and that none has failed.
 func (w *world) stay(before, after map[string]corev1.Pod) {
 	w.Helper()
-	w.Stay(uidsOf(before), uidsOf(after))
+	w.ExpectSamePods(uidsOf(before), uidsOf(after))
 	var jobs batchv1.JobList
 	if err := w.Client.List(w.Context(), &jobs, client.InNamespace(w.Namespace)); err != nil {
 		w.Fatal(err)

@@ -33,7 +33,7 @@ func TestTheWorkedCaseOfFiveUnits(t *testing.T) {
 	pods := w.untilWorkers("job1", 4)
 	w.Create(w.job("job2", 2, 4))
 	w.untilRuns("job2", 2)
-	w.Stay(pods, w.untilWorkers("job1", 3))
+	w.ExpectSamePods(pods, w.untilWorkers("job1", 3))
 	w.patch("job2", `{"spec": {"priority": 1}}`)
 	w.untilStands("job1", breezeml.StageWaiting, 0)
 	w.untilRuns("job2", 4)
@@ -63,14 +63,14 @@ func TestOperatorKilledWhileAJobIsResized(t *testing.T) {
 	w.Create(job2)
 	w.KillOperator()
 	w.untilRuns("job2", 2)
-	pods = w.Stay(pods, w.untilWorkers("job1", 3))
+	pods = w.ExpectSamePods(pods, w.untilWorkers("job1", 3))
 	w.Delete(job2)
 	w.KillOperator()
-	pods = w.Stay(pods, w.untilWorkers("job1", 4))
+	pods = w.ExpectSamePods(pods, w.untilWorkers("job1", 4))
 	w.Create(w.job("urgent", 3, 3, priority(1)))
 	w.KillOperator()
 	w.untilRuns("urgent", 3)
-	w.Stay(pods, w.untilWorkers("job1", 2))
+	w.ExpectSamePods(pods, w.untilWorkers("job1", 2))
 }
 
 // TestARealTrainingIsResized: 2 -> 4 -> 3 workers while it runs, on this machine. After each resize the loss goes on from

@@ -49,25 +49,25 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	pods := w.elasticPods(3)
 	w.Delete(neighbour)
 	w.KillOperator()
-	pods = w.Stay(pods, w.elasticPods(5))
+	pods = w.ExpectSamePods(pods, w.elasticPods(5))
 	equal := w.job("equal", with("worker", 1, endless))
 	w.Create(equal)
 	w.KillOperator()
 	w.untilPhase("equal", volcano.Running)
-	pods = w.Stay(pods, w.elasticPods(4))
+	pods = w.ExpectSamePods(pods, w.elasticPods(4))
 	w.Delete(equal)
-	pods = w.Stay(pods, w.elasticPods(5))
+	pods = w.ExpectSamePods(pods, w.elasticPods(5))
 	w.Create(w.ranked("urgent", 3))
 	w.KillOperator()
 	w.untilPhase("urgent", volcano.Running)
-	pods = w.Stay(pods, w.elasticPods(2))
+	pods = w.ExpectSamePods(pods, w.elasticPods(2))
 	if pods["elastic-worker-0"] == "" || pods["elastic-worker-1"] == "" {
 		t.Errorf("at its minimum it has %v", pods)
 	}
 	for i := range 3 {
 		w.EndReplica(fmt.Sprintf("urgent-worker-%d", i), 0, 0)
 	}
-	w.Stay(pods, w.elasticPods(5))
+	w.ExpectSamePods(pods, w.elasticPods(5))
 	job := w.untilJob("elastic", "runs with all it can use", func(job *volcano.Job) bool { return job.Status.Running == 5 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 || job.Status.MinAvailable != 2 {
 		t.Errorf("%d retries, version %d, at least %d", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)

@@ -27,12 +27,12 @@ import (
 // tests.
 const patience = 4 * time.Minute
 
-// UntilHeard waits until the API server takes the present version of the objects into account. It reads priority
+// UntilObserved waits until the API server takes the current version of the objects into account. It reads priority
 // classes, runtime classes, limit ranges, quotas, RBAC rules and CRDs by watches of its own, so that a request right
-// after one of them was written may be handled without it. UntilHeard detects this by dry runs and reviews. It fails
+// after one of them was written may be handled without it. UntilObserved detects this by dry runs and reviews. It fails
 // the test for a limit or quota that these cannot show. Objects of other kinds either take effect at once, or need a
 // wait by the test itself, such as World.Enforce of the scenarios.
-func (c *Cluster) UntilHeard(t testing.TB, objects ...client.Object) {
+func (c *Cluster) UntilObserved(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
 		shows := c.shows(o)
@@ -45,7 +45,7 @@ func (c *Cluster) UntilHeard(t testing.TB, objects ...client.Object) {
 			return last == nil, nil
 		})
 		if err != nil {
-			t.Fatalf("waiting until the API server has heard of %T %s: %v: %v", o, o.GetName(), err, last)
+			t.Fatalf("waiting until the API server takes %T %s into account: %v: %v", o, o.GetName(), err, last)
 		}
 	}
 }

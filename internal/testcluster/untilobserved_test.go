@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestUntilHeard: each check fails before its object exists, and succeeds after UntilHeard.
-func TestUntilHeard(t *testing.T) {
+// TestUntilObserved: each check fails before its object exists, and succeeds after UntilObserved.
+func TestUntilObserved(t *testing.T) {
 	c := Get(t)
 	amounts := func(name corev1.ResourceName, amount string) corev1.ResourceList {
 		return corev1.ResourceList{name: resource.MustParse(amount)}
@@ -73,7 +73,7 @@ func TestUntilHeard(t *testing.T) {
 			if err := c.Client.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			c.UntilHeard(t, o)
+			c.UntilObserved(t, o)
 			for range 10 {
 				if err := c.shows(o)(t.Context()); err != nil {
 					t.Errorf("it was heard of, and then: %v", err)
@@ -83,8 +83,8 @@ func TestUntilHeard(t *testing.T) {
 	}
 }
 
-// TestPodRightAfterItsPriorityClassIsAccepted: without UntilHeard, one of many such pods would be rejected because the
-// API server has not observed the class yet.
+// TestPodRightAfterItsPriorityClassIsAccepted: without UntilObserved, one of many such pods would be rejected because
+// the API server has not observed the class yet.
 func TestPodRightAfterItsPriorityClassIsAccepted(t *testing.T) {
 	c := Get(t)
 	for range 30 {
@@ -92,7 +92,7 @@ func TestPodRightAfterItsPriorityClassIsAccepted(t *testing.T) {
 		if err := c.Client.Create(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}
-		c.UntilHeard(t, class)
+		c.UntilObserved(t, class)
 		if _, err := c.try(t.Context(), metav1.NamespaceDefault, func(spec *corev1.PodSpec) { spec.PriorityClassName = class.Name }); err != nil {
 			t.Error(err)
 		}
