@@ -149,8 +149,8 @@ func TestCreatedPodsNeedNoReconcile(t *testing.T) {
 	job := twoTasks()
 	job = then(see(t, job.Job, all, nil), job)
 	got := see(t, job.Job, all, nil)
-	if got.Status == nil && !got.Due.Equal(now.Add(countsDelay)) {
-		t.Errorf("pods are made, and are to be counted at %v", got.Due)
+	if got.Status == nil && !got.DueIfDone.Equal(now.Add(countsDelay)) {
+		t.Errorf("pods are made, and are to be counted at %v", got.DueIfDone)
 	}
 	pending := pod("job-ps-0")
 	pending.Status.Phase = corev1.PodPending

@@ -25,7 +25,7 @@ func (l *planner) report() {
 	l.recordObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
 		if l.createsPods {
-			l.plan.DueBy(l.seen.Now.Add(countsDelay)) // no event follows their creation
+			l.plan.DueIfDone = l.seen.Now.Add(countsDelay) // no event follows their creation
 		}
 		return
 	}
