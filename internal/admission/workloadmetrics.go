@@ -126,7 +126,8 @@ func becameTrue(before, after *kueue.Workload, kind string) (at time.Time, ok bo
 	return at, !at.IsZero() && !at.Equal(workload.TrueSince(before, kind))
 }
 
-// waitingSince returns since when a Workload waits: since it was last requeued, or since its creation.
+// waitingSince returns since when a Workload waits: since the last change of its condition Requeued, which is also the
+// start of a backoff, or since its creation.
 func waitingSince(w *kueue.Workload) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
 		return c.LastTransitionTime.Time

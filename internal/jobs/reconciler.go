@@ -111,7 +111,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 		// The watch delivers the other writer's change and triggers the retry.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
 	case !isNamespaceTerminating(err):
-		r.retries.by(job, plan.Due)
+		r.retries.retryBy(job, plan.Due)
 		return 0, err
 	}
 	return again, nil

@@ -12,7 +12,7 @@ import (
 
 // retries is the rate limiter of a controller whose plans may be due before the backoff after an error is over.
 // controller-runtime drops the time at which a reconcile wants to be repeated if that reconcile returns an error. The
-// zero value is not usable; a nil value remembers nothing.
+// zero value is not usable; a nil value records nothing.
 type retries struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	clock clock.PassiveClock
@@ -20,6 +20,7 @@ type retries struct {
 	due   map[reconcile.Request]time.Time
 }
 
+// newRetries returns the rate limiter of one controller, by this clock.
 func newRetries(clock clock.PassiveClock) *retries {
 	return &retries{
 		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
@@ -27,9 +28,9 @@ func newRetries(clock clock.PassiveClock) *retries {
 	}
 }
 
-// by has the next retry of the job come at due at the latest. A time that is zero or has passed changes nothing: what
-// was due then has just failed.
-func (r *retries) by(job client.Object, due time.Time) {
+// retryBy makes the next retry of the job happen no later than due. A time that is zero or has passed changes nothing:
+// what was due then has just failed.
+func (r *retries) retryBy(job client.Object, due time.Time) {
 	if r == nil || !due.After(r.clock.Now()) {
 		return
 	}
