@@ -59,9 +59,9 @@ func others(t *testing.T, group, plural, kind, owner string) {
 	}
 }
 
-// TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone: the API server would refuse to have such a version taken away, when others of
-// the definitions are Muster's already.
-func TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone(t *testing.T) {
+// TestDefinitionsInUnknownVersionsAreLeftAlone: the API server would refuse to have such a version taken away, when
+// others of the definitions are Muster's already.
+func TestDefinitionsInUnknownVersionsAreLeftAlone(t *testing.T) {
 	h := newHelm(t)
 	others(t, "kueue.x-k8s.io", "localqueues", "LocalQueue", "kueue") // in v1alpha1
 	adopt := h.installer()
@@ -76,9 +76,9 @@ func TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherReleaseListsGoesWithIt: a definition that was taken over is still in the list of the release that brought it. So
-// docs/moving.md has that release forgotten, not uninstalled.
-func TestWhatAnotherReleaseListsGoesWithIt(t *testing.T) {
+// TestDefinitionsOfAnotherReleaseAreDeletedWithIt: a definition that was taken over is still in the list of the release
+// that brought it. So docs/moving.md has that release forgotten, not uninstalled.
+func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 	h := newHelm(t)
 	other := h.installer()
 	other.ReleaseName = "the-other"
@@ -144,7 +144,7 @@ func forget(t *testing.T) {
 	}
 }
 
-func TestDefinitionsOfOthersAreRefusedAndNamed(t *testing.T) {
+func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 	h := newHelm(t)
 	others(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
 	_, err := h.installer().Run(load(t), nil)

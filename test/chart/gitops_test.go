@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWhatIsRenderedIsTheSameEachTime: who keeps a cluster at what a repository says has nothing to change when nothing was changed.
-func TestWhatIsRenderedIsTheSameEachTime(t *testing.T) {
+// TestRenderingIsDeterministic: who keeps a cluster at what a repository says has nothing to change when nothing was
+// changed.
+func TestRenderingIsDeterministic(t *testing.T) {
 	for what, with := range combinations {
 		first, err := render(t, tested, with, mutates)
 		if err != nil {
@@ -40,8 +41,9 @@ func TestWhatIsRenderedIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// TestWithoutAClusterToAskVolcanoIsLeftAloneByWord: who renders the chart elsewhere, as Argo CD does, does not see that it is there.
-func TestWithoutAClusterToAskVolcanoIsLeftAloneByWord(t *testing.T) {
+// TestWithoutAClusterVolcanoIsLeftAloneByValue: who renders the chart elsewhere, as Argo CD does, does not see that it
+// is there.
+func TestWithoutAClusterVolcanoIsLeftAloneByValue(t *testing.T) {
 	count := func(with values) (n int) {
 		text, err := render(t, tested, with, mutates)
 		if err != nil {

@@ -17,8 +17,8 @@ func onDemand(said string) values {
 	return values{"config": values{"defaultQueue": values{"nodesOnDemand": said}}}
 }
 
-// TestNothingIsMadeInKubeSystemWhereItIsSaidWhetherNodesCome: some clusters let nobody write there.
-func TestNothingIsMadeInKubeSystemWhereItIsSaidWhetherNodesCome(t *testing.T) {
+// TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet: some clusters let nobody write there.
+func TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet(t *testing.T) {
 	leftEmpty := values{"config": values{"defaultQueue": values{"nodesOnDemand": nil}}}
 	for said, want := range map[string]int{"Detect": 2, "Always": 0, "Never": 0, "": 2} {
 		with := onDemand(said)
@@ -41,8 +41,8 @@ func TestNothingIsMadeInKubeSystemWhereItIsSaidWhetherNodesCome(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldWhetherNodesComeNeedsNoRightInKubeSystem: the operator's log would tell of one that it lacks.
-func TestWhoIsToldWhetherNodesComeNeedsNoRightInKubeSystem(t *testing.T) {
+// TestOperatorNeedsNoRightInKubeSystemIfNodesOnDemandIsSet: the operator's log would tell of one that it lacks.
+func TestOperatorNeedsNoRightInKubeSystemIfNodesOnDemandIsSet(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
 	h.install(onDemand("Never"))
 	cluster := testcluster.Get(t)

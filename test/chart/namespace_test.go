@@ -22,8 +22,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestWhoRunsTheJobsOfOneNamespaceMayWriteInThatAlone: and that is enough for jobs to run, or the operator's log would tell.
-func TestWhoRunsTheJobsOfOneNamespaceMayWriteInThatAlone(t *testing.T) {
+// TestNamespacedRoleMayWriteOnlyInItsNamespace: and that is enough for jobs to run, or the operator's log would tell.
+func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
 	h.install(values{"monitorNamespace": w.Namespace})
 	cluster := testcluster.Get(t)

@@ -56,7 +56,7 @@ var combinations = map[string]values{
 	},
 }
 
-func TestHelmFindsNothingToComplainOf(t *testing.T) {
+func TestHelmLintPasses(t *testing.T) {
 	for what, with := range combinations {
 		if err := lint(with); err != nil {
 			t.Errorf("with %s: %v", what, err)
@@ -64,7 +64,7 @@ func TestHelmFindsNothingToComplainOf(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerWouldTakeEveryObject(t *testing.T) {
+func TestTheAPIServerAcceptsEveryObject(t *testing.T) {
 	cluster := testcluster.Get(t)
 	for _, in := range []string{namespace, "ml"} { // the operator's, and the one whose jobs alone are run
 		err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}})
@@ -117,7 +117,7 @@ func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string)
 	return nil
 }
 
-func TestTheDeploymentHasTheNameOfTheDocument(t *testing.T) {
+func TestTheDeploymentHasTheDocumentedName(t *testing.T) {
 	for want, with := range map[string]values{"lattice-operator": {}, "other": {"nameOverride": "other"}} {
 		text, err := render(t, tested, with)
 		if err != nil {
@@ -129,7 +129,7 @@ func TestTheDeploymentHasTheNameOfTheDocument(t *testing.T) {
 	}
 }
 
-func TestClustersThatAreTooOldAreRefused(t *testing.T) {
+func TestClustersThatAreTooOldAreRejected(t *testing.T) {
 	_, err := render(t, "v1.29.9", nil)
 	if err == nil || !strings.Contains(err.Error(), "kubeVersion") || !strings.Contains(err.Error(), "1.29") {
 		t.Errorf("the error is %v", err)
@@ -137,7 +137,7 @@ func TestClustersThatAreTooOldAreRefused(t *testing.T) {
 }
 
 // The oldest Kubernetes has no policies that mutate. That it takes those that validate, local/internal/rules tells.
-func TestTheOldestKubernetesGetsWhatItServes(t *testing.T) {
+func TestTheOldestKubernetesGetsOnlyAPIsItServes(t *testing.T) {
 	text, err := render(t, "v1.30.0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestTheOldestKubernetesGetsWhatItServes(t *testing.T) {
 	}
 }
 
-func TestValuesThatMeanNothingAreRefused(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	for what, test := range map[string]struct {
 		with values
 		want string
@@ -176,7 +176,7 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 }
 
 // A file of values whose lines below config, or below a section of it, are all commented out says nothing.
-func TestAConfigurationThatIsLeftEmptyIsTheDefault(t *testing.T) {
+func TestAnEmptyConfigurationIsTheDefault(t *testing.T) {
 	for what, with := range map[string]values{
 		"all of it":   {"config": nil},
 		"a section":   {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil, "trainingJob": nil}},
@@ -210,7 +210,7 @@ func TestTheGroupOfTrainingJobsIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-func TestNoObjectOfThePodsNeedsRights(t *testing.T) {
+func TestPodObjectsNeedNoExtraRights(t *testing.T) {
 	text, err := render(t, tested, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +227,8 @@ func TestNoObjectOfThePodsNeedsRights(t *testing.T) {
 	}
 }
 
-// TestTheOperatorTakesTheFlagsOfTheChart: with all combinations, and those alone of which one is asked for.
-func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
+// TestTheOperatorAcceptsTheFlagsOfTheChart: with all combinations, and those alone of which one is asked for.
+func TestTheOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 	for what, with := range combinations {
 		text, err := render(t, tested, with)
 		if err != nil {

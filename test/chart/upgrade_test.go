@@ -47,8 +47,9 @@ func older(t *testing.T) *helmchart.Chart {
 	return c
 }
 
-// TestJobsRunOnThroughUpgradeRollbackAndReinstallation: with the operator under the account and the rights that the chart gives it.
-func TestJobsRunOnThroughUpgradeRollbackAndReinstallation(t *testing.T) {
+// TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation: with the operator under the account and the rights that
+// the chart gives it.
+func TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 	h := newHelm(t)
 	if _, err := h.installer().Run(older(t), nil); err != nil {
 		t.Fatalf("helm install: %v", err)

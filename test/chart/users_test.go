@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestWhoHoldsTheClustersRolesMayUseTheJobs: in the namespace in which he holds it, as docs/install.md has it.
-func TestWhoHoldsTheClustersRolesMayUseTheJobs(t *testing.T) {
+// TestTheClustersUserRolesIncludeJobs: in the namespace in which he holds it, as docs/install.md has it.
+func TestTheClustersUserRolesIncludeJobs(t *testing.T) {
 	h := newHelm(t)
 	h.install(nil)
 	cluster := testcluster.Get(t)

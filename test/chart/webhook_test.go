@@ -33,8 +33,8 @@ const (
 	device   = corev1.ResourceName("nvidia.com/gpu")
 )
 
-// TestWebhooksOfTheChartHoldJobsAndPlacePods: with the chart's own objects and rights, and the certificates that the operator makes, on a cluster
-// that serves no policies which would hold Jobs.
+// TestWebhooksOfTheChartHoldJobsAndPlacePods: with the chart's own objects and rights, and the certificates that the
+// operator makes, on a cluster that serves no policies which would hold Jobs.
 func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	port, err := strconv.Atoi(freePort(t))
 	if err != nil {
@@ -77,8 +77,8 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}
 }
 
-// leadHere has the chart's Service lead to the operator where it runs: it is a process of this machine, and no pod. The API server
-// takes for the Service who shows the certificate of its name.
+// leadHere has the chart's Service lead to the operator where it runs: it is a process of this machine, and no pod. The
+// API server takes for the Service who shows the certificate of its name.
 func leadHere(t *testing.T, c client.Client) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lattice-operator-webhook"}}
@@ -88,7 +88,8 @@ func leadHere(t *testing.T, c client.Client) {
 	}
 }
 
-// flagsOfTheChart are those of the operator in the chart's Deployment, with its configuration as a file, but for addresses in a pod.
+// flagsOfTheChart are those of the operator in the chart's Deployment, with its configuration as a file, but for
+// addresses in a pod.
 func flagsOfTheChart(t *testing.T, c client.Client) []string {
 	t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: "lattice-operator"}
@@ -109,8 +110,9 @@ func flagsOfTheChart(t *testing.T, c client.Client) []string {
 	return append(flags, "--config="+file)
 }
 
-// TestAnUpgradeLeavesWhomTheAPIServerTrusts: else it would do without the webhooks until an operator has written it again.
-func TestAnUpgradeLeavesWhomTheAPIServerTrusts(t *testing.T) {
+// TestAnUpgradeKeepsTheCABundleOfTheWebhooks: else it would do without the webhooks until an operator has written it
+// again.
+func TestAnUpgradeKeepsTheCABundleOfTheWebhooks(t *testing.T) {
 	h := newHelm(t)
 	with := values{"config": values{"batchJob": values{"webhook": true}}}
 	h.install(with)
@@ -152,9 +154,9 @@ func untilTrusted(t *testing.T, c client.Client, object *admissionv1.MutatingWeb
 	return trusted
 }
 
-// TestWebhooksAreThereForWhoAsks: none by default, and then those that the configuration turns on, which fail open, reach the operator's
-// pods, and are asked about the one namespace alone whose jobs are run.
-func TestWebhooksAreThereForWhoAsks(t *testing.T) {
+// TestWebhooksAreInstalledOnRequest: none by default, and then those that the configuration turns on, which fail open,
+// reach the operator's pods, and are asked about the one namespace alone whose jobs are run.
+func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 	for what, test := range map[string]struct {
 		with values
 		want []string

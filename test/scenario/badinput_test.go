@@ -156,8 +156,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestGiganticRequestsWaitAndHoldNobodyUp: the largest that the API takes.
-func TestGiganticRequestsWaitAndHoldNobodyUp(t *testing.T) {
+// TestGiganticRequestsWaitWithoutBlockingOthers: the largest that the API takes.
+func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	for name, amount := range map[string]string{"large": "9223372036854775807", "larger": "1e30", "largest": "1e999", "smallest": "1e-999"} {
@@ -179,8 +179,8 @@ func TestGiganticRequestsWaitAndHoldNobodyUp(t *testing.T) {
 	w.untilWorkload("a", "runs", runs)
 }
 
-// TestObjectsThatMakeNoSenseAreRefused: by the API server, before anybody else reads them.
-func TestObjectsThatMakeNoSenseAreRefused(t *testing.T) {
+// TestInvalidWorkloadsAreRejected: by the API server, before anybody else reads them.
+func TestInvalidWorkloadsAreRejected(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	for name, spoil := range map[string]func(*kueue.Workload){

@@ -112,7 +112,7 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	}
 }
 
-func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
+func TestEvictedBatchJobIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
@@ -148,7 +148,7 @@ func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
 	w.jobIs("job", "runs again", running(2))
 }
 
-func TestBatchJobStartsWithFewerPodsIfItCan(t *testing.T) {
+func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 4, time.Hour)
@@ -170,7 +170,7 @@ func TestBatchJobStartsWithFewerPodsIfItCan(t *testing.T) {
 	}
 }
 
-func TestSuspendOfAQueuedBatchJobIsTheQueues(t *testing.T) {
+func TestUserCannotSuspendAQueuedBatchJob(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
@@ -183,9 +183,9 @@ func TestSuspendOfAQueuedBatchJobIsTheQueues(t *testing.T) {
 
 }
 
-// TestAUserWhoStartsABatchJobThatWaitsStartsNoPod: the API server does not follow him, so
+// TestUserCannotStartAPendingBatchJob: the API server does not follow him, so
 // that the Job controller never sees a Job that runs.
-func TestAUserWhoStartsABatchJobThatWaitsStartsNoPod(t *testing.T) {
+func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
 	runs, waits := w.batchJob("runs", "gpu", 2, time.Hour), w.batchJob("waits", "gpu", 1, 0)
@@ -216,8 +216,8 @@ func TestAUserWhoStartsABatchJobThatWaitsStartsNoPod(t *testing.T) {
 	w.jobIs("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 }
 
-// TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: the pods are kept from going, so that what they were like at the
-// Workload's end can be seen.
+// TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: the pods are kept from going, so that what they were like at
+// the Workload's end can be seen.
 func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -292,7 +292,7 @@ func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
 	}
 }
 
-func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T) {
+func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w := newWorld(t)
 	free := w.batchJob("free", "", 1, time.Hour)
 	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}

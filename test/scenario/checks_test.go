@@ -82,9 +82,9 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	})
 }
 
-// TestALocalQueueThatIsBeingDeletedReservesForNobody: who waited for his checks in it is told so once, and gets no quota again, however
-// long a finalizer keeps the queue.
-func TestALocalQueueThatIsBeingDeletedReservesForNobody(t *testing.T) {
+// TestATerminatingLocalQueueReservesNoQuota: who waited for his checks in it is told so once, and gets no quota again,
+// however long a finalizer keeps the queue.
+func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w := newWorld(t)
 	check := w.check()
 	w.atWork(check)
@@ -112,7 +112,8 @@ func TestALocalQueueThatIsBeingDeletedReservesForNobody(t *testing.T) {
 	if c := meta.FindStatusCondition(told.Status.Conditions, kueue.WorkloadQuotaReserved); c.Message != "LocalQueue gpu is being deleted" {
 		t.Errorf("it is told: %s", c.Message)
 	}
-	// Who comes now is told after whatever else the first one is told: his word stands behind it in the same queue of writes.
+	// Who comes now is told after whatever else the first one is told: his word stands behind it in the same queue of
+	// writes.
 	w.Create(w.bare("later", "gpu", 1))
 	w.untilWorkload("later", "is told the same", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
 	history.WaitFor(w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }))
@@ -135,9 +136,9 @@ func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batch
 	return w, check, job
 }
 
-// TestWhatACheckGivesThePodsOfAJob: labels, annotations, node selectors and tolerations reach them and are gone when the Job
-// is stopped, be it until later, as the check asks, or for good.
-func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
+// TestPodSetUpdatesOfAnAdmissionCheck: labels, annotations, node selectors and tolerations reach them and are gone when
+// the Job is stopped, be it until later, as the check asks, or for good.
+func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
 	before := asMade(t, job)
 	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
@@ -187,9 +188,9 @@ func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
 	w.jobIs("job", "is stopped", harness.Stopped)
 }
 
-// TestACheckThatContradictsAJobEndsIt: the Job never starts, its Workload says why, and others have its quota. An event is told of it
-// too, unless there is no time for events: internal/jobs has a test of that.
-func TestACheckThatContradictsAJobEndsIt(t *testing.T) {
+// TestAConflictingPodSetUpdateFailsTheJob: the Job never starts, its Workload says why, and others have its quota. An
+// event is told of it too, unless there is no time for events: internal/jobs has a test of that.
+func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 	w, check, _ := checkedJob(t, 2)
 	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
 	w.Create(w.bare("next", "gpu", 2))
@@ -205,8 +206,9 @@ func TestACheckThatContradictsAJobEndsIt(t *testing.T) {
 	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 }
 
-// TestAJobThatIsGivenOtherPodsQueuesAnew: while it is suspended its user may change what its pods ask for, also when it has quota already.
-func TestAJobThatIsGivenOtherPodsQueuesAnew(t *testing.T) {
+// TestAJobWithAChangedPodTemplateIsRequeued: while it is suspended its user may change what its pods ask for, also when
+// it has quota already.
+func TestAJobWithAChangedPodTemplateIsRequeued(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
 	small := w.UntilWorkloadOf("job", "awaits the check", awaits)
 	w.Change(job, func() {

@@ -10,9 +10,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestTimesThatAnotherClockWrote: the clock of an operator before this one was an hour ahead, and that of another a day behind.
-// Whom they admitted keeps running, and gives its quota to who waits when it is over.
-func TestTimesThatAnotherClockWrote(t *testing.T) {
+// TestTimestampsOfASkewedClock: the clock of an operator before this one was an hour ahead, and that of another a day
+// behind. Whom they admitted keeps running, and gives its quota to who waits when it is over.
+func TestTimestampsOfASkewedClock(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -24 * time.Hour} {

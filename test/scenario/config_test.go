@@ -16,7 +16,7 @@ waitForPodsReady: {timeout: 0s}
 queueStatus: {often: true}
 `
 
-func TestAWrongConfigurationStartsNothingAndSaysWhatIsWrong(t *testing.T) {
+func TestOperatorRejectsAnInvalidConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte(wrongConfiguration), 0o600); err != nil {
 		t.Fatal(err)

@@ -39,9 +39,9 @@ func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
 	w.UntilGangs()
 }
 
-// TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone: kube-scheduler counts only pods
+// TestAReplacementPodDoesNotWaitForFinishedPods: kube-scheduler counts only pods
 // that live, so a gang must not ask for those that have ended well.
-func TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone(t *testing.T) {
+func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	js := w.gang("js", "gpu", 3, time.Hour)

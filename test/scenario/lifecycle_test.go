@@ -59,7 +59,7 @@ func (w *world) finish(name string) {
 	})
 }
 
-func TestADeactivatedWorkloadMakesRoomAndComesBackWhenItIsActivated(t *testing.T) {
+func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("first", "gpu", 8))
@@ -77,7 +77,7 @@ func TestADeactivatedWorkloadMakesRoomAndComesBackWhenItIsActivated(t *testing.T
 	w.untilWorkload("first", "runs again", runs)
 }
 
-func TestAQueuedJobThatIsDeactivatedKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+func TestADeactivatedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.gang("gang", "gpu", 2, time.Hour))
@@ -164,9 +164,9 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	})
 }
 
-// TestTheTimeOfAllAdmissionsCountsTogether: a Job that may run for 40 s is stopped for good that long after its first start,
-// less the time for which it was stopped. A machine that is slow by half a minute changes nothing.
-func TestTheTimeOfAllAdmissionsCountsTogether(t *testing.T) {
+// TestExecutionTimeAccumulatesAcrossAdmissions: a Job that may run for 40 s is stopped for good that long after its
+// first start, less the time for which it was stopped. A machine that is slow by half a minute changes nothing.
+func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)

@@ -150,7 +150,7 @@ func (w *world) placedJob(name string, pods int32) *batchv1.Job {
 	return job
 }
 
-func TestGatedPodsGoToThePlacesOfTheirRanksAndAfterARepairToTheNewOnes(t *testing.T) {
+func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	w := newWorld(t)
 	w.placesByHand()
 	nodes := w.simNodes()
@@ -181,7 +181,7 @@ func TestGatedPodsGoToThePlacesOfTheirRanksAndAfterARepairToTheNewOnes(t *testin
 	}
 }
 
-func TestAPodThatIsReplacedGetsThePlaceOfTheOneThatWent(t *testing.T) {
+func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 	w := newWorld(t)
 	w.placesByHand()
 	nodes := w.simNodes()
@@ -327,7 +327,8 @@ func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 	w.untilApart(racks, 2)
 }
 
-// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks, and gives the racks once the operator knows of them.
+// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks, and gives the racks once the
+// operator knows of them.
 func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	w.Helper()
 	racks := w.racks()

@@ -137,7 +137,7 @@ func preemption(preemptor *kueue.Workload, words, path, victimPath string) strin
 		preemptor.UID, preemptor.OwnerReferences[0].UID, words, path, victimPath)
 }
 
-func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
+func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 	for name, kill := range map[string]bool{"undisturbed": false, "though the operator is killed": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -192,9 +192,9 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasLentIsReclaimed: of two Jobs of a queue, one borrows what is another queue's,
+// TestLentQuotaIsReclaimed: of two Jobs of a queue, one borrows what is another queue's,
 // which needs it.
-func TestWhatWasLentIsReclaimed(t *testing.T) {
+func TestLentQuotaIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("borrower", 4, func(q *kueue.ClusterQueueSpec) { q.Cohort = kueue.CohortReference(w.Namespace) })
 	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-owner"}}

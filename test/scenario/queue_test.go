@@ -67,7 +67,7 @@ func TestJobSetWithoutQueueStartsAtOnce(t *testing.T) {
 	}
 }
 
-func TestNameOfAClusterQueueGetsALocalQueueThatTakesInNobodyElse(t *testing.T) {
+func TestLocalQueueIsCreatedForTheNameOfAClusterQueue(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.gang("queued", muster.DefaultQueue, 1, 0))
 	harness.Until(w.World, &kueue.LocalQueueList{}, "a LocalQueue is made for it", func(list *kueue.LocalQueueList) bool {
@@ -84,7 +84,7 @@ func TestNameOfAClusterQueueGetsALocalQueueThatTakesInNobodyElse(t *testing.T) {
 	}
 }
 
-func TestLocalQueueNamedDefaultThatAPersonMadeTakesInWhoNamesNone(t *testing.T) {
+func TestUnqueuedJobSetUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue(muster.DefaultQueue, 8)
 	w.Create(w.gang("unlabelled", "", 2, 0))
@@ -143,7 +143,7 @@ func (w *world) untilJob(name string) {
 	})
 }
 
-func TestJobSetThatNoWorkloadCanDescribeIsToldSo(t *testing.T) {
+func TestJobSetThatNoWorkloadCanDescribeGetsAnEvent(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	js := w.gang("wide", "gpu", 1, 0)

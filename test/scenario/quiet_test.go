@@ -18,9 +18,9 @@ import (
 // quiet is how long nobody may write.
 const quiet = 15 * time.Second
 
-// TestNobodyWritesWhileNothingChanges: with a gang that runs and one that waits, no
+// TestNoWritesWhileNothingChanges: with a gang that runs and one that waits, no
 // request but those for leases changes anything.
-func TestNobodyWritesWhileNothingChanges(t *testing.T) {
+func TestNoWritesWhileNothingChanges(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.gang("runs", "gpu", 8, time.Hour), w.gang("waits", "gpu", 8, time.Hour))

@@ -35,8 +35,8 @@ func (w *world) goesOn() {
 
 func completes(job *batchv1.Job) bool { return job.Status.CompletionTime != nil }
 
-// TestAJobOutOfRangeIsToldAndRunsOnceTheRangeIsWidened: by the LimitRange that the API server would refuse its pods for.
-func TestAJobOutOfRangeIsToldAndRunsOnceTheRangeIsWidened(t *testing.T) {
+// TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened: by the LimitRange that the API server would refuse its pods for.
+func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit corev1.LimitRangeItem
 		want  string

@@ -42,9 +42,9 @@ func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 	w.jobIs("job", "completes", completes)
 }
 
-// TestWhatWasReclaimedIsNotTakenBackWhileQuotaIsHeld: others may have it. Nobody may, be it a controller of its own or
+// TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved: others may have it. Nobody may, be it a controller of its own or
 // whoever writes into the Workload of a Job.
-func TestWhatWasReclaimedIsNotTakenBackWhileQuotaIsHeld(t *testing.T) {
+func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 4)
 	a := w.bare("a", "gpu", 1)

@@ -28,10 +28,10 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// TestAGangOfWhichPodsAreRefusedIsReleased: the API server takes the first of two pods and refuses the other, whoever it is
-// that tells it to. The gang gives its quota back to who waits behind it, says once why, and is tried later; it runs when
-// nothing is refused any more. The cases wait side by side.
-func TestAGangOfWhichPodsAreRefusedIsReleased(t *testing.T) {
+// TestAGangWithRejectedPodsReleasesItsQuota: the API server takes the first of two pods and refuses the other, whoever
+// it is that tells it to. The gang gives its quota back to who waits behind it, says once why, and is tried later; it
+// runs when nothing is refused any more. The cases wait side by side.
+func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		gang func(w *world) client.Object
@@ -104,7 +104,8 @@ func checkRelease(t *testing.T, released *kueue.Workload, words string) {
 	}
 }
 
-// limitPods has no second pod taken, and no Secret, by which one sees that it is so (as w.Create does): there is no first pod yet.
+// limitPods has no second pod taken, and no Secret, by which one sees that it is so (as w.Create does): there is no
+// first pod yet.
 func (w *world) limitPods(string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
@@ -214,8 +215,8 @@ func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels}, Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
 }
 
-// untilRefused waits until the API server refuses such an object, in these words, or, where there are none, takes it: it hears
-// of rules on its own time. Nothing is made.
+// untilRefused waits until the API server refuses such an object, in these words, or, where there are none, takes it:
+// it hears of rules on its own time. Nothing is made.
 func (w *world) untilRefused(o client.Object, words string) {
 	w.Helper()
 	last := ""

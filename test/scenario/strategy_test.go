@@ -9,8 +9,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestWhoFitsBehindAHeadThatDoesNot: 6 of 8 GPUs are in use, the head needs 4, and somebody behind it needs 2.
-func TestWhoFitsBehindAHeadThatDoesNot(t *testing.T) {
+// TestWorkloadsBehindAHeadThatDoesNotFit: 6 of 8 GPUs are in use, the head needs 4, and somebody behind it needs 2.
+func TestWorkloadsBehindAHeadThatDoesNotFit(t *testing.T) {
 	begin := func(t *testing.T, s kueue.QueueingStrategy) *world {
 		w := newWorld(t)
 		w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) { q.QueueingStrategy = s })

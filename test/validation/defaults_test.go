@@ -86,9 +86,9 @@ func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
 	}
 }
 
-// TestCountsOfAStatusAreThereFromZeroOn: clients of the public APIs find them in each status. A patch that first says that there are
-// none would change nothing, and so not say it.
-func TestCountsOfAStatusAreThereFromZeroOn(t *testing.T) {
+// TestStatusCountsArePresentWhenZero: clients of the public APIs find them in each status. A patch that first says that
+// there are none would change nothing, and so not say it.
+func TestStatusCountsArePresentWhenZero(t *testing.T) {
 	found := map[string]bool{}
 	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
 		for _, version := range definition.Spec.Versions {

@@ -22,9 +22,10 @@ var strange = []any{
 	true, nil, []any{}, []any{"a"}, map[string]any{}, map[string]any{"a": "b"},
 }
 
-// TestWhatTheSchemaTakesCanBeRead: a single object that the types in Go cannot read keeps every program with such types from reading any
-// other of its kind, so the API server refuses what people might write in a spec that is such. Fields are tried one by one.
-func TestWhatTheSchemaTakesCanBeRead(t *testing.T) {
+// TestGoTypesDecodeWhatTheSchemaAccepts: a single object that the types in Go cannot read keeps every program with such
+// types from reading any other of its kind, so the API server refuses what people might write in a spec that is such.
+// Fields are tried one by one.
+func TestGoTypesDecodeWhatTheSchemaAccepts(t *testing.T) {
 	scheme, tried := testcluster.Scheme(), 0
 	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
 		for _, version := range definition.Spec.Versions {
@@ -64,8 +65,8 @@ func TestWhatTheSchemaTakesCanBeRead(t *testing.T) {
 	}
 }
 
-// eachLeaf calls visit for each field below the node that has no others below it, with the names that lead there: [] is an item of a list,
-// {} the value of a key.
+// eachLeaf calls visit for each field below the node that has no others below it, with the names that lead there: [] is
+// an item of a list, {} the value of a key.
 func eachLeaf(node *apiextensionsv1.JSONSchemaProps, path []string, visit func([]string, *apiextensionsv1.JSONSchemaProps)) {
 	path = path[:len(path):len(path)]
 	switch {

@@ -22,7 +22,7 @@ import (
 )
 
 // The documents' manifests are taken as they are, with no field unknown, and taken again without a change.
-func TestManifestsOfTheDocumentsAreAppliedUnmodified(t *testing.T) {
+func TestDocumentedManifestsAreAppliedUnmodified(t *testing.T) {
 	server := newServer(t)
 	cluster := testcluster.Get(t)
 	for _, name := range []string{"team-a", "batch", "ml"} {
@@ -69,7 +69,7 @@ func TestManifestsOfTheDocumentsAreAppliedUnmodified(t *testing.T) {
 }
 
 // A client with Go types reads what people have written and writes back all of it, in its own form.
-func TestClientsWithGoTypesMayUpdateWhatPeopleWrote(t *testing.T) {
+func TestClientsWithGoTypesMayUpdateUsersObjects(t *testing.T) {
 	server := newServer(t)
 	cluster := testcluster.Get(t)
 	full := edits{
@@ -134,7 +134,7 @@ func TestTheLargestObjectsStayWithinTheBudgetOfTheRules(t *testing.T) {
 	})
 }
 
-func TestPeopleFindObjectsByShortNamesColumnsAndFields(t *testing.T) {
+func TestShortNamesColumnsAndFieldSelectors(t *testing.T) {
 	server := newServer(t)
 	cluster := testcluster.Get(t)
 	got := map[string][]string{}

@@ -85,7 +85,7 @@ func allRules() []rule {
 		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 
-func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
+func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
 	server := newServer(t)
 	for _, rule := range allRules() {
 		t.Run(rule.kind+": "+rule.sentence, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestRulesWarnOfWhatIsOfNoUse(t *testing.T) {
+func TestRulesWarnOfUselessFields(t *testing.T) {
 	server := newServer(t)
 	warned := func(rule rule, attempt attempt) bool {
 		t.Helper()

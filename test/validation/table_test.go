@@ -134,7 +134,7 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 
 // The API server looks at every rule of a definition with every write of the status, and a Workload's status is what is
 // written most: what all Workloads have is judged by policies, which are asked only when it changes.
-func TestWritesOfAWorkloadsStatusAskForNoRulesOfTheDefinition(t *testing.T) {
+func TestWorkloadStatusWritesEvaluateNoRulesOfTheDefinition(t *testing.T) {
 	rare := []string{".status.admissionChecks", ".spec.podSets[].topologyRequest"}
 	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/kueue.x-k8s.io_workloads.yaml") {
 		paths := sets.New[string]()

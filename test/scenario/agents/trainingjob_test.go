@@ -17,9 +17,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestATrainingJobIsResizedWithoutNewPodsForThoseWhoStay: it starts with all there is, gives
+// TestAResizedTrainingJobKeepsItsRemainingPods: it starts with all there is, gives
 // to one that comes, and takes again what that leaves. Those who stay are told and stay in their pods.
-func TestATrainingJobIsResizedWithoutNewPodsForThoseWhoStay(t *testing.T) {
+func TestAResizedTrainingJobKeepsItsRemainingPods(t *testing.T) {
 	w := newWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
 	const trains = `trap 'exit 0' TERM

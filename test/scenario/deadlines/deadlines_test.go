@@ -64,7 +64,7 @@ var is, runs = harness.Is, harness.Runs
 
 func gone(w *kueue.Workload) bool { return w == nil }
 
-func TestWhoIsNeverReadyIsTriedAgainThenDeactivatedAndInTheEndDeleted(t *testing.T) {
+func TestANeverReadyWorkloadIsRequeuedThenDeactivatedThenDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)
@@ -81,7 +81,7 @@ func TestWhoIsNeverReadyIsTriedAgainThenDeactivatedAndInTheEndDeleted(t *testing
 	w.until("a", "is deleted", gone)
 }
 
-func TestWhoLosesAPodAndDoesNotRecoverIsEvicted(t *testing.T) {
+func TestAWorkloadThatDoesNotRecoverFromALostPodIsEvicted(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)
@@ -93,7 +93,7 @@ func TestWhoLosesAPodAndDoesNotRecoverIsEvicted(t *testing.T) {
 	})
 }
 
-func TestWhatIsOverIsDeletedInTime(t *testing.T) {
+func TestFinishedWorkloadsAreDeletedAfterTheirRetention(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)

@@ -43,8 +43,8 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 	w.UntilPhase("early", lattice.Succeeded)
 }
 
-// TestAQueueOfMustersAdmitsAJobFirst: its VCJob is made once there is room, gives the quota back at its end, and goes with it
-// when the job is evicted.
+// TestAQueueOfMustersAdmitsAJobFirst: its VCJob is made once there is room, gives the quota back at its end, and goes
+// with it when the job is evicted.
 func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
@@ -105,8 +105,8 @@ func TestALostJobHoldsNoQuota(t *testing.T) {
 	}
 }
 
-// TestADeletedJobGivesItsQuotaBack, though it was running.
-func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
+// TestADeletedJobReleasesItsQuota, though it was running.
+func TestADeletedJobReleasesItsQuota(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.queue("2")
@@ -188,8 +188,8 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 	harness.Until(w.World, members, "nothing is left in the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
 }
 
-// TestWorkloadsOfVCJobsGo: those from when Muster ran VCJobs, with the quota that they have.
-func TestWorkloadsOfVCJobsGo(t *testing.T) {
+// TestWorkloadsOfNativeModeAreDeleted: Workloads from when Muster ran VCJobs are deleted, and their quota is released.
+func TestWorkloadsOfNativeModeAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.queue("2")
 	owner := metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "before", UID: "4a3f6e0e-0000-4000-8000-000000000001", Controller: ptr.To(true)}

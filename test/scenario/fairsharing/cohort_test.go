@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestWhatACohortHasIsSharedByWeights: eight CPUs that belong to neither of two queues come while both want all of them.
-func TestWhatACohortHasIsSharedByWeights(t *testing.T) {
+// TestACohortsQuotaIsSharedByWeights: eight CPUs that belong to neither of two queues come while both want all of them.
+func TestACohortsQuotaIsSharedByWeights(t *testing.T) {
 	w := newWorld(t)
 	lender := w.lender(0)
 	w.Shared(w.sharing("light", 0, "1"), w.sharing("heavy", 0, "3"))
@@ -34,8 +34,8 @@ func TestWhatACohortHasIsSharedByWeights(t *testing.T) {
 	}
 }
 
-// TestWhoHasMoreThanHisShareGivesItBack: and keeps what is his share, whatever the others still want.
-func TestWhoHasMoreThanHisShareGivesItBack(t *testing.T) {
+// TestQuotaAboveTheFairShareIsReclaimed: and keeps what is his share, whatever the others still want.
+func TestQuotaAboveTheFairShareIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.lender(8)
 	w.Shared(w.sharing("early", 0, "1"), w.sharing("late", 0, "1"))

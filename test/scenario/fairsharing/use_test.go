@@ -9,7 +9,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// untilConsumed waits until the status of the LocalQueue says that it has consumed more CPU than that, and gives how much.
+// untilConsumed waits until the status of the LocalQueue says that it has consumed more CPU than that, and gives how
+// much.
 func (w *world) untilConsumed(queue string, more float64) (cpus float64) {
 	w.Helper()
 	harness.UntilOne(w.World, &kueue.LocalQueueList{}, queue, "says what it consumed", func(q *kueue.LocalQueue) bool {
@@ -22,10 +23,10 @@ func (w *world) untilConsumed(queue string, more float64) (cpus float64) {
 	return cpus
 }
 
-// TestWhoUsedLessGoesFirstThoughTheOperatorIsKilled: one of two LocalQueues ran something, which is over. The operator
+// TestUsageHistorySurvivesAnOperatorRestart: one of two LocalQueues ran something, which is over. The operator
 // that is started anew knows from its status, and lets the other one's Workload go before its own, which came first and
 // has the higher priority.
-func TestWhoUsedLessGoesFirstThoughTheOperatorIsKilled(t *testing.T) {
+func TestUsageHistorySurvivesAnOperatorRestart(t *testing.T) {
 	w := newWorld(t)
 	queue := w.queueOf("q", 1)
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}

@@ -82,8 +82,8 @@ func TestEachReplicaHasABudgetOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestARestartedReplicaIsToldOf: the condition says which pod failed and how, until all run again.
-func TestARestartedReplicaIsToldOf(t *testing.T) {
+// TestARestartedReplicaIsReported: the condition says which pod failed and how, until all run again.
+func TestARestartedReplicaIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("told", with("worker", 2, 1)))
 	w.untilPhase("told", tensorstack.JobPhaseRunning)
@@ -103,8 +103,8 @@ func TestARestartedReplicaIsToldOf(t *testing.T) {
 	}
 }
 
-// TestAPodThatSomebodyDeletesComesBack: under its name, once it is gone, and without a restart being counted.
-func TestAPodThatSomebodyDeletesComesBack(t *testing.T) {
+// TestADeletedPodIsRecreated: under its name, once it is gone, and without a restart being counted.
+func TestADeletedPodIsRecreated(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("lost", with("worker", 1, 0)))
 	w.untilPhase("lost", tensorstack.JobPhaseRunning)
@@ -236,9 +236,9 @@ func TestDeletionInEachPhase(t *testing.T) {
 	}
 }
 
-// TestDeletionOfAJobWhoseMachineIsSilent: its phase is Unknown; what it used is nobody else's before somebody who knows that
-// the machine is gone has said so, by removing its pod.
-func TestDeletionOfAJobWhoseMachineIsSilent(t *testing.T) {
+// TestDeletionOfAJobOnAnUnreachableNode: its phase is Unknown; what it used is nobody else's before somebody who knows
+// that the machine is gone has said so, by removing its pod.
+func TestDeletionOfAJobOnAnUnreachableNode(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
 	silent := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-silent"}}

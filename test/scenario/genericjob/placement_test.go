@@ -45,9 +45,9 @@ func (w *world) placedQueue() {
 	w.Queue("q", flavor, corev1.ResourceList{gpu: resource.MustParse("1000")})
 }
 
-// TestAGangIsPlacedWhole: its types share a rack, as they ask; one that finds no rack has no pod at all; and a replica that
-// is restarted goes back to its place.
-func TestAGangIsPlacedWhole(t *testing.T) {
+// TestAGangIsPlacedAsAUnit: its types share a rack, as they ask; one that finds no rack has no pod at all; and a
+// replica that is restarted goes back to its place.
+func TestAGangIsPlacedAsAUnit(t *testing.T) {
 	w := newWorld(t)
 	rackOf := w.racks()
 	if len(rackOf) != 4 {

@@ -17,8 +17,8 @@ import (
 // longest is how long the queues let jobs run: a busy machine has started one, and told of it, long before.
 const longest = "15s"
 
-// TestAQueueBoundsHowLongAGenericJobRuns: one that has run for as long as its queue lets it is paused, told so, and gives its
-// quota back; one that is resumed runs on.
+// TestAQueueBoundsHowLongAGenericJobRuns: one that has run for as long as its queue lets it is paused, told so, and
+// gives its quota back; one that is resumed runs on.
 func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,8 +39,9 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 }
 
-// TestAQueueBoundsWhatRunsOnAfterTheEnd: a job that has ended, and cleans up nothing, does not keep its quota for ever.
-func TestAQueueBoundsWhatRunsOnAfterTheEnd(t *testing.T) {
+// TestAQueueBoundsPodsThatOutliveTheirJob: a job that has ended, and cleans up nothing, does not keep its quota for
+// ever.
+func TestAQueueBoundsPodsThatOutliveTheirJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
@@ -80,8 +81,8 @@ func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	w.UntilOnlyPods()
 }
 
-// TestAClosedQueueTakesInNobody: who runs runs on, also through a restart; who comes waits until it is open.
-func TestAClosedQueueTakesInNobody(t *testing.T) {
+// TestAClosedQueueAdmitsNothing: who runs runs on, also through a restart; who comes waits until it is open.
+func TestAClosedQueueAdmitsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
 	w.Create(w.job("in", with("worker", 2, 1), inQueue(0)))
@@ -123,8 +124,8 @@ func (w *world) vendorQueues() {
 	}
 }
 
-// TestTheVendorsTableOfQueues: who comes to a full cluster is blocked by equals and by the bound of his queue, and from a
-// queue of higher priority takes from the least of those below, but for a queue that is not to be taken from.
+// TestTheVendorsTableOfQueues: who comes to a full cluster is blocked by equals and by the bound of his queue, and from
+// a queue of higher priority takes from the least of those below, but for a queue that is not to be taken from.
 func TestTheVendorsTableOfQueues(t *testing.T) {
 	w := newWorld(t)
 	w.vendorQueues()

@@ -43,9 +43,9 @@ func (w *world) untilFor(job, scheduler string) {
 	})
 }
 
-// TestAGangGoesToT9kSchedulerWhereItIsThere: with a PodGroup that says what its gang is, made before its pods; and to the
+// TestAGangUsesT9kSchedulerWhereInstalled: with a PodGroup that says what its gang is, made before its pods; and to the
 // default scheduler when that scheduler is gone.
-func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
+func TestAGangUsesT9kSchedulerWhereInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true") // so that it is seen when the operator knows of the scheduler

@@ -96,7 +96,7 @@ func TestARuleReadsTheMessageOfAFailure(t *testing.T) {
 	}
 }
 
-func TestRestartsThatAreIgnoredSpendNothing(t *testing.T) {
+func TestIgnoredRestartsDoNotCount(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.FailurePolicy = rules(0, jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts})

@@ -13,8 +13,8 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// TestStatusOfALife: what clients read, from the first pod to the end and beyond.
-func TestStatusOfALife(t *testing.T) {
+// TestStatusThroughoutTheLifecycle: what clients read, from the first pod to the end and beyond.
+func TestStatusThroughoutTheLifecycle(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.TTLSecondsAfterFinished = ptr.To[int32](0)
@@ -63,7 +63,7 @@ func TestAGeneratedNameIsThatOfEverything(t *testing.T) {
 	}
 }
 
-func TestJobsThatDependOnOthersAreMadeWhenThoseAreReady(t *testing.T) {
+func TestDependentJobsAreCreatedWhenTheirDependenciesAreReady(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, w.replicated("report", 1, 1))
@@ -96,8 +96,9 @@ func TestJobsStartInOrder(t *testing.T) {
 	})
 }
 
-// TestWhatIsManagedByAnotherIsLeftAlone: it is neither run nor given a status, while one that comes later is.
-func TestWhatIsManagedByAnotherIsLeftAlone(t *testing.T) {
+// TestAJobSetManagedByAnotherControllerIsLeftAlone: it is neither run nor given a status, while one that comes later
+// is.
+func TestAJobSetManagedByAnotherControllerIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	foreign := w.named("foreign", w.replicated("r", 1, 1))
 	foreign.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue")
@@ -112,7 +113,7 @@ func TestWhatIsManagedByAnotherIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAJobThatTheAPIRefusesIsTold(t *testing.T) {
+func TestAJobThatTheAPIRejectsIsReported(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.ReplicatedJobs[1].Template.Spec.BackoffLimitPerIndex = ptr.To[int32](1)

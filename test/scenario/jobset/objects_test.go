@@ -41,7 +41,7 @@ func (w *world) claims(names ...string) {
 	})
 }
 
-func TestClaimsAreSharedAndThoseThatAreRetainedAreUsedAgain(t *testing.T) {
+func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 	w := newWorld(t)
 	make := func() *jobset.JobSet {
 		return claiming(claiming(w.set(), "kept", jobset.RetentionPolicyRetain), "scratch", jobset.RetentionPolicyDelete)
@@ -75,7 +75,7 @@ func TestClaimsAreSharedAndThoseThatAreRetainedAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestAClaimThatWillNotDoKeepsJobsBackUntilItIsGone(t *testing.T) {
+func TestAConflictingClaimBlocksJobsUntilItIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
@@ -103,7 +103,7 @@ func (w *world) services(what string, hold func(map[string]corev1.Service) bool)
 	return byName
 }
 
-func TestTheServiceIsFoundByTheDocumentedSelectorAndHealed(t *testing.T) {
+func TestTheServiceHasTheDocumentedSelectorAndIsRepaired(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.set())
 	first := w.services("there is a Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]

@@ -27,8 +27,8 @@ func TestAnySuccessIsEnough(t *testing.T) {
 	w.thereAre("js-leader-0", "js-workers-1") // what had ended is kept for its logs
 }
 
-// TestAJobThatRestartsAloneMaySpendNothing: it is made anew as often as it fails, though there is no budget.
-func TestAJobThatRestartsAloneMaySpendNothing(t *testing.T) {
+// TestARestartOfASingleJobMayNotCount: it is made anew as often as it fails, though there is no budget.
+func TestARestartOfASingleJobMayNotCount(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.FailurePolicy = rules(0, jobset.FailurePolicyRule{Action: jobset.RestartJobAndIgnoreMaxRestarts, TargetReplicatedJobs: []string{"workers"}})
@@ -58,8 +58,9 @@ func TestAJobThatRestartsAloneMaySpendNothing(t *testing.T) {
 	w.jobSet("js", "fails", is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.ReachedMaxRestartsReason))
 }
 
-// TestTheNetworkIsAsAskedFor: without host names there is no Service, and pods that are not ready may be left out of it.
-func TestTheNetworkIsAsAskedFor(t *testing.T) {
+// TestTheNetworkIsAsSpecified: without host names there is no Service, and pods that are not ready may be left out of
+// it.
+func TestTheNetworkIsAsSpecified(t *testing.T) {
 	w := newWorld(t)
 	without, ready := w.named("without", w.replicated("r", 1, 1)), w.named("ready", w.replicated("r", 1, 1))
 	without.Spec.Network = &jobset.Network{EnableDNSHostnames: ptr.To(false)}

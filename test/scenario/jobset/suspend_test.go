@@ -33,8 +33,8 @@ func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	}
 }
 
-// TestTemplatesChangeWhileAJobSetIsSuspended: as Kueue's own adapter does it, templates are changed while the JobSet is suspended.
-// Nothing is left of what an earlier admission added.
+// TestTemplatesChangeWhileAJobSetIsSuspended: as Kueue's own adapter does it, templates are changed while the JobSet is
+// suspended. Nothing is left of what an earlier admission added.
 func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
@@ -77,9 +77,9 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 	}
 }
 
-// TestAnEvictedJobSetKeepsWhatHasEnded: before its first admission it has no children. An eviction suspends what has not
-// ended; the rest, the Service and the claims stay; and it goes on where its quota is next.
-func TestAnEvictedJobSetKeepsWhatHasEnded(t *testing.T) {
+// TestAnEvictedJobSetKeepsFinishedJobs: before its first admission it has no children. An eviction suspends what has
+// not ended; the rest, the Service and the claims stay; and it goes on where its quota is next.
+func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 	w := newWorld(t)
 	w.queue(map[string]string{"a": "0"})
 	w.Create(queued(claiming(w.set(), "data", jobset.RetentionPolicyDelete)))

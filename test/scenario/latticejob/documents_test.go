@@ -17,8 +17,8 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestTheDocumentsPipelineRunsToItsEnd: unmodified. It waits for a kind that is not served, and goes on when that comes.
-func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
+// TestTheDocumentedPipelineCompletes: unmodified. It waits for a kind that is not served, and goes on when that comes.
+func TestTheDocumentedPipelineCompletes(t *testing.T) {
 	w := newWorld(t).in("batch")
 	w.queue("default", corev1.ResourcePods, 10)
 	w.podsLast()
@@ -68,7 +68,8 @@ func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
 	}
 }
 
-// podsLast has pods that are made from now on run until somebody ends them, though their job, which is a document's, does not say so.
+// podsLast has pods that are made from now on run until somebody ends them, though their job, which is a document's,
+// does not say so.
 func (w *world) podsLast() {
 	w.Helper()
 	w.Follow(&corev1.PodList{}, func(event watch.Event) {
@@ -82,8 +83,8 @@ func (w *world) podsLast() {
 	}, &sync.Mutex{})
 }
 
-// TestTheDocumentsFineTuningRunsOnWholeGPUs: unmodified, on machines that share no GPUs. It says what it waits for.
-func TestTheDocumentsFineTuningRunsOnWholeGPUs(t *testing.T) {
+// TestTheDocumentedFineTuningRunsOnWholeGPUs: unmodified, on machines that share no GPUs. It says what it waits for.
+func TestTheDocumentedFineTuningRunsOnWholeGPUs(t *testing.T) {
 	w := newWorld(t).in("ml")
 	quota := w.queue("gpu-queue", "nvidia.com/gpu", 8)
 	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high-priority"}, Value: 1000})

@@ -64,9 +64,9 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 	w.UntilPhase("second", lattice.Succeeded)
 }
 
-// TestAJobMayChangeWhileItWaits: what was made of the spec of before becomes what the spec of now says, and what that says no more
-// goes.
-func TestAJobMayChangeWhileItWaits(t *testing.T) {
+// TestAPendingJobMayChange: what was made of the spec of before becomes what the spec of now says, and what that says
+// no more goes.
+func TestAPendingJobMayChange(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 1)
 	w.Create(w.Workload("first", "q")) // which has no pods that would end by themselves
@@ -93,8 +93,8 @@ func TestAJobMayChangeWhileItWaits(t *testing.T) {
 	w.UntilPods("the second is on a node", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
 }
 
-// TestAJobMayBeLabelledWhileItWaits: by a label it is queued elsewhere.
-func TestAJobMayBeLabelledWhileItWaits(t *testing.T) {
+// TestAPendingJobMayBeLabelled: by a label it is queued elsewhere.
+func TestAPendingJobMayBeLabelled(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 1)
 	job := w.job(strings.Replace(small("lost", "", ""), "queue: q", "queue: nowhere", 1))
@@ -106,8 +106,8 @@ func TestAJobMayBeLabelledWhileItWaits(t *testing.T) {
 	w.UntilPods("it is on a node", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
 }
 
-// TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.
-func TestWhatCannotBeCompiledFails(t *testing.T) {
+// TestAJobThatCannotBeCompiledFails: for good, and says why; nothing is made of it.
+func TestAJobThatCannotBeCompiledFails(t *testing.T) {
 	w := newWorld(t)
 	w.job(small("lost", `variables: {X: "${resources.nope.host}"}`, ""))
 	job := w.UntilPhase("lost", lattice.Failed)
@@ -121,8 +121,8 @@ func TestWhatCannotBeCompiledFails(t *testing.T) {
 	}
 }
 
-// TestANameThatSomebodyElseHasIsRefused: two jobs whose tasks come to the same names do not take each other's objects.
-func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
+// TestANameOwnedByAnotherJobIsRejected: two jobs whose tasks come to the same names do not take each other's objects.
+func TestANameOwnedByAnotherJobIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	w.job(strings.Replace(small("a", "", ""), "    t:\n", "    b-c:\n", 1))
@@ -138,8 +138,8 @@ func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNowhereToBeRead: what comes with a secret is in no ConfigMap, event, status, VCJob or log.
-func TestSecretsAreNowhereToBeRead(t *testing.T) {
+// TestSecretsAreNotLeaked: what comes with a secret is in no ConfigMap, event, status, VCJob or log.
+func TestSecretsAreNotLeaked(t *testing.T) {
 	const planted = "hunter2-3f9c"
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)

@@ -16,8 +16,8 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// meeting is what torch.distributed does at its start: rank 0 listens where all look for it, the others tell it who they are and wait for
-// its word. It prints all that came, and nobody ends before.
+// meeting is what torch.distributed does at its start: rank 0 listens where all look for it, the others tell it who
+// they are and wait for its word. It prints all that came, and nobody ends before.
 const meeting = `
 import os, socket, time
 me = " ".join(name + "=" + os.environ[name] for name in ["RANK", "NODE_RANK", "NNODES", "WORLD_SIZE"])
@@ -45,9 +45,9 @@ else:
     there.makefile().readline()
 `
 
-// TestATrainingMeets: its pods know their ranks and find the first by the variables of PyTorch, as processes of this machine, from an image
-// that is root's. The job is complete with its coordinator.
-func TestATrainingMeets(t *testing.T) {
+// TestTrainingWorkersConnect: its pods know their ranks and find the first by the variables of PyTorch, as processes of
+// this machine, from an image that is root's. The job is complete with its coordinator.
+func TestTrainingWorkersConnect(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("the training is written in Python, and there is no python3 in the PATH")

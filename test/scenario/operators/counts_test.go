@@ -69,9 +69,9 @@ spec:
   - {name: worker, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.com/trainer}]}}}
 `}
 
-// TestAScrapeTellsWhatHappened: jobs of five kinds run, wait, fail, are evicted and deleted, and the metrics of their names say how
-// often. All that the page of metrics has for these APIs is in the scrape, but for what there is none of.
-func TestAScrapeTellsWhatHappened(t *testing.T) {
+// TestMetricsCountWhatHappened: jobs of five kinds run, wait, fail, are evicted and deleted, and the metrics of their
+// names say how often. All that the page of metrics has for these APIs is in the scrape, but for what there is none of.
+func TestMetricsCountWhatHappened(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(2)
 	running := w.operate()
@@ -145,8 +145,8 @@ func TestAScrapeTellsWhatHappened(t *testing.T) {
 	w.expectThePage(running)
 }
 
-// absent are the names of the page that nothing of the test gives a value: there are no checks, cohorts, limits, preemptions, shares or
-// restarts. What a LocalQueue uses is shown while it uses any, as the test has seen by then.
+// absent are the names of the page that nothing of the test gives a value: there are no checks, cohorts, limits,
+// preemptions, shares or restarts. What a LocalQueue uses is shown while it uses any, as the test has seen by then.
 var absent = []string{"kueue_admission_checks_wait_time_seconds", "kueue_cluster_queue_borrowing_limit", "kueue_cluster_queue_lending_limit",
 	"kueue_cluster_queue_weighted_share", "kueue_cohort_weighted_share", "kueue_preempted_workloads_total",
 	"kueue_local_queue_resource_reservation", "kueue_local_queue_resource_usage", "training_operator_jobs_restarted_total"}
@@ -177,7 +177,8 @@ func (w *world) expectThePage(running *operator.Operator) {
 	}
 }
 
-// untilShows waits until the series with the labels of each, "name label=value", add up to this; to anything but 0 where that is below 0.
+// untilShows waits until the series with the labels of each, "name label=value", add up to this; to anything but 0
+// where that is below 0.
 func (w *world) untilShows(running *operator.Operator, labels []string, want map[string]float64) {
 	w.Helper()
 	got := map[string]float64{}

@@ -19,8 +19,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestSecureMetricsAreForWhoMayGetThem: whose token RBAC lets get the path, and for nobody else; profiles are no metrics.
-func TestSecureMetricsAreForWhoMayGetThem(t *testing.T) {
+// TestSecureMetricsRequireAuthorization: whose token RBAC lets get the path, and for nobody else; profiles are no
+// metrics.
+func TestSecureMetricsRequireAuthorization(t *testing.T) {
 	w := newWorld(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}

@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestAJobSetThatItsOwnControllerBeganRunsOn: Muster finds its Job and its pods as the other controller has left them, makes
-// none anew, and ends it. docs/moving.md rests on it.
-func TestAJobSetThatItsOwnControllerBeganRunsOn(t *testing.T) {
+// TestAJobSetStartedByItsOwnControllerKeepsRunning: Muster finds its Job and its pods as the other controller has left
+// them, makes none anew, and ends it. docs/moving.md rests on it.
+func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 	w := newWorld(t)
 	job := batchv1.JobSpec{
 		Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0),
@@ -60,9 +60,10 @@ func TestAJobSetThatItsOwnControllerBeganRunsOn(t *testing.T) {
 	}
 }
 
-// TestAJobThatAnotherQueueAdmittedRunsOn: its Workload is of the same name in both, and says where its quota is. What Muster notes
-// beside that for itself is missing from one that somebody else has admitted. docs/moving.md rests on it.
-func TestAJobThatAnotherQueueAdmittedRunsOn(t *testing.T) {
+// TestAJobAdmittedByAnotherQueueKeepsRunning: its Workload is of the same name in both, and says where its quota is.
+// What Muster notes beside that for itself is missing from one that somebody else has admitted. docs/moving.md rests on
+// it.
+func TestAJobAdmittedByAnotherQueueKeepsRunning(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(2)
 	first := w.operate()

@@ -16,10 +16,10 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// TestGangsAreToldToKubeSchedulerUnlessThatIsOff: on one cluster, which serves PodGroups and whose pods keep them, jobs make them
-// with the default configuration, and the same jobs make none where it says so. Those that are there hold nobody back from then on:
-// nobody would take from what they ask for what has ended.
-func TestGangsAreToldToKubeSchedulerUnlessThatIsOff(t *testing.T) {
+// TestPodGroupsAreCreatedUnlessNativeGangsAreOff: on one cluster, which serves PodGroups and whose pods keep them, jobs
+// make them with the default configuration, and the same jobs make none where it says so. Those that are there hold
+// nobody back from then on: nobody would take from what they ask for what has ended.
+func TestPodGroupsAreCreatedUnlessNativeGangsAreOff(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(8)
 	byDefault := w.operate()

@@ -28,9 +28,10 @@ const (
 	pool    = "example.com/pool"
 )
 
-// TestPodsGetTheirPlacesAsTheyAreMade: those that have ranks, without a write; others wait for one. While the operator is down pods are
-// made all the same, without a place, and nobody touches those that have theirs; once it is back they get what was theirs.
-func TestPodsGetTheirPlacesAsTheyAreMade(t *testing.T) {
+// TestPodsGetTheirNodesAtCreation: those that have ranks, without a write; others wait for one. While the operator is
+// down pods are made all the same, without a place, and nobody touches those that have theirs; once it is back they get
+// what was theirs.
+func TestPodsGetTheirNodesAtCreation(t *testing.T) {
 	w := newWorld(t)
 	w.machines(4, 2)
 	door := w.newDoor()
@@ -70,8 +71,8 @@ func TestPodsGetTheirPlacesAsTheyAreMade(t *testing.T) {
 	}
 }
 
-// machines makes nodes, so many with so many GPUs each, and the LocalQueue q whose pods are placed on them. No kubelet is there, so that
-// who is on one waits for ever to be started.
+// machines makes nodes, so many with so many GPUs each, and the LocalQueue q whose pods are placed on them. No kubelet
+// is there, so that who is on one waits for ever to be started.
 func (w *world) machines(nodes int, gpus int64) {
 	w.Helper()
 	has := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110")}
@@ -100,8 +101,8 @@ func (w *world) gpuJob(name string, pods int32, mode batchv1.CompletionMode) *ba
 	return job
 }
 
-// untilPodsArePlacedAtOnce waits until the API server asks the operator about pods, on its own time: until it would make one with the place
-// of its rank. None is made.
+// untilPodsArePlacedAtOnce waits until the API server asks the operator about pods, on its own time: until it would
+// make one with the place of its rank. None is made.
 func (w *world) untilPodsArePlacedAtOnce() {
 	w.Helper()
 	probe := w.Workload("probe", "q")
@@ -130,7 +131,8 @@ func (w *world) untilPodsArePlacedAtOnce() {
 	w.Delete(probe)
 }
 
-// untilAtTheirPlaces waits until the pods of the Job, so many, are on nodes, each sent to its own, and as many on each as have places there.
+// untilAtTheirPlaces waits until the pods of the Job, so many, are on nodes, each sent to its own, and as many on each
+// as have places there.
 func (w *world) untilAtTheirPlaces(job string, count int) (pods []corev1.Pod) {
 	w.Helper()
 	made := w.UntilJob(job, "runs", harness.Running(int32(count)))

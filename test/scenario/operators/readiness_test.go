@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestWhoseAdmissionsWaitForReadyPods: those of the queue concerned, or everybody's, one after the other.
-func TestWhoseAdmissionsWaitForReadyPods(t *testing.T) {
+// TestWhichAdmissionsWaitForReadyPods: those of the queue concerned, or everybody's, one after the other.
+func TestWhichAdmissionsWaitForReadyPods(t *testing.T) {
 	for block, of := range map[string]string{"Queue": " of ClusterQueue ", "All": " to be in PodsReady condition"} {
 		otherWaits := block == "All"
 		t.Run(block, func(t *testing.T) {
@@ -87,8 +87,8 @@ func (w *world) next(jobs []string) (next string) {
 	return next
 }
 
-// TestWhereOneQueuesThatWasNotReadyInTime: behind who waits, or where it was.
-func TestWhereOneQueuesThatWasNotReadyInTime(t *testing.T) {
+// TestQueueOrderAfterAPodsReadyTimeout: behind who waits, or where it was.
+func TestQueueOrderAfterAPodsReadyTimeout(t *testing.T) {
 	for timestamp, first := range map[string]string{"Eviction": "other", "Creation": "late"} {
 		t.Run("by "+timestamp, func(t *testing.T) {
 			w := newWorld(t)

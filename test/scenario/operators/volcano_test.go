@@ -15,9 +15,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestVolcanoIsNoticed: an operator that runs VCJobs ends when Volcano is installed over Muster's definitions, and says why; the next one
-// leaves VCJobs alone and hands LatticeJobs over. What ran goes on.
-func TestVolcanoIsNoticed(t *testing.T) {
+// TestVolcanoIsDetected: an operator that runs VCJobs ends when Volcano is installed over Muster's definitions, and
+// says why; the next one leaves VCJobs alone and hands LatticeJobs over. What ran goes on.
+func TestVolcanoIsDetected(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(10)
 	first := w.operate()

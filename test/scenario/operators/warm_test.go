@@ -24,8 +24,9 @@ import (
 // decisive are kinds that decisions need, each of which is read by another part of the operator.
 var decisive = []string{"workloads", "pods", "jobsets", "workloadpriorityclasses"}
 
-// TestNobodyIsReadyWhoHasNotReadAll: an operator that lacks one kind yet is not ready, however long it takes. Once it has that it is.
-func TestNobodyIsReadyWhoHasNotReadAll(t *testing.T) {
+// TestOperatorIsNotReadyBeforeItsCachesSync: an operator that lacks one kind yet is not ready, however long it takes.
+// Once it has that it is.
+func TestOperatorIsNotReadyBeforeItsCachesSync(t *testing.T) {
 	for _, kind := range decisive {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)

@@ -31,10 +31,11 @@ const (
 	startedUnheld = "muster_jobs_started_unheld_total"
 )
 
-// TestWhereNoPolicyHoldsJobs: in a namespace that is left out of the policies, a Job starts that is more than the queue has, is stopped
-// when the operator sees it, and counts against the queue until its pods are gone, of which the metric tells. Once the webhook is applied it
-// holds Jobs from their creation; and while the operator is down Jobs are made all the same.
-func TestWhereNoPolicyHoldsJobs(t *testing.T) {
+// TestJobsAreHeldByTheWebhookWithoutPolicies: in a namespace that is left out of the policies, a Job starts that is
+// more than the queue has, is stopped when the operator sees it, and counts against the queue until its pods are gone,
+// of which the metric tells. Once the webhook is applied it holds Jobs from their creation; and while the operator is
+// down Jobs are made all the same.
+func TestJobsAreHeldByTheWebhookWithoutPolicies(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(2)
 	w.leaveOut()
@@ -146,8 +147,8 @@ func (w *world) certificates() (folder string, authority []byte) {
 	return folder, chain
 }
 
-// ask has the API server ask what a file of the chart has it ask, for the namespace alone, at the door rather than by a Service. It
-// returns when heard does, as of Enforce.
+// ask has the API server ask what a file of the chart has it ask, for the namespace alone, at the door rather than by a
+// Service. It returns when heard does, as of Enforce.
 func (w *world) ask(file string, at door, heard func()) {
 	w.Helper()
 	text, err := os.ReadFile(file)

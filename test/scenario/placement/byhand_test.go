@@ -16,9 +16,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestJobsGoToTheNodesThatPeopleKeepForThem: of one replicated job, which asks for that. They wait for these nodes, and the pods of the
-// other stay away from them.
-func TestJobsGoToTheNodesThatPeopleKeepForThem(t *testing.T) {
+// TestJobsGoToTheNodesThatUsersReserveForThem: of one replicated job, which asks for that. They wait for these nodes,
+// and the pods of the other stay away from them.
+func TestJobsGoToTheNodesThatUsersReserveForThem(t *testing.T) {
 	w := newWorld(t)
 	racks := [][]string{w.rackOf("r0", 2), w.rackOf("r1", 2), w.rackOf("r2", 2)}
 	w.queue()

@@ -34,8 +34,9 @@ func (w *world) started(name string, pods int) (before map[string]corev1.Pod, no
 	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
 }
 
-// gangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they fill
-// none, for what fills its nodes goes there by its template, as a whole. before and node are as started gives them.
+// gangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they
+// fill none, for what fills its nodes goes there by its template, as a whole. before and node are as started gives
+// them.
 func gangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {
@@ -118,8 +119,9 @@ func (w *world) expectOneRack(places map[string]int32) {
 	}
 }
 
-// TestADrainThatLeavesNoRoom in the rack that the gang needs: all of it goes, and comes again before who waits for the same.
-func TestADrainThatLeavesNoRoom(t *testing.T) {
+// TestADrainThatLeavesTooLittleCapacity in the rack that the gang needs: all of it goes, and comes again before who
+// waits for the same.
+func TestADrainThatLeavesTooLittleCapacity(t *testing.T) {
 	w, before, node := gangInRacks(t, 1, 3, 5)
 	w.Create(w.inOneRack("b", 5, 3))
 	w.UntilWorkloadOf("b", "waits", func(wl *kueue.Workload) bool {
@@ -155,7 +157,8 @@ func (w *world) expectWaits(job string) {
 	})
 }
 
-// loses has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose was.
+// loses has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose
+// was.
 func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (broken corev1.Pod) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -174,7 +177,8 @@ func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (brok
 	return broken
 }
 
-// TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it stays.
+// TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it
+// stays.
 func TestANodeThatLosesDevices(t *testing.T) {
 	w, before, _ := gangInRacks(t, 2, 4, 5)
 	node := ""
@@ -195,9 +199,9 @@ func TestANodeThatLosesDevices(t *testing.T) {
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
-// TestDevicesThatNobodyCanReplace: there is no other room in the rack that the gang needs, so all of it goes, and comes again
-// first.
-func TestDevicesThatNobodyCanReplace(t *testing.T) {
+// TestLostDevicesWithoutAReplacement: there is no other room in the rack that the gang needs, so all of it goes, and
+// comes again first.
+func TestLostDevicesWithoutAReplacement(t *testing.T) {
 	w, before, node := gangInRacks(t, 1, 3, 6)
 	w.Create(w.inOneRack("b", 6, 3))
 	w.loses(node, 3, before)
@@ -207,9 +211,9 @@ func TestDevicesThatNobodyCanReplace(t *testing.T) {
 	w.expectWaits("b")
 }
 
-// TestANodeThatSaysNothingAnyMore: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
+// TestANodeThatStopsReporting: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
 // pods are given other places and stay on their way out, and those that come for them run.
-func TestANodeThatSaysNothingAnyMore(t *testing.T) {
+func TestANodeThatStopsReporting(t *testing.T) {
 	w, before, silent := gangInRacks(t, 1, 4, 5)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
 	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // nobody speaks for its pods now
@@ -237,9 +241,9 @@ func TestANodeThatSaysNothingAnyMore(t *testing.T) {
 	}
 }
 
-// TestNobodyGoesForAPodOfAnotherJob: two Jobs of a JobSet share a node that is cordoned while a pod of the first is missing
-// there.
-func TestNobodyGoesForAPodOfAnotherJob(t *testing.T) {
+// TestNoPodIsEvictedForAPodOfAnotherJob: two Jobs of a JobSet share a node that is cordoned while a pod of the first is
+// missing there.
+func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()

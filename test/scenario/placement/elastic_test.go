@@ -19,10 +19,10 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestAnElasticJobSetGivesAndTakes: on four nodes with room for a pod each it has four. It gives one to a gang that comes,
-// and one more, its last above the minimum, to a higher priority; and takes them again when these are gone. Those who stay
-// are never touched, and each pod is at the place of its rank.
-func TestAnElasticJobSetGivesAndTakes(t *testing.T) {
+// TestAnElasticJobSetShrinksAndGrows: on four nodes with room for a pod each it has four. It gives one to a gang that
+// comes, and one more, its last above the minimum, to a higher priority; and takes them again when these are gone.
+// Those who stay are never touched, and each pod is at the place of its rank.
+func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
@@ -90,8 +90,8 @@ func (w *world) elastic(name string, least, most int32) *jobset.JobSet {
 	return js
 }
 
-// untilSize waits until the JobSet has so many pods, that all run and are at the places of their ranks, and gives them by
-// rank.
+// untilSize waits until the JobSet has so many pods, that all run and are at the places of their ranks, and gives them
+// by rank.
 func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod

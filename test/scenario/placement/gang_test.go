@@ -45,9 +45,9 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w.untilCompleted("b")
 }
 
-// TestPodsWithoutRanksShareOutTheirPlaces: those of a Job that is not indexed and does not fill its nodes get a place each, one by one
-// while others are still made, and none of them has to go again.
-func TestPodsWithoutRanksShareOutTheirPlaces(t *testing.T) {
+// TestPodsWithoutRanksShareTheirNodes: those of a Job that is not indexed and does not fill its nodes get a place each,
+// one by one while others are still made, and none of them has to go again.
+func TestPodsWithoutRanksShareTheirNodes(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 8)
 	w.queue()
@@ -79,8 +79,8 @@ func TestPodsWithoutRanksShareOutTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestACordonInBetween: nobody goes to a node that was cordoned between admission and bind.
-func TestACordonInBetween(t *testing.T) {
+// TestACordonBetweenAdmissionAndBinding: nobody goes to a node that was cordoned between admission and bind.
+func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
@@ -94,8 +94,8 @@ func TestACordonInBetween(t *testing.T) {
 	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
-// TestACordonUnderARunningGangMovesNobody.
-func TestACordonUnderARunningGangMovesNobody(t *testing.T) {
+// TestACordonUnderARunningGangMovesNoPod.
+func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()

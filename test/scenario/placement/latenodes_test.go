@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodesThatComeLate: with an autoscaler in the cluster, what no node that is there could ever hold is admitted by quota
-// alone, and explain says for what it waits.
-func TestNodesThatComeLate(t *testing.T) {
+// TestNodesThatAreAddedLater: with an autoscaler in the cluster, what no node that is there could ever hold is admitted
+// by quota alone, and explain says for what it waits.
+func TestNodesThatAreAddedLater(t *testing.T) {
 	w := alone(t)
 	w.Shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})
 	late := corev1.ResourceName("example.com/late-" + w.Namespace)

@@ -44,9 +44,9 @@ func (w *world) genericJob(name string, replicas int32, template corev1.PodTempl
 		{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
 }
 
-// TestPodsThatMusterMakesAreGangsToKubeScheduler from their creation, with as many as must run, and their PodGroups go with
-// the jobs.
-func TestPodsThatMusterMakesAreGangsToKubeScheduler(t *testing.T) {
+// TestPodsThatMusterCreatesAreGangsToKubeScheduler from their creation, with as many as must run, and their PodGroups
+// go with the jobs.
+func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
@@ -76,8 +76,9 @@ func TestPodsThatMusterMakesAreGangsToKubeScheduler(t *testing.T) {
 	}
 }
 
-// TestKubeSchedulerBindsAGangThatMusterMakesWhole where quota is all that was asked: no pod of it is bound while one has no room.
-func TestKubeSchedulerBindsAGangThatMusterMakesWhole(t *testing.T) {
+// TestKubeSchedulerBindsAGangAllOrNothing where quota is all that was asked: no pod of it is bound while one has no
+// room.
+func TestKubeSchedulerBindsAGangAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace},

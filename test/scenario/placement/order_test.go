@@ -9,8 +9,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks: in the queue that nobody tuned.
-func TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
+// TestABlockedHeadBlocksOnlyRequestsForTheSameResource: in the queue that nobody tuned.
+func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
 	w := alone(t)
 	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace), corev1.ResourceName("example.com/plain-"+w.Namespace)
 	offer := with(scarce, 4)

@@ -32,8 +32,8 @@ func (w *world) untilRefused(words string) {
 	})
 }
 
-// TestWhoWaitsForAClaimStaysWhereItIs: no node is better for a pod whose claim is not there, so it is moved to none.
-func TestWhoWaitsForAClaimStaysWhereItIs(t *testing.T) {
+// TestAPodWaitingForAClaimKeepsItsNode: no node is better for a pod whose claim is not there, so it is moved to none.
+func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
@@ -63,8 +63,8 @@ func TestWhoWaitsForAClaimStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// TestWhoComesForAPodThatIsSlowToEndWaitsForItsRoom: nothing is wrong with the node, and the rest of the gang runs on.
-func TestWhoComesForAPodThatIsSlowToEndWaitsForItsRoom(t *testing.T) {
+// TestAReplacementWaitsForASlowlyTerminatingPod: nothing is wrong with the node, and the rest of the gang runs on.
+func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 	w := newWorld(t)
 	only := w.rackOf("r0", 1)[0]
 	w.queue()
@@ -101,8 +101,8 @@ func TestWhoComesForAPodThatIsSlowToEndWaitsForItsRoom(t *testing.T) {
 	}
 }
 
-// TestWhatKubeSchedulerRefusedIsTriedAgain: who kept the job off its only node is gone, which nobody tells.
-func TestWhatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
+// TestUnschedulablePodsAreRetried: who kept the job off its only node is gone, which nobody tells.
+func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w := newWorld(t)
 	only := w.rackOf("r0", 1)[0]
 	w.queue()

@@ -58,9 +58,9 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
-// TestAGangThatCannotBeMendedIsEvictedAndGoesFirst: there is no room for the pods of the dead node; who waits for as much
-// and asked later does not get it first.
-func TestAGangThatCannotBeMendedIsEvictedAndGoesFirst(t *testing.T) {
+// TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst: there is no room for the pods of the dead node; who waits for
+// as much and asked later does not get it first.
+func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
@@ -96,8 +96,8 @@ func TestAGangThatCannotBeMendedIsEvictedAndGoesFirst(t *testing.T) {
 	}
 }
 
-// TestForeignPodsTakeTheRoomBetweenAdmissionAndBind: the pods that found their nodes full go to others.
-func TestForeignPodsTakeTheRoomBetweenAdmissionAndBind(t *testing.T) {
+// TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding: the pods that found their nodes full go to others.
+func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
@@ -118,9 +118,9 @@ func keptFromJobSets() *corev1.Affinity {
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 }
 
-// TestWhatOnlyKubeSchedulerKnows: a pod on the fuller node will not have others beside it, which is nothing that places are
-// found by. The job goes to the other node all the same.
-func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
+// TestConstraintsOnlyKubeSchedulerKnows: a pod on the fuller node will not have others beside it, which is nothing that
+// places are found by. The job goes to the other node all the same.
+func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.rackOf("r0", 2)
 	w.queue()
@@ -155,7 +155,8 @@ func (w *world) unready(name string) {
 	}
 }
 
-// TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere: a pod of nobody's, of a higher priority, takes the node of two of them.
+// TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere: a pod of nobody's, of a higher priority, takes the node of two
+// of them.
 func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)

@@ -19,8 +19,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestTheDocumentsExample: unmodified, it starts with what there is, and ends as it should.
-func TestTheDocumentsExample(t *testing.T) {
+// TestTheExampleOfTheDocumentation: unmodified, it starts with what there is, and ends as it should.
+func TestTheExampleOfTheDocumentation(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	text, err := examples.Files.ReadFile("trainingjob/trainingjob-simple.yaml")
@@ -166,8 +166,8 @@ func TestRunPolicies(t *testing.T) {
 	})
 }
 
-// TestStuckPodsGiveUpTheirPlace: to those behind, and queue again later.
-func TestStuckPodsGiveUpTheirPlace(t *testing.T) {
+// TestAJobWithStuckPodsReleasesItsQuota: the jobs behind it get the quota, and it queues again later.
+func TestAJobWithStuckPodsReleasesItsQuota(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("stuck", 1, 2, func(job *breezeml.TrainingJob) {

@@ -95,9 +95,9 @@ func TestAnEvictedPodRestartsItsJob(t *testing.T) {
 	}
 }
 
-// TestAPodWhoseClaimIsNotThereIsPending: in the queue default, which gives places, it keeps the one that it has, and is pending for as long
-// as the policy bears.
-func TestAPodWhoseClaimIsNotThereIsPending(t *testing.T) {
+// TestAPodWithAMissingClaimIsPending: in the queue default, which gives places, it keeps the one that it has, and is
+// pending for as long as the policy bears.
+func TestAPodWithAMissingClaimIsPending(t *testing.T) {
 	w := newWorld(t)
 	claims := func(task *volcano.TaskSpec) {
 		task.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -113,7 +113,8 @@ func TestAPodWhoseClaimIsNotThereIsPending(t *testing.T) {
 	w.UntilOnlyPods()
 }
 
-// TestCommandsStopAndResumeAJob: a stopped one gives its quota to others. A Command that names no UID is for the job of the name.
+// TestCommandsStopAndResumeAJob: a stopped one gives its quota to others. A Command that names no UID is for the job of
+// the name.
 func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
@@ -136,8 +137,8 @@ func TestCommandsStopAndResumeAJob(t *testing.T) {
 	harness.Until(w.World, &bus.CommandList{}, "the Commands are gone", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
 }
 
-// TestMoreThanMustRunRunAsRoomFrees: two of four at once, and in the end all.
-func TestMoreThanMustRunRunAsRoomFrees(t *testing.T) {
+// TestPodsAboveTheMinimumRunAsCapacityFrees: two of four at once, and in the end all.
+func TestPodsAboveTheMinimumRunAsCapacityFrees(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("elastic", with("worker", 4, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
@@ -151,9 +152,9 @@ func TestMoreThanMustRunRunAsRoomFrees(t *testing.T) {
 	}
 }
 
-// TestPodsAboveTheLeastAreTheFirstToGo: for a job that goes first, whose gang needs their room, and they come again
+// TestPodsAboveTheMinimumAreEvictedFirst: for a job that goes first, whose gang needs their room, and they come again
 // when that has ended; neither is a restart.
-func TestPodsAboveTheLeastAreTheFirstToGo(t *testing.T) {
+func TestPodsAboveTheMinimumAreEvictedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
 	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
@@ -195,8 +196,8 @@ func TestAQueueIsFoundByItsName(t *testing.T) {
 	}
 }
 
-// TestPluginsAreMadeBeforePods, and go with the job.
-func TestPluginsAreMadeBeforePods(t *testing.T) {
+// TestPluginObjectsAreCreatedBeforePods, and go with the job.
+func TestPluginObjectsAreCreatedBeforePods(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	job := w.job("plugged", with("master", 1, endless), with("worker", 2, endless), func(job *volcano.Job) {
@@ -222,8 +223,8 @@ func TestPluginsAreMadeBeforePods(t *testing.T) {
 	}
 }
 
-// TestAJobWhosePluginIsRefusedHoldsNoQuota: there are no pods without what a plugin makes, so others may have the room, and the job
-// says what keeps it.
+// TestAJobWhosePluginIsRefusedHoldsNoQuota: there are no pods without what a plugin makes, so others may have the room,
+// and the job says what keeps it.
 func TestAJobWhosePluginIsRefusedHoldsNoQuota(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
@@ -237,8 +238,8 @@ func TestAJobWhosePluginIsRefusedHoldsNoQuota(t *testing.T) {
 	w.untilPhase("next", volcano.Running)
 }
 
-// TestAnEndedJobGoesWhenItsTimeIsUp: at once, with a time of zero.
-func TestAnEndedJobGoesWhenItsTimeIsUp(t *testing.T) {
+// TestAFinishedJobIsDeletedAfterItsTTL: at once, with a time of zero.
+func TestAFinishedJobIsDeletedAfterItsTTL(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
 	job := w.job("brief", with("worker", 1, "1s"), func(job *volcano.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
