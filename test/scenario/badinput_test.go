@@ -134,7 +134,7 @@ func TestBadInput(t *testing.T) {
 			w.gpuQueue("gpu", 8)
 			w.beside()
 			w.Create(w.bare("a", "gpu", 8))
-			w.untilWorkload("a", "runs", runs)
+			w.UntilWorkload("a", "runs", runs)
 			tc.spoil(w)
 			if tc.queue != "" {
 				// Not until it is known: why b waits is written anew only when it waits for something else.
@@ -147,10 +147,10 @@ func TestBadInput(t *testing.T) {
 			w.Create(w.bare("b", "gpu", 8))
 			w.untilWaits("b", tc.reason, tc.waits)
 			w.Create(w.bare("other", "beside", 1))
-			w.untilWorkload("other", "goes on", runs)
-			w.untilWorkload("a", "runs on", runs)
+			w.UntilWorkload("other", "goes on", runs)
+			w.UntilWorkload("a", "runs on", runs)
 			tc.mend(w)
-			w.untilWorkload("b", "runs", runs)
+			w.UntilWorkload("b", "runs", runs)
 			w.untilQueue(metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "")
 		})
 	}
@@ -174,9 +174,9 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	for _, name := range []string{"large", "larger", "largest"} {
 		w.untilWaits(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
 	}
-	w.untilWorkload("smallest", "runs", runs)
+	w.UntilWorkload("smallest", "runs", runs)
 	w.Create(w.bare("a", "gpu", 7))
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 }
 
 // TestInvalidWorkloadsAreRejected: by the API server, before anybody else reads them.
@@ -210,5 +210,5 @@ func TestInvalidWorkloadsAreRejected(t *testing.T) {
 		})
 	}
 	w.Create(w.bare("a", "gpu", 8))
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 }

@@ -40,12 +40,6 @@ func (w *world) untilHeld(job *batchv1.Job) {
 	w.UntilHeld(job, true)
 }
 
-// jobIs waits until the Job is so.
-func (w *world) jobIs(name, what string, holds func(*batchv1.Job) bool) {
-	w.Helper()
-	w.UntilJob(name, what, holds)
-}
-
 var running = harness.Running
 
 // endPods has the pods of the Job, so many, end well once all of them run.
@@ -93,6 +87,19 @@ func asMade(t *testing.T, job *batchv1.Job) string {
 	return string(text)
 }
 
+// untilRestored waits until the Job is suspended and without an admission, and checks that its user's fields are as
+// they were before.
+func (w *world) untilRestored(name, before string) {
+	w.Helper()
+	job := w.UntilJob(name, "is suspended and restored", func(job *batchv1.Job) bool {
+		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
+	})
+	if diff := cmp.Diff(before, asMade(w.T, job)); diff != "" {
+		w.Errorf("Job %s after its suspension (-before +after):\n%s", name, diff)
+	}
+}
+
 func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -102,7 +109,7 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	if !*job.Spec.Suspend || job.Generation != 1 {
 		t.Errorf("made with suspend %v, generation %d", *job.Spec.Suspend, job.Generation)
 	}
-	w.jobIs("job", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	w.UntilJob("job", "completes", completes)
 	done := w.workloadOf("is finished and let go", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) && len(wl.Finalizers) == 0
 	})
@@ -119,7 +126,7 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 	w.untilHeld(job)
 	w.Create(job)
 	before := asMade(t, job)
-	w.jobIs("job", "runs", running(2))
+	w.UntilJob("job", "runs", running(2))
 	var pods corev1.PodList
 	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
@@ -130,22 +137,13 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 		}
 	}
 	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
-	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
-		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
-		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
-	})
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	w.untilRestored("job", before)
 	idle := w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
 		t.Errorf("Requeued: %+v", c)
 	}
 	w.Patch(idle, `{"spec": {"active": true}}`)
-	w.jobIs("job", "runs again", running(2))
+	w.UntilJob("job", "runs again", running(2))
 }
 
 func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
@@ -157,7 +155,7 @@ func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	w.untilHeld(job)
 	w.Create(job)
 	before := asMade(t, job)
-	w.jobIs("job", "runs with two pods", func(job *batchv1.Job) bool {
+	w.UntilJob("job", "runs with two pods", func(job *batchv1.Job) bool {
 		return running(2)(job) && *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2
 	})
 	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
@@ -176,10 +174,10 @@ func TestUserCannotSuspendAQueuedBatchJob(t *testing.T) {
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
-	w.jobIs("job", "runs", running(2))
+	w.UntilJob("job", "runs", running(2))
 	w.Patch(job.DeepCopy(), `{"spec": {"suspend": true}}`)
 	w.UntilEvent("job", "QueueDecides")
-	w.jobIs("job", "runs again", running(2))
+	w.UntilJob("job", "runs again", running(2))
 
 }
 
@@ -191,7 +189,7 @@ func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 	runs, waits := w.batchJob("runs", "gpu", 2, time.Hour), w.batchJob("waits", "gpu", 1, 0)
 	w.untilHeld(runs)
 	w.Create(runs)
-	w.jobIs("runs", "runs", running(2))
+	w.UntilJob("runs", "runs", running(2))
 	w.Create(waits)
 	start := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"suspend": false}}`))
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
@@ -213,7 +211,7 @@ func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 	if err := w.Client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
-	w.jobIs("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
+	w.UntilJob("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 }
 
 // TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: the pods are kept from going, so that what they were like at
@@ -224,7 +222,7 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
-	w.jobIs("job", "runs", running(2))
+	w.UntilJob("job", "runs", running(2))
 	w.hold("job")
 	defer w.letGo("job")
 	history := w.Record()
@@ -283,7 +281,7 @@ func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
 		Spec: kueue.WorkloadSpec{QueueName: "gpu", PodSets: []kueue.PodSet{{Name: "main", Count: 2,
 			Template: w.batchJob("job", "", 2, 0).Spec.Template}}},
 	})
-	w.jobIs("job", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	w.UntilJob("job", "completes", completes)
 	taken := w.workloadOf("is finished", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 	})
@@ -297,13 +295,13 @@ func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	free := w.batchJob("free", "", 1, time.Hour)
 	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
 	w.Create(free)
-	w.jobIs("free", "runs", running(1))
+	w.UntilJob("free", "runs", running(1))
 	w.gpuQueue(muster.DefaultQueue, 8)
 	w.untilHeld(w.batchJob("queued", "", 1, 0))
 	w.Create(w.batchJob("queued", "", 1, 0))
-	w.jobIs("queued", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	w.UntilJob("queued", "completes", completes)
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
 	}
-	w.jobIs("free", "still runs", running(1))
+	w.UntilJob("free", "still runs", running(1))
 }

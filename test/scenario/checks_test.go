@@ -69,15 +69,15 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
 	w.atWork(check)
 	w.Create(w.bare("a", "gpu", 1))
-	w.untilWorkload("a", "awaits the check", awaits)
+	w.UntilWorkload("a", "awaits the check", awaits)
 	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
-	w.untilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
+	w.UntilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
 		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
 	})
 	w.say("a", kueue.CheckStateReady, nil)
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 	w.say("a", kueue.CheckStateRejected, nil)
-	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
+	w.UntilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
 	})
 }
@@ -90,7 +90,7 @@ func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w.atWork(check)
 	w.gpuQueue("gpu", 8, asks(check))
 	w.Create(w.bare("a", "gpu", 1))
-	w.untilWorkload("a", "awaits the check", awaits)
+	w.UntilWorkload("a", "awaits the check", awaits)
 	history := w.Record()
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace}}
 	keep := func(finalizers string) {
@@ -115,13 +115,13 @@ func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	// Who comes now is told after whatever else the first one is told: his word stands behind it in the same queue of
 	// writes.
 	w.Create(w.bare("later", "gpu", 1))
-	w.untilWorkload("later", "is told the same", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
+	w.UntilWorkload("later", "is told the same", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
 	history.WaitFor(w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }))
 	for _, again := range history.Since(told) {
 		t.Errorf("written again: %+v", again.Status)
 	}
 	keep("null")
-	w.untilWorkload("a", "is told that it is gone", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu doesn't exist"))
+	w.UntilWorkload("a", "is told that it is gone", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu doesn't exist"))
 }
 
 // checkedJob has a queue of so many GPUs that asks a check whose controller is at work, and in it a Job of two pods.
@@ -150,7 +150,7 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 		Tolerations:  []corev1.Toleration{{Key: "example.com/booked", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
 	}
 	w.say(name, kueue.CheckStateReady, nil, update)
-	w.jobIs("job", "runs", running(2))
+	w.UntilJob("job", "runs", running(2))
 	for _, pod := range w.UntilPodsOf("job", 2) {
 		for what, has := range map[string]bool{
 			"label":         pod.Labels["example.com/pool"] == "blue" && pod.Labels[kueue.PodSetLabel] == "main",
@@ -165,10 +165,10 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	}
 
 	w.say(name, kueue.CheckStateRetry, ptr.To[int32](1))
-	w.untilWorkload(name, "backed off and awaits the check again", func(o *kueue.Workload) bool {
+	w.UntilWorkload(name, "backed off and awaits the check again", func(o *kueue.Workload) bool {
 		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) && len(o.Status.AdmissionChecks[0].PodSetUpdates) == 0
 	})
-	w.jobIs("job", "is stopped", harness.Stopped)
+	w.UntilJob("job", "is stopped", harness.Stopped)
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
@@ -177,15 +177,15 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	}
 
 	w.say(name, kueue.CheckStateReady, nil)
-	w.jobIs("job", "runs again, as its user made it", func(job *batchv1.Job) bool {
+	w.UntilJob("job", "runs again, as its user made it", func(job *batchv1.Job) bool {
 		_, labelled := job.Spec.Template.Labels["example.com/pool"]
 		return running(2)(job) && !labelled
 	})
 	w.say(name, kueue.CheckStateRejected, nil)
-	w.untilWorkload(name, "is deactivated", func(o *kueue.Workload) bool {
+	w.UntilWorkload(name, "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)(o)
 	})
-	w.jobIs("job", "is stopped", harness.Stopped)
+	w.UntilJob("job", "is stopped", harness.Stopped)
 }
 
 // TestAConflictingPodSetUpdateFailsTheJob: the Job never starts, its Workload says why, and others have its quota. An
@@ -195,15 +195,15 @@ func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
 	w.Create(w.bare("next", "gpu", 2))
 	w.say(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})
-	over := w.untilOf("job", "is finished", func(o *kueue.Workload) bool {
+	over := w.UntilWorkloadOf("job", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailedToStart)
 	})
 	want := "the admission check " + check.Name + ` sets the node selector muster.dev/simulated of pod set main to "false", but it is "true" already`
 	if c := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadFinished); c.Message != want {
 		t.Errorf("it is told %q, want %q", c.Message, want)
 	}
-	w.untilWorkload("next", "goes on", awaits)
-	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+	w.UntilWorkload("next", "goes on", awaits)
+	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 }
 
 // TestAJobWithAChangedPodTemplateIsRequeued: while it is suspended its user may change what its pods ask for, also when
@@ -220,7 +220,7 @@ func TestAJobWithAChangedPodTemplateIsRequeued(t *testing.T) {
 	if used := large.Status.Admission.PodSetAssignments[0].ResourceUsage[gpu]; used.Value() != 6 {
 		t.Errorf("it has quota for %s GPUs", used.String())
 	}
-	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 	w.say(large.Name, kueue.CheckStateReady, nil)
-	w.jobIs("job", "runs", running(2))
+	w.UntilJob("job", "runs", running(2))
 }

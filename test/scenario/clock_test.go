@@ -17,7 +17,7 @@ func TestTimestampsOfASkewedClock(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -24 * time.Hour} {
 		w.Create(w.bare(name, "gpu", 4))
-		w.untilWorkload(name, "runs", runs)
+		w.UntilWorkload(name, "runs", runs)
 		w.ChangeStatus(name, func(s *kueue.WorkloadStatus) {
 			for i := range s.Conditions {
 				s.Conditions[i].LastTransitionTime.Time = s.Conditions[i].LastTransitionTime.Add(off)
@@ -25,10 +25,10 @@ func TestTimestampsOfASkewedClock(t *testing.T) {
 		})
 	}
 	w.Create(w.bare("next", "gpu", 8))
-	w.untilWorkload("next", "waits", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadQuotaReserved, "False", "WaitingForQuota") })
+	w.UntilWorkload("next", "waits", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadQuotaReserved, "False", "WaitingForQuota") })
 	w.finish("ahead")
 	w.finish("behind")
-	w.untilWorkload("next", "runs", runs)
+	w.UntilWorkload("next", "runs", runs)
 	for _, name := range []string{"ahead", "behind"} {
 		o := &kueue.Workload{}
 		o.Namespace, o.Name = w.Namespace, name

@@ -50,7 +50,7 @@ func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 	pods := w.untilBound("js-workers-0", 3)
 	w.UntilGangs("js-workers: 3")
 	w.PatchStatus(pods["0"], `{"status": {"phase": "Succeeded"}}`)
-	w.jobIs("js-workers-0", "has one done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
+	w.UntilJob("js-workers-0", "has one done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 	if err := w.Client.Delete(t.Context(), pods["1"], client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}

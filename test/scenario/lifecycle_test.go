@@ -38,12 +38,6 @@ func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 	}
 }
 
-// untilWorkload waits until the Workload of the name is so.
-func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) bool) {
-	w.Helper()
-	w.UntilWorkload(name, what, holds)
-}
-
 var is, runs = harness.Is, harness.Runs
 
 func (w *world) activate(name string, active bool) {
@@ -63,18 +57,18 @@ func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("first", "gpu", 8))
-	w.untilWorkload("first", "runs", runs)
+	w.UntilWorkload("first", "runs", runs)
 	w.Create(w.bare("second", "gpu", 8))
 	w.activate("first", false)
-	w.untilWorkload("first", "is evicted and has no quota", func(o *kueue.Workload) bool {
+	w.UntilWorkload("first", "is evicted and has no quota", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivated) &&
 			is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
 	})
-	w.untilWorkload("second", "runs", runs)
+	w.UntilWorkload("second", "runs", runs)
 	w.activate("first", true)
-	w.untilWorkload("first", "waits again", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadReactivated) })
+	w.UntilWorkload("first", "waits again", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadReactivated) })
 	w.finish("second")
-	w.untilWorkload("first", "runs again", runs)
+	w.UntilWorkload("first", "runs again", runs)
 }
 
 func TestADeactivatedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
@@ -86,11 +80,11 @@ func TestADeactivatedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	})
 	name := w.workloads()[0].Name
 	w.activate(name, false)
-	w.untilWorkload(name, "gave its quota back", func(o *kueue.Workload) bool {
+	w.UntilWorkload(name, "gave its quota back", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
 	})
 	w.activate(name, true)
-	w.untilWorkload(name, "runs again", runs)
+	w.UntilWorkload(name, "runs again", runs)
 }
 
 func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
@@ -99,7 +93,7 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	a := w.bare("a", "gpu", 1)
 	a.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1)
 	w.Create(a)
-	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
+	w.UntilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && o.Status.AccumulatedPastExexcutionTimeSeconds == nil &&
 			is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded)
 	})
@@ -129,7 +123,7 @@ func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("a", "gpu", 1))
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return kept(w, list) })
 	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return kept(w, list) })
 	for _, o := range []client.Object{
@@ -142,7 +136,7 @@ func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
 	}
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "")
 	w.Create(w.bare("b", "gpu", 1))
-	w.untilWorkload("a", "runs on", runs)
+	w.UntilWorkload("a", "runs on", runs)
 	w.finish("a")
 	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return find(w, list) == nil })
 	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return find(w, list) == nil })
@@ -159,7 +153,7 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	orphan := w.bare("a", "gpu", 1)
 	orphan.Labels = map[string]string{kueue.JobUIDLabel: "of-a-job-that-is-gone"}
 	w.Create(orphan)
-	w.untilWorkload("a", "is finished", func(o *kueue.Workload) bool {
+	w.UntilWorkload("a", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
 	})
 }
@@ -175,11 +169,11 @@ func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	job.Labels[kueue.MaxExecTimeSecondsLabel] = strconv.Itoa(most)
 	w.untilHeld(job)
 	w.Create(job)
-	w.jobIs("job", "runs", running(1))
+	w.UntilJob("job", "runs", running(1))
 	clock := w.bare("clock", "gpu", 1)
 	clock.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](first)
 	w.Create(clock)
-	w.untilWorkload("clock", "has run for ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
+	w.UntilWorkload("clock", "has run for ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
 
 	w.stop(kueue.HoldAndDrain)
 	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByClusterQueueStopped))
@@ -195,5 +189,5 @@ func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	if ran := until.Sub(since.Time); ran < time.Duration(most-past)*time.Second || ran >= most*time.Second {
 		t.Errorf("its second run took %s, of %d s less the %d of the first", ran, most, past)
 	}
-	w.jobIs("job", "is stopped", harness.Stopped)
+	w.UntilJob("job", "is stopped", harness.Stopped)
 }

@@ -21,7 +21,6 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
@@ -169,16 +168,7 @@ func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	w.untilOn("job", nodes[1], nodes[2], nodes[0])
 
 	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
-	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
-		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
-		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
-	})
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	w.untilRestored("job", before)
 }
 
 func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
@@ -217,7 +207,7 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 	before := asMade(t, job)
 	wl := w.workloadOf("is there", isThere)
 	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
-	w.jobIs("job", "runs", running(4))
+	w.UntilJob("job", "runs", running(4))
 	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
 		count := map[string]int{}
 		for _, pod := range list.Items {
@@ -241,16 +231,7 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 		return count[nodes[3]] == 2 && count[nodes[1]] == 2
 	})
 	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
-	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
-		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
-		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
-	})
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	w.untilRestored("job", before)
 }
 
 // rackLabel is one of the simulated nodes' own making here: they come in larger racks.
@@ -342,7 +323,7 @@ func (w *world) placedQueue(local string, gpus int64) map[string]string {
 		probe := w.bare("probe-of-"+node, local, 1)
 		probe.Spec.PodSets[0].Template.Spec.NodeSelector = map[string]string{rackLabel: rack, corev1.LabelHostname: node}
 		w.Create(probe)
-		w.untilWorkload(probe.Name, "runs", runs)
+		w.UntilWorkload(probe.Name, "runs", runs)
 		w.Delete(probe)
 	}
 	harness.Until(w.World, &kueue.WorkloadList{}, "the probes are gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })

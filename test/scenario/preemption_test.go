@@ -111,26 +111,6 @@ func (h *history) check(t *testing.T, gpus int64) {
 	}
 }
 
-// ownedBy is the Workload of the job, nil if there is none.
-func ownedBy(list *kueue.WorkloadList, job string) *kueue.Workload {
-	for i := range list.Items {
-		if owners := list.Items[i].OwnerReferences; len(owners) == 1 && owners[0].Name == job {
-			return &list.Items[i]
-		}
-	}
-	return nil
-}
-
-// untilOf waits until the condition holds for the Workload of the job, which it returns.
-func (w *world) untilOf(job, what string, holds func(*kueue.Workload) bool) (found *kueue.Workload) {
-	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload of "+job+" "+what, func(list *kueue.WorkloadList) bool {
-		found = ownedBy(list, job)
-		return found != nil && holds(found)
-	})
-	return found.DeepCopy()
-}
-
 // preemption is what the victim hears of why it has to go.
 func preemption(preemptor *kueue.Workload, words, path, victimPath string) string {
 	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
@@ -144,23 +124,23 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 			w.gpuQueue("gpu", 8, evictionsBy(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
 			h := w.record("low-workers-0", "high-workers-0")
 			w.Create(w.gang("low", "gpu", 6, time.Hour))
-			w.jobIs("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
+			w.UntilJob("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
 			high := w.gang("high", "gpu", 4, time.Hour)
 			w.urgent(high)
 			w.Create(high)
-			w.untilOf("low", "is told to go", func(o *kueue.Workload) bool {
+			w.UntilWorkloadOf("low", "is told to go", func(o *kueue.Workload) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 			})
 			if kill {
 				w.KillOperator()
 			}
-			preemptor := w.untilOf("high", "runs", runs)
+			preemptor := w.UntilWorkloadOf("high", "runs", runs)
 			if kill {
 				w.KillOperator()
 			}
 			w.endPods("high-workers-0", 4)
 			w.untilCompleted("high")
-			victim := w.untilOf("low", "runs again", runs)
+			victim := w.UntilWorkloadOf("low", "runs again", runs)
 			h.WaitFor(victim)
 			h.check(t, 8)
 
@@ -210,13 +190,13 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 	w.urgent(first) // so that it is clear which of both goes
 	w.untilHeld(first)
 	w.Create(first)
-	w.untilOf("first", "runs", runs)
+	w.UntilWorkloadOf("first", "runs", runs)
 	w.Create(w.batchJob("second", "borrower", 4, time.Hour))
-	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
+	w.UntilJob("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
 	w.Create(w.batchJob("mine", "owner", 4, time.Hour))
-	preemptor := w.untilOf("mine", "runs", runs)
+	preemptor := w.UntilWorkloadOf("mine", "runs", runs)
 	w.endPods("mine", 4)
-	h.WaitFor(w.untilOf("second", "runs again", runs))
+	h.WaitFor(w.UntilWorkloadOf("second", "runs again", runs))
 	h.check(t, 8)
 	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}

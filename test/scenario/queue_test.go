@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterhq/muster/test/scenario/harness"
 
-	batchv1 "k8s.io/api/batch/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +60,7 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 func TestJobSetWithoutQueueStartsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.gang("free", "", 1, 0))
-	w.untilJob("free-workers-0")
+	w.UntilJob("free-workers-0", "runs", running(1))
 	if list := w.workloads(); len(list) != 0 {
 		t.Errorf("it was queued as %s", list[0].Name)
 	}
@@ -78,7 +77,7 @@ func TestLocalQueueIsCreatedForTheNameOfAClusterQueue(t *testing.T) {
 		return len(list.Items) == 1 && list.Items[0].Spec.QueueName == muster.DefaultQueue
 	})
 	w.Create(w.gang("free", "", 1, 0))
-	w.untilJob("free-workers-0")
+	w.UntilJob("free-workers-0", "runs", running(1))
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want that of the queued JobSet only", len(list))
 	}
@@ -128,18 +127,6 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 	harness.Until(w.World, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
 		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadFinished)
 		return c != nil && c.Reason == kueue.WorkloadFinishedReasonFailed
-	})
-}
-
-func (w *world) untilJob(name string) {
-	w.Helper()
-	harness.Until(w.World, &batchv1.JobList{}, "Job "+name+" runs", func(list *batchv1.JobList) bool {
-		for _, job := range list.Items {
-			if job.Name == name && job.Status.Active > 0 {
-				return true
-			}
-		}
-		return false
 	})
 }
 

@@ -30,7 +30,7 @@ func (w *world) submitOddly(edit func(*corev1.PodSpec)) {
 func (w *world) goesOn() {
 	w.Helper()
 	w.Create(w.batchJob("other", "gpu", 1, 100*time.Millisecond))
-	w.jobIs("other", "goes on", completes)
+	w.UntilJob("other", "goes on", completes)
 }
 
 func completes(job *batchv1.Job) bool { return job.Status.CompletionTime != nil }
@@ -68,7 +68,7 @@ func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 				"resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec"+tc.want))
 			w.goesOn()
 			w.Patch(limits, fmt.Sprintf(`{"spec": {"limits": [%s]}}`, tc.widen))
-			w.jobIs("job", "runs to its end", completes)
+			w.UntilJob("job", "runs to its end", completes)
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
 	if used := admitted.Status.Admission.PodSetAssignments[0].ResourceUsage[corev1.ResourceCPU]; used.Cmp(resource.MustParse("1500m")) != 0 {
 		t.Errorf("two pods of 500m, and 250m each for their class, use %s CPUs", used.String())
 	}
-	w.jobIs("job", "runs to its end", completes)
+	w.UntilJob("job", "runs to its end", completes)
 }
 
 // TestResourceClaimsAreRefused: nothing counts what they claim.

@@ -29,17 +29,17 @@ func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 	job := w.batchJob("job", "gpu", 3, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
-	w.jobIs("job", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 3 })
+	w.UntilJob("job", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 3 })
 	pods := w.UntilPodsOf("job", 3)
 	for i, next := range []string{"first", "second"} {
 		w.Create(w.bare(next, "gpu", 1))
 		w.untilWaits(next, kueue.WorkloadWaitingForQuota, "1 more needed")
 		w.SetPodStatus(pods[i], corev1.PodSucceeded, 0)
 		w.UntilWorkloadOf("job", "gives one more back", reclaims(int32(i+1)))
-		w.untilWorkload(next, "runs", runs)
+		w.UntilWorkload(next, "runs", runs)
 	}
 	w.SetPodStatus(pods[2], corev1.PodSucceeded, 0)
-	w.jobIs("job", "completes", completes)
+	w.UntilJob("job", "completes", completes)
 }
 
 // TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved: others may have it. Nobody may, be it a controller of its own or
@@ -50,11 +50,11 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	a := w.bare("a", "gpu", 1)
 	a.Spec.PodSets[0].Count = 4
 	w.Create(a)
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 	w.Create(w.bare("b", "gpu", 2))
 	w.untilWaits("b", kueue.WorkloadWaitingForQuota, "2 more needed")
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 2}} })
-	w.untilWorkload("b", "runs on what two pods gave back", runs)
+	w.UntilWorkload("b", "runs on what two pods gave back", runs)
 	for what, patch := range map[string]string{
 		"fewer": `{"status": {"reclaimablePods": [{"name": "main", "count": 1}]}}`,
 		"none":  `{"status": {"reclaimablePods": null}}`,
@@ -65,11 +65,11 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	}
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods[0].Count = 3 })
 	w.Create(w.bare("c", "gpu", 1))
-	w.untilWorkload("c", "runs on what a third gave back", runs)
+	w.UntilWorkload("c", "runs on what a third gave back", runs)
 
 	// Without quota it may say that it needs all its pods again.
 	w.activate("a", false)
-	w.untilWorkload("a", "has lost its place", harness.IsEvicted(kueue.WorkloadDeactivated))
+	w.UntilWorkload("a", "has lost its place", harness.IsEvicted(kueue.WorkloadDeactivated))
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = nil })
 	w.activate("a", true)
 	w.untilWaits("a", kueue.WorkloadWaitingForQuota, "3 more needed")

@@ -61,12 +61,12 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 			released := w.UntilWorkloadOf("gang", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
 			checkRelease(t, released, tc.words)
 			harness.Until(w.World, &corev1.PodList{}, "no pod is left", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
-			w.untilWorkload("next", "goes on", runs)
+			w.UntilWorkload("next", "goes on", runs)
 
 			// Who mends it need not wait for the back-off.
 			allow()
 			w.activate(released.Name, false)
-			w.untilWorkload(released.Name, "has no back-off", func(o *kueue.Workload) bool { return o.Status.RequeueState == nil })
+			w.UntilWorkload(released.Name, "has no back-off", func(o *kueue.Workload) bool { return o.Status.RequeueState == nil })
 			w.activate(released.Name, true)
 			w.finish("next")
 			ready := w.UntilWorkloadOf("gang", "is ready", func(o *kueue.Workload) bool {

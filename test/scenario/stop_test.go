@@ -44,7 +44,7 @@ func TestAStoppedQueue(t *testing.T) {
 			w.untilHeld(job)
 			w.Create(job)
 			before := asMade(t, job)
-			w.jobIs("job", "runs", running(2))
+			w.UntilJob("job", "runs", running(2))
 
 			w.Create(w.bare("large", "gpu", 8))
 			w.untilWaits("large", kueue.WorkloadWaitingForQuota, "")
@@ -55,7 +55,7 @@ func TestAStoppedQueue(t *testing.T) {
 			w.UntilWorkloadOf("job", "goes on", func(o *kueue.Workload) bool {
 				return runs(o) && meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) == nil
 			})
-			w.jobIs("job", "goes on", running(2))
+			w.UntilJob("job", "goes on", running(2))
 
 			tc.set(w, kueue.HoldAndDrain)
 			drained := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(tc.evicted))
@@ -65,7 +65,7 @@ func TestAStoppedQueue(t *testing.T) {
 			if !is(drained, kueue.WorkloadRequeued, metav1.ConditionFalse, tc.evicted) {
 				t.Errorf("it is back in its queue: %+v", drained.Status.Conditions)
 			}
-			w.jobIs("job", "is stopped", harness.Stopped)
+			w.UntilJob("job", "is stopped", harness.Stopped)
 			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestAStoppedQueue(t *testing.T) {
 			w.UntilWorkloadOf("job", "is admitted again", func(o *kueue.Workload) bool {
 				return runs(o) && is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, tc.requeued)
 			})
-			w.jobIs("job", "runs again", running(2))
+			w.UntilJob("job", "runs again", running(2))
 			w.untilWaits("large", kueue.WorkloadWaitingForQuota, "more needed") // who was stopped goes first, as it came first
 		})
 	}

@@ -15,7 +15,7 @@ func TestWorkloadsBehindAHeadThatDoesNotFit(t *testing.T) {
 		w := newWorld(t)
 		w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) { q.QueueingStrategy = s })
 		w.Create(w.bare("first", "gpu", 6))
-		w.untilWorkload("first", "runs", runs)
+		w.UntilWorkload("first", "runs", runs)
 		w.Create(w.bare("head", "gpu", 4))
 		w.untilWaits("head", kueue.WorkloadWaitingForQuota, "2 more needed")
 		w.Create(w.bare("tail", "gpu", 2)) // of one second with the head it goes by name
@@ -23,22 +23,22 @@ func TestWorkloadsBehindAHeadThatDoesNotFit(t *testing.T) {
 	}
 	t.Run("goes first under BestEffortFIFO", func(t *testing.T) {
 		w := begin(t, kueue.BestEffortFIFO)
-		w.untilWorkload("tail", "runs", runs)
+		w.UntilWorkload("tail", "runs", runs)
 		w.finish("first")
-		w.untilWorkload("head", "runs", runs)
+		w.UntilWorkload("head", "runs", runs)
 	})
 	t.Run("waits behind it under StrictFIFO", func(t *testing.T) {
 		w := begin(t, kueue.StrictFIFO)
 		w.untilWaits("tail", kueue.WorkloadWaitingForQuota, "waits behind the head of ClusterQueue "+w.Namespace+", which is StrictFIFO")
 		w.finish("first")
-		w.untilWorkload("head", "runs", runs)
-		w.untilWorkload("tail", "runs", runs)
+		w.UntilWorkload("head", "runs", runs)
+		w.UntilWorkload("tail", "runs", runs)
 	})
 	t.Run("goes once the queue is StrictFIFO no more", func(t *testing.T) {
 		w := begin(t, kueue.StrictFIFO)
 		w.untilWaits("tail", kueue.WorkloadWaitingForQuota, "waits behind the head")
 		w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.BestEffortFIFO })
-		w.untilWorkload("tail", "runs", runs)
+		w.UntilWorkload("tail", "runs", runs)
 	})
 }
 
@@ -55,14 +55,14 @@ func TestANamespaceThatAQueueDoesNotAccept(t *testing.T) {
 	w.Create(w.bare("a", "gpu", 1))
 	w.untilWaits("a", kueue.WorkloadInadmissible, refused)
 	label(`"` + w.Namespace + `"`)
-	w.untilWorkload("a", "runs", runs)
+	w.UntilWorkload("a", "runs", runs)
 	w.Create(w.bare("b", "gpu", 8)) // which does not fit beside a: who is created as the label goes may be seen before that
 	w.untilWaits("b", kueue.WorkloadWaitingForQuota, "1 more needed")
 	label("null")
 	w.untilWaits("b", kueue.WorkloadInadmissible, refused)
 	w.Create(w.bare("c", "gpu", 1)) // which fits
 	w.untilWaits("c", kueue.WorkloadInadmissible, refused)
-	w.untilWorkload("a", "runs on", runs)
+	w.UntilWorkload("a", "runs on", runs)
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.NamespaceSelector = &metav1.LabelSelector{} })
-	w.untilWorkload("c", "runs", runs)
+	w.UntilWorkload("c", "runs", runs)
 }
