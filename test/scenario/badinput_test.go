@@ -21,7 +21,7 @@ import (
 func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string) {
 	w.Helper()
 	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue says "+reason+": "+message, func(list *kueue.ClusterQueueList) bool {
-		q, ok := find(w, list).(*kueue.ClusterQueue)
+		q, ok := findOwn(w, list).(*kueue.ClusterQueue)
 		if !ok {
 			return false
 		}
@@ -31,7 +31,7 @@ func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string
 }
 
 // untilWaits waits until the Workload is told so.
-func (w *world) untilWaits(name, reason, message string) {
+func (w *world) untilPending(name, reason, message string) {
 	w.Helper()
 	w.UntilWorkload(name, "waits: "+reason+": "+message, harness.Waits(reason, message))
 }
@@ -49,9 +49,9 @@ func (w *world) localQueue() *kueue.LocalQueue {
 }
 
 // beside is a queue of one GPU, of the same flavor, in which others go on.
-func (w *world) beside() {
+func (w *world) secondQueue() {
 	w.Helper()
-	q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy()
+	q := findOwn(w, listAll(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy()
 	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-beside"}, Spec: q.Spec}
 	other.Spec.ResourceGroups[0].Flavors = other.Spec.ResourceGroups[0].Flavors[:1]
 	other.Spec.Cohort = ""
@@ -60,10 +60,10 @@ func (w *world) beside() {
 	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), other) })
 }
 
-// TestBadInput: something is wrong with a queue in which a runs. It is told, in the
+// TestMisconfiguredQueues: something is wrong with a queue in which a runs. It is told, in the
 // queue's condition and in that of b, which waits; a runs on, others go on; and when it
 // is mended b runs too.
-func TestBadInput(t *testing.T) {
+func TestMisconfiguredQueues(t *testing.T) {
 	cohort := func(w *world, name, parent string) *kueue.Cohort {
 		return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
 	}
@@ -132,7 +132,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8)
-			w.beside()
+			w.secondQueue()
 			w.Create(w.bare("a", "gpu", 8))
 			w.UntilWorkload("a", "runs", runs)
 			tc.spoil(w)
@@ -145,7 +145,7 @@ func TestBadInput(t *testing.T) {
 				w.untilQueue(status, tc.queue, tc.problem)
 			}
 			w.Create(w.bare("b", "gpu", 8))
-			w.untilWaits("b", tc.reason, tc.waits)
+			w.untilPending("b", tc.reason, tc.waits)
 			w.Create(w.bare("other", "beside", 1))
 			w.UntilWorkload("other", "goes on", runs)
 			w.UntilWorkload("a", "runs on", runs)
@@ -172,7 +172,7 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 		w.Create(o)
 	}
 	for _, name := range []string{"large", "larger", "largest"} {
-		w.untilWaits(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
+		w.untilPending(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
 	}
 	w.UntilWorkload("smallest", "runs", runs)
 	w.Create(w.bare("a", "gpu", 7))

@@ -61,7 +61,7 @@ func (w *world) endPods(job string, count int) {
 }
 
 // workloadOf is the Workload of the namespace's only job.
-func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
+func (w *world) untilOnlyWorkload(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
 	w.Helper()
 	var found *kueue.Workload
 	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload "+what, func(list *kueue.WorkloadList) bool {
@@ -73,10 +73,10 @@ func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue
 	return found
 }
 
-func isThere(*kueue.Workload) bool { return true }
+func exists(*kueue.Workload) bool { return true }
 
 // asMade is what its user has made of a Job, but for suspend, as text.
-func asMade(t *testing.T, job *batchv1.Job) string {
+func userFields(t *testing.T, job *batchv1.Job) string {
 	t.Helper()
 	spec := job.Spec.DeepCopy()
 	spec.Suspend = nil
@@ -95,7 +95,7 @@ func (w *world) untilRestored(name, before string) {
 		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
 		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
 	})
-	if diff := cmp.Diff(before, asMade(w.T, job)); diff != "" {
+	if diff := cmp.Diff(before, userFields(w.T, job)); diff != "" {
 		w.Errorf("Job %s after its suspension (-before +after):\n%s", name, diff)
 	}
 }
@@ -109,8 +109,8 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	if !*job.Spec.Suspend || job.Generation != 1 {
 		t.Errorf("made with suspend %v, generation %d", *job.Spec.Suspend, job.Generation)
 	}
-	w.UntilJob("job", "completes", completes)
-	done := w.workloadOf("is finished and let go", func(wl *kueue.Workload) bool {
+	w.UntilJob("job", "completes", jobCompleted)
+	done := w.untilOnlyWorkload("is finished and let go", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) && len(wl.Finalizers) == 0
 	})
 	finished := meta.FindStatusCondition(done.Status.Conditions, kueue.WorkloadFinished)
@@ -125,7 +125,7 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
-	before := asMade(t, job)
+	before := userFields(t, job)
 	w.UntilJob("job", "runs", running(2))
 	var pods corev1.PodList
 	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
@@ -136,9 +136,9 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 			t.Errorf("pod %s has labels %v and selects %v", pod.Name, pod.Labels, pod.Spec.NodeSelector)
 		}
 	}
-	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
-	idle := w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	idle := w.untilOnlyWorkload("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
 		t.Errorf("Requeued: %+v", c)
 	}
@@ -154,16 +154,16 @@ func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1", kueue.JobCompletionsEqualParallelismAnnotation: "true"}
 	w.untilHeld(job)
 	w.Create(job)
-	before := asMade(t, job)
+	before := userFields(t, job)
 	w.UntilJob("job", "runs with two pods", func(job *batchv1.Job) bool {
 		return running(2)(job) && *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2
 	})
-	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
-	w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
+	w.untilOnlyWorkload("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+	if diff := cmp.Diff(before, userFields(t, job)); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
@@ -223,8 +223,8 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	w.untilHeld(job)
 	w.Create(job)
 	w.UntilJob("job", "runs", running(2))
-	w.hold("job")
-	defer w.letGo("job")
+	w.blockDeletion("job")
+	defer w.unblockDeletion("job")
 	history := w.Record()
 	if err := w.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
@@ -246,18 +246,18 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	}
 }
 
-// podsLast keeps a pod from going.
-const podsLast = "example.com/last"
+// testFinalizer keeps a pod from going.
+const testFinalizer = "example.com/last"
 
 // hold keeps the pods of a Job from going when they are deleted.
-func (w *world) hold(job string) {
-	w.finalize(job, `{"metadata": {"finalizers": ["`+podsLast+`", "batch.kubernetes.io/job-tracking"]}}`)
+func (w *world) blockDeletion(job string) {
+	w.patchPods(job, `{"metadata": {"finalizers": ["`+testFinalizer+`", "batch.kubernetes.io/job-tracking"]}}`)
 }
 
 // letGo lets them go.
-func (w *world) letGo(job string) { w.finalize(job, `{"metadata": {"finalizers": null}}`) }
+func (w *world) unblockDeletion(job string) { w.patchPods(job, `{"metadata": {"finalizers": null}}`) }
 
-func (w *world) finalize(job, patch string) {
+func (w *world) patchPods(job, patch string) {
 	w.Helper()
 	var pods corev1.PodList
 	if err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
@@ -268,7 +268,7 @@ func (w *world) finalize(job, patch string) {
 	}
 }
 
-func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
+func TestBatchJobUsesItsPrebuiltWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 2, 0)
@@ -281,8 +281,8 @@ func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
 		Spec: kueue.WorkloadSpec{QueueName: "gpu", PodSets: []kueue.PodSet{{Name: "main", Count: 2,
 			Template: w.batchJob("job", "", 2, 0).Spec.Template}}},
 	})
-	w.UntilJob("job", "completes", completes)
-	taken := w.workloadOf("is finished", func(wl *kueue.Workload) bool {
+	w.UntilJob("job", "completes", jobCompleted)
+	taken := w.untilOnlyWorkload("is finished", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 	})
 	if owner := metav1.GetControllerOf(taken); owner == nil || owner.Name != "job" {
@@ -299,7 +299,7 @@ func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w.gpuQueue(muster.DefaultQueue, 8)
 	w.untilHeld(w.batchJob("queued", "", 1, 0))
 	w.Create(w.batchJob("queued", "", 1, 0))
-	w.UntilJob("queued", "completes", completes)
+	w.UntilJob("queued", "completes", jobCompleted)
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // say is what the controller of a check says about a Workload.
-func (w *world) say(workload string, state kueue.CheckState, requeueAfterSeconds *int32, updates ...kueue.PodSetUpdate) {
+func (w *world) setCheck(workload string, state kueue.CheckState, requeueAfterSeconds *int32, updates ...kueue.PodSetUpdate) {
 	w.Helper()
 	w.ChangeStatus(workload, func(s *kueue.WorkloadStatus) {
 		for i := range s.AdmissionChecks {
@@ -34,14 +34,14 @@ func (w *world) say(workload string, state kueue.CheckState, requeueAfterSeconds
 }
 
 // check makes an AdmissionCheck of the world's name, whose controller is not at work yet, and atWork has it be.
-func (w *world) check() *kueue.AdmissionCheck {
+func (w *world) createCheck() *kueue.AdmissionCheck {
 	w.Helper()
 	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
 	w.Shared(check)
 	return check
 }
 
-func (w *world) atWork(check *kueue.AdmissionCheck) {
+func (w *world) activateCheck(check *kueue.AdmissionCheck) {
 	w.Helper()
 	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
 	if err := w.Client.Status().Update(w.Context(), check); err != nil {
@@ -50,33 +50,33 @@ func (w *world) atWork(check *kueue.AdmissionCheck) {
 }
 
 // asks has the check be asked in a ClusterQueue.
-func asks(check *kueue.AdmissionCheck) func(*kueue.ClusterQueueSpec) {
+func requireCheck(check *kueue.AdmissionCheck) func(*kueue.ClusterQueueSpec) {
 	return func(q *kueue.ClusterQueueSpec) {
 		q.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
 	}
 }
 
 // awaits reports whether a Workload has quota and awaits its check.
-func awaits(o *kueue.Workload) bool {
+func awaitsCheck(o *kueue.Workload) bool {
 	return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
 		is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 }
 
 func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w := newWorld(t)
-	check := w.check()
-	w.gpuQueue("gpu", 8, asks(check))
+	check := w.createCheck()
+	w.gpuQueue("gpu", 8, requireCheck(check))
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
-	w.atWork(check)
+	w.activateCheck(check)
 	w.Create(w.bare("a", "gpu", 1))
-	w.UntilWorkload("a", "awaits the check", awaits)
-	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
+	w.UntilWorkload("a", "awaits the check", awaitsCheck)
+	w.setCheck("a", kueue.CheckStateRetry, ptr.To[int32](1))
 	w.UntilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
-		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
+		return awaitsCheck(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
 	})
-	w.say("a", kueue.CheckStateReady, nil)
+	w.setCheck("a", kueue.CheckStateReady, nil)
 	w.UntilWorkload("a", "runs", runs)
-	w.say("a", kueue.CheckStateRejected, nil)
+	w.setCheck("a", kueue.CheckStateRejected, nil)
 	w.UntilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
 	})
@@ -86,11 +86,11 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 // however long a finalizer keeps the queue.
 func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w := newWorld(t)
-	check := w.check()
-	w.atWork(check)
-	w.gpuQueue("gpu", 8, asks(check))
+	check := w.createCheck()
+	w.activateCheck(check)
+	w.gpuQueue("gpu", 8, requireCheck(check))
 	w.Create(w.bare("a", "gpu", 1))
-	w.UntilWorkload("a", "awaits the check", awaits)
+	w.UntilWorkload("a", "awaits the check", awaitsCheck)
 	history := w.Record()
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace}}
 	keep := func(finalizers string) {
@@ -127,9 +127,9 @@ func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 // checkedJob has a queue of so many GPUs that asks a check whose controller is at work, and in it a Job of two pods.
 func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batchv1.Job) {
 	w := newWorld(t)
-	check := w.check()
-	w.atWork(check)
-	w.gpuQueue("gpu", gpus, asks(check))
+	check := w.createCheck()
+	w.activateCheck(check)
+	w.gpuQueue("gpu", gpus, requireCheck(check))
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
@@ -140,8 +140,8 @@ func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batch
 // the Job is stopped, be it until later, as the check asks, or for good.
 func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
-	before := asMade(t, job)
-	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
+	before := userFields(t, job)
+	name := w.UntilWorkloadOf("job", "awaits the check", awaitsCheck).Name
 	update := kueue.PodSetUpdate{
 		Name:         "main",
 		Labels:       map[string]string{"example.com/pool": "blue"},
@@ -149,7 +149,7 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 		NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"},
 		Tolerations:  []corev1.Toleration{{Key: "example.com/booked", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
 	}
-	w.say(name, kueue.CheckStateReady, nil, update)
+	w.setCheck(name, kueue.CheckStateReady, nil, update)
 	w.UntilJob("job", "runs", running(2))
 	for _, pod := range w.UntilPodsOf("job", 2) {
 		for what, has := range map[string]bool{
@@ -164,24 +164,24 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 		}
 	}
 
-	w.say(name, kueue.CheckStateRetry, ptr.To[int32](1))
+	w.setCheck(name, kueue.CheckStateRetry, ptr.To[int32](1))
 	w.UntilWorkload(name, "backed off and awaits the check again", func(o *kueue.Workload) bool {
-		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) && len(o.Status.AdmissionChecks[0].PodSetUpdates) == 0
+		return awaitsCheck(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) && len(o.Status.AdmissionChecks[0].PodSetUpdates) == 0
 	})
 	w.UntilJob("job", "is stopped", harness.Stopped)
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+	if diff := cmp.Diff(before, userFields(t, job)); diff != "" {
 		t.Errorf("stopped (-before +after):\n%s", diff)
 	}
 
-	w.say(name, kueue.CheckStateReady, nil)
+	w.setCheck(name, kueue.CheckStateReady, nil)
 	w.UntilJob("job", "runs again, as its user made it", func(job *batchv1.Job) bool {
 		_, labelled := job.Spec.Template.Labels["example.com/pool"]
 		return running(2)(job) && !labelled
 	})
-	w.say(name, kueue.CheckStateRejected, nil)
+	w.setCheck(name, kueue.CheckStateRejected, nil)
 	w.UntilWorkload(name, "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)(o)
 	})
@@ -192,9 +192,9 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 // event is told of it too, unless there is no time for events: internal/jobs has a test of that.
 func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 	w, check, _ := checkedJob(t, 2)
-	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
+	name := w.UntilWorkloadOf("job", "awaits the check", awaitsCheck).Name
 	w.Create(w.bare("next", "gpu", 2))
-	w.say(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})
+	w.setCheck(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})
 	over := w.UntilWorkloadOf("job", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailedToStart)
 	})
@@ -202,7 +202,7 @@ func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 	if c := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadFinished); c.Message != want {
 		t.Errorf("it is told %q, want %q", c.Message, want)
 	}
-	w.UntilWorkload("next", "goes on", awaits)
+	w.UntilWorkload("next", "goes on", awaitsCheck)
 	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 }
 
@@ -210,17 +210,17 @@ func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 // it has quota already.
 func TestAJobWithAChangedPodTemplateIsRequeued(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
-	small := w.UntilWorkloadOf("job", "awaits the check", awaits)
+	small := w.UntilWorkloadOf("job", "awaits the check", awaitsCheck)
 	w.Change(job, func() {
 		three := corev1.ResourceList{gpu: resource.MustParse("3")}
 		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: three, Limits: three}
 	})
-	w.say(small.Name, kueue.CheckStateReady, nil)
-	large := w.UntilWorkloadOf("job", "queues for what it asks for now", func(o *kueue.Workload) bool { return o.UID != small.UID && awaits(o) })
+	w.setCheck(small.Name, kueue.CheckStateReady, nil)
+	large := w.UntilWorkloadOf("job", "queues for what it asks for now", func(o *kueue.Workload) bool { return o.UID != small.UID && awaitsCheck(o) })
 	if used := large.Status.Admission.PodSetAssignments[0].ResourceUsage[gpu]; used.Value() != 6 {
 		t.Errorf("it has quota for %s GPUs", used.String())
 	}
 	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
-	w.say(large.Name, kueue.CheckStateReady, nil)
+	w.setCheck(large.Name, kueue.CheckStateReady, nil)
 	w.UntilJob("job", "runs", running(2))
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
+func TestPodsOfAnAdmittedJobSetAreScheduledAsAGang(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	js := w.gang("js", "gpu", 2, time.Hour)

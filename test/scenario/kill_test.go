@@ -21,11 +21,11 @@ import (
 	"github.com/musterhq/muster/examples"
 )
 
-// TestOperatorKilledAmongTheDemosJobs: the JobSets of the demo run, on simulated
+// TestDemoJobsSurviveAKilledOperator: the JobSets of the demo run, on simulated
 // machines and as processes, and the operator is killed again and again, each time
 // when some have got somewhere. Every Job and every pod is made once, but for the one that a
 // failure rule has made anew, and every JobSet comes to its end.
-func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
+func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 	w := newWorld(t)
 	all := &world{w.Everywhere()} // the demo's jobs are in several namespaces
 	made := all.recordCreations("docs", "lab", "science")
@@ -46,7 +46,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 		all.untilJobSets("some more have completed", func(jobSets map[string]jobset.JobSet) bool {
 			count := 0
 			for _, name := range names {
-				if completed(jobSets[name]) {
+				if jobSetCompleted(jobSets[name]) {
 					count++
 				}
 			}

@@ -100,7 +100,7 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 }
 
 // find is the object of the world's own name, nil if there is none.
-func find(w *world, list client.ObjectList) (found client.Object) {
+func findOwn(w *world, list client.ObjectList) (found client.Object) {
 	w.Helper()
 	err := meta.EachListItem(list, func(o runtime.Object) error {
 		if object := o.(client.Object); object.GetName() == w.Namespace {
@@ -114,18 +114,18 @@ func find(w *world, list client.ObjectList) (found client.Object) {
 	return found
 }
 
-func kept(w *world, list client.ObjectList) bool {
-	object := find(w, list)
+func inUse(w *world, list client.ObjectList) bool {
+	object := findOwn(w, list)
 	return object != nil && slices.Contains(object.GetFinalizers(), kueue.ResourceInUseFinalizer)
 }
 
-func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
+func TestADeletedQueueExistsUntilItsLastWorkloadFinishes(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("a", "gpu", 1))
 	w.UntilWorkload("a", "runs", runs)
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return kept(w, list) })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return kept(w, list) })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return inUse(w, list) })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return inUse(w, list) })
 	for _, o := range []client.Object{
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
@@ -138,8 +138,8 @@ func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
 	w.Create(w.bare("b", "gpu", 1))
 	w.UntilWorkload("a", "runs on", runs)
 	w.finish("a")
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return find(w, list) == nil })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return find(w, list) == nil })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return findOwn(w, list) == nil })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return findOwn(w, list) == nil })
 	for _, o := range w.workloads() {
 		if o.Name == "b" && o.Status.Admission != nil {
 			t.Errorf("b was admitted to a queue that was being deleted")
@@ -175,13 +175,13 @@ func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	w.Create(clock)
 	w.UntilWorkload("clock", "has run for ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
 
-	w.stop(kueue.HoldAndDrain)
+	w.setStopPolicy(kueue.HoldAndDrain)
 	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByClusterQueueStopped))
 	past := ptr.Deref(stopped.Status.AccumulatedPastExexcutionTimeSeconds, 0)
 	if past < first || past >= most {
 		t.Fatalf("its first run took %d s of its %d, want at least the %d of one that started later", past, most, first)
 	}
-	w.stop(kueue.None)
+	w.setStopPolicy(kueue.None)
 	again := w.UntilWorkloadOf("job", "runs again", runs)
 	over := w.UntilWorkloadOf("job", "is deactivated", harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
 	since := meta.FindStatusCondition(again.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime

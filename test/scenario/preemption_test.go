@@ -25,12 +25,12 @@ import (
 )
 
 // evictionsBy has the workloads of a ClusterQueue evict others by the policy.
-func evictionsBy(policy kueue.ClusterQueuePreemption) func(*kueue.ClusterQueueSpec) {
+func withPreemption(policy kueue.ClusterQueuePreemption) func(*kueue.ClusterQueueSpec) {
 	return func(q *kueue.ClusterQueueSpec) { q.Preemption = &policy }
 }
 
 // urgent makes a WorkloadPriorityClass of the world's own and gives it to the job.
-func (w *world) urgent(job client.Object) {
+func (w *world) raisePriority(job client.Object) {
 	w.Helper()
 	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000}
 	w.Create(class)
@@ -112,7 +112,7 @@ func (h *history) check(t *testing.T, gpus int64) {
 }
 
 // preemption is what the victim hears of why it has to go.
-func preemption(preemptor *kueue.Workload, words, path, victimPath string) string {
+func preemptionMessage(preemptor *kueue.Workload, words, path, victimPath string) string {
 	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
 		preemptor.UID, preemptor.OwnerReferences[0].UID, words, path, victimPath)
 }
@@ -121,12 +121,12 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 	for name, kill := range map[string]bool{"undisturbed": false, "though the operator is killed": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.gpuQueue("gpu", 8, evictionsBy(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
+			w.gpuQueue("gpu", 8, withPreemption(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
 			h := w.record("low-workers-0", "high-workers-0")
 			w.Create(w.gang("low", "gpu", 6, time.Hour))
 			w.UntilJob("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
 			high := w.gang("high", "gpu", 4, time.Hour)
-			w.urgent(high)
+			w.raisePriority(high)
 			w.Create(high)
 			w.UntilWorkloadOf("low", "is told to go", func(o *kueue.Workload) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
@@ -144,7 +144,7 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 			h.WaitFor(victim)
 			h.check(t, 8)
 
-			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.Namespace, "/"+w.Namespace)
+			message := preemptionMessage(preemptor, "prioritization in the ClusterQueue", "/"+w.Namespace, "/"+w.Namespace)
 			for kind, want := range map[string][]string{
 				kueue.WorkloadEvicted:   {"True Preempted: " + message, "False QuotaReserved: Previously: " + message},
 				kueue.WorkloadPreempted: {"True InClusterQueue: " + message, "False QuotaReserved: Previously: " + message},
@@ -178,7 +178,7 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("borrower", 4, func(q *kueue.ClusterQueueSpec) { q.Cohort = kueue.CohortReference(w.Namespace) })
 	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-owner"}}
-	owner.Spec = find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy().Spec
+	owner.Spec = findOwn(w, listAll(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy().Spec
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
 	owner.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("4")
 	w.Create(owner, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.Namespace},
@@ -187,7 +187,7 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 
 	h := w.record("second", "mine")
 	first := w.batchJob("first", "borrower", 4, time.Hour)
-	w.urgent(first) // so that it is clear which of both goes
+	w.raisePriority(first) // so that it is clear which of both goes
 	w.untilHeld(first)
 	w.Create(first)
 	w.UntilWorkloadOf("first", "runs", runs)
@@ -198,7 +198,7 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 	w.endPods("mine", 4)
 	h.WaitFor(w.UntilWorkloadOf("second", "runs again", runs))
 	h.check(t, 8)
-	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
+	message := preemptionMessage(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
 	if diff := cmp.Diff(want, h.Conditions("second", kueue.WorkloadPreempted)); diff != "" {
 		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
@@ -209,7 +209,7 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 }
 
 // listed is the list of all objects of its kind.
-func listed[L client.ObjectList](w *world, list L) L {
+func listAll[L client.ObjectList](w *world, list L) L {
 	w.Helper()
 	if err := w.Client.List(w.Context(), list); err != nil {
 		w.Fatal(err)

@@ -130,7 +130,7 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 	})
 }
 
-func TestJobSetThatNoWorkloadCanDescribeGetsAnEvent(t *testing.T) {
+func TestJobSetWithTooManyPodSetsGetsAnEvent(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	js := w.gang("wide", "gpu", 1, 0)

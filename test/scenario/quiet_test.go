@@ -16,7 +16,7 @@ import (
 )
 
 // quiet is how long nobody may write.
-const quiet = 15 * time.Second
+const quietPeriod = 15 * time.Second
 
 // TestNoWritesWhileNothingChanges: with a gang that runs and one that waits, no
 // request but those for leases changes anything.
@@ -42,7 +42,7 @@ func TestNoWritesWhileNothingChanges(t *testing.T) {
 	for {
 		before := w.Cluster.Writes(t)
 		select {
-		case <-time.After(quiet): // that nothing happens can only be seen by watching for a while
+		case <-time.After(quietPeriod): // that nothing happens can only be seen by watching for a while
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
@@ -51,7 +51,7 @@ func TestNoWritesWhileNothingChanges(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("in %s without a change of any job, these were written: %s", quiet, difference(before, after))
+			t.Fatalf("in %s without a change of any job, these were written: %s", quietPeriod, difference(before, after))
 		}
 	}
 }

@@ -21,11 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true, Config: prompt})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true, Config: fastStatus})
 }
 
 // prompt has the status of queues follow at once, which many wait for here.
-const prompt = `
+const fastStatus = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 queueStatus: {interval: 100ms}
@@ -93,7 +93,7 @@ func (w *world) untilJobSets(what string, holds func(map[string]jobset.JobSet) b
 	})
 }
 
-func completed(js jobset.JobSet) bool {
+func jobSetCompleted(js jobset.JobSet) bool {
 	return meta.IsStatusConditionTrue(js.Status.Conditions, string(jobset.JobSetCompleted))
 }
 
@@ -105,7 +105,7 @@ func (w *world) untilCompleted(names ...string) {
 			if meta.IsStatusConditionTrue(js.Status.Conditions, string(jobset.JobSetFailed)) {
 				w.Fatalf("%s failed: %+v", name, js.Status.Conditions)
 			}
-			if !completed(js) {
+			if !jobSetCompleted(js) {
 				return false
 			}
 		}

@@ -14,44 +14,44 @@ import (
 )
 
 // stop sets the stopPolicy of the world's ClusterQueue, and stopLocal that of its LocalQueue gpu.
-func (w *world) stop(policy kueue.StopPolicy) {
+func (w *world) setStopPolicy(policy kueue.StopPolicy) {
 	w.Helper()
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &policy })
 }
 
-func (w *world) stopLocal(policy kueue.StopPolicy) {
+func (w *world) setLocalStopPolicy(policy kueue.StopPolicy) {
 	w.Helper()
 	q := w.localQueue()
 	w.Change(q, func() { q.Spec.StopPolicy = &policy })
 }
 
-// TestAStoppedQueue: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first to
+// TestStopPolicies: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first to
 // run when it goes on.
-func TestAStoppedQueue(t *testing.T) {
+func TestStopPolicies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set               func(*world, kueue.StopPolicy)
 		says              string
 		evicted, requeued string
 	}{
-		"a ClusterQueue": {(*world).stop, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
-		"a LocalQueue":   {(*world).stopLocal, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
+		"a ClusterQueue": {(*world).setStopPolicy, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
+		"a LocalQueue":   {(*world).setLocalStopPolicy, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8)
 			job := w.batchJob("job", "gpu", 2, time.Hour)
-			w.urgent(job)
+			w.raisePriority(job)
 			w.untilHeld(job)
 			w.Create(job)
-			before := asMade(t, job)
+			before := userFields(t, job)
 			w.UntilJob("job", "runs", running(2))
 
 			w.Create(w.bare("large", "gpu", 8))
-			w.untilWaits("large", kueue.WorkloadWaitingForQuota, "")
+			w.untilPending("large", kueue.WorkloadWaitingForQuota, "")
 			tc.set(w, kueue.Hold)
-			w.untilWaits("large", kueue.WorkloadOnHold, tc.says)
+			w.untilPending("large", kueue.WorkloadOnHold, tc.says)
 			w.Create(w.bare("small", "gpu", 1)) // which there is room for
-			w.untilWaits("small", kueue.WorkloadOnHold, tc.says)
+			w.untilPending("small", kueue.WorkloadOnHold, tc.says)
 			w.UntilWorkloadOf("job", "goes on", func(o *kueue.Workload) bool {
 				return runs(o) && meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) == nil
 			})
@@ -69,18 +69,18 @@ func TestAStoppedQueue(t *testing.T) {
 			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 				t.Fatal(err)
 			}
-			if after := asMade(t, job); after != before {
+			if after := userFields(t, job); after != before {
 				t.Errorf("it was made as %s and is stopped as %s", before, after)
 			}
-			w.untilWaits("large", kueue.WorkloadOnHold, tc.says) // which there is room for now
-			w.untilWaits("small", kueue.WorkloadOnHold, tc.says)
+			w.untilPending("large", kueue.WorkloadOnHold, tc.says) // which there is room for now
+			w.untilPending("small", kueue.WorkloadOnHold, tc.says)
 
 			tc.set(w, kueue.None)
 			w.UntilWorkloadOf("job", "is admitted again", func(o *kueue.Workload) bool {
 				return runs(o) && is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, tc.requeued)
 			})
 			w.UntilJob("job", "runs again", running(2))
-			w.untilWaits("large", kueue.WorkloadWaitingForQuota, "more needed") // who was stopped goes first, as it came first
+			w.untilPending("large", kueue.WorkloadWaitingForQuota, "more needed") // who was stopped goes first, as it came first
 		})
 	}
 }

@@ -9,15 +9,15 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestWorkloadsBehindAHeadThatDoesNotFit: 6 of 8 GPUs are in use, the head needs 4, and somebody behind it needs 2.
-func TestWorkloadsBehindAHeadThatDoesNotFit(t *testing.T) {
+// TestQueueingStrategies: 6 of 8 GPUs are in use, the head needs 4, and somebody behind it needs 2.
+func TestQueueingStrategies(t *testing.T) {
 	begin := func(t *testing.T, s kueue.QueueingStrategy) *world {
 		w := newWorld(t)
 		w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) { q.QueueingStrategy = s })
 		w.Create(w.bare("first", "gpu", 6))
 		w.UntilWorkload("first", "runs", runs)
 		w.Create(w.bare("head", "gpu", 4))
-		w.untilWaits("head", kueue.WorkloadWaitingForQuota, "2 more needed")
+		w.untilPending("head", kueue.WorkloadWaitingForQuota, "2 more needed")
 		w.Create(w.bare("tail", "gpu", 2)) // of one second with the head it goes by name
 		return w
 	}
@@ -29,21 +29,21 @@ func TestWorkloadsBehindAHeadThatDoesNotFit(t *testing.T) {
 	})
 	t.Run("waits behind it under StrictFIFO", func(t *testing.T) {
 		w := begin(t, kueue.StrictFIFO)
-		w.untilWaits("tail", kueue.WorkloadWaitingForQuota, "waits behind the head of ClusterQueue "+w.Namespace+", which is StrictFIFO")
+		w.untilPending("tail", kueue.WorkloadWaitingForQuota, "waits behind the head of ClusterQueue "+w.Namespace+", which is StrictFIFO")
 		w.finish("first")
 		w.UntilWorkload("head", "runs", runs)
 		w.UntilWorkload("tail", "runs", runs)
 	})
 	t.Run("goes once the queue is StrictFIFO no more", func(t *testing.T) {
 		w := begin(t, kueue.StrictFIFO)
-		w.untilWaits("tail", kueue.WorkloadWaitingForQuota, "waits behind the head")
+		w.untilPending("tail", kueue.WorkloadWaitingForQuota, "waits behind the head")
 		w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.BestEffortFIFO })
 		w.UntilWorkload("tail", "runs", runs)
 	})
 }
 
-// TestANamespaceThatAQueueDoesNotAccept: its Workloads are told so, and wait no longer when its labels are others.
-func TestANamespaceThatAQueueDoesNotAccept(t *testing.T) {
+// TestWorkloadsOutsideTheNamespaceSelectorWait: its Workloads are told so, and wait no longer when its labels are others.
+func TestWorkloadsOutsideTheNamespaceSelectorWait(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) {
 		q.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": w.Namespace}}
@@ -53,15 +53,15 @@ func TestANamespaceThatAQueueDoesNotAccept(t *testing.T) {
 	}
 	const refused = "Workload namespace doesn't match ClusterQueue selector"
 	w.Create(w.bare("a", "gpu", 1))
-	w.untilWaits("a", kueue.WorkloadInadmissible, refused)
+	w.untilPending("a", kueue.WorkloadInadmissible, refused)
 	label(`"` + w.Namespace + `"`)
 	w.UntilWorkload("a", "runs", runs)
 	w.Create(w.bare("b", "gpu", 8)) // which does not fit beside a: who is created as the label goes may be seen before that
-	w.untilWaits("b", kueue.WorkloadWaitingForQuota, "1 more needed")
+	w.untilPending("b", kueue.WorkloadWaitingForQuota, "1 more needed")
 	label("null")
-	w.untilWaits("b", kueue.WorkloadInadmissible, refused)
+	w.untilPending("b", kueue.WorkloadInadmissible, refused)
 	w.Create(w.bare("c", "gpu", 1)) // which fits
-	w.untilWaits("c", kueue.WorkloadInadmissible, refused)
+	w.untilPending("c", kueue.WorkloadInadmissible, refused)
 	w.UntilWorkload("a", "runs on", runs)
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.NamespaceSelector = &metav1.LabelSelector{} })
 	w.UntilWorkload("c", "runs", runs)

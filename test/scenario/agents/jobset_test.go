@@ -47,8 +47,8 @@ func TestAJobSetRestartsInPlace(t *testing.T) {
 	}
 }
 
-// TestRestartsInPlaceHaveABudget: the failure after the last restart is the end.
-func TestRestartsInPlaceHaveABudget(t *testing.T) {
+// TestInPlaceRestartsCountAgainstMaxRestarts: the failure after the last restart is the end.
+func TestInPlaceRestartsCountAgainstMaxRestarts(t *testing.T) {
 	w := newWorld(t)
 	js := w.agents(2, `echo run >> $FOLDER/runs-$RANK; [ $RANK = 0 ] && exit 3; sleep 1000`)
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.InPlaceRestart}
@@ -59,9 +59,9 @@ func TestRestartsInPlaceHaveABudget(t *testing.T) {
 	}
 }
 
-// TestARoundSurvivesTheOperator: the operator is killed while pods run together. Nobody is
+// TestARoundSurvivesAKilledOperator: the operator is killed while pods run together. Nobody is
 // stopped for it, and a failure after it is seen by all.
-func TestARoundSurvivesTheOperator(t *testing.T) {
+func TestARoundSurvivesAKilledOperator(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.agents(2, `echo "$RANK of $WORLD_SIZE" >> $FOLDER/runs
 		trap 'echo $RANK >> $FOLDER/stopped; exit 0' TERM

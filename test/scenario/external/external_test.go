@@ -43,9 +43,9 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 	w.UntilPhase("early", lattice.Succeeded)
 }
 
-// TestAQueueOfMustersAdmitsAJobFirst: its VCJob is made once there is room, gives the quota back at its end, and goes
+// TestAMusterQueueAdmitsAJobBeforeItsVCJobIsCreated: its VCJob is made once there is room, gives the quota back at its end, and goes
 // with it when the job is evicted.
-func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
+func TestAMusterQueueAdmitsAJobBeforeItsVCJobIsCreated(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.queue("2")
@@ -88,8 +88,8 @@ func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
 	w.UntilPhase("second", lattice.Failed)
 }
 
-// TestALostJobHoldsNoQuota: somebody has deleted its VCJob, which is not made again.
-func TestALostJobHoldsNoQuota(t *testing.T) {
+// TestAJobWithADeletedVCJobHoldsNoQuota: somebody has deleted its VCJob, which is not made again.
+func TestAJobWithADeletedVCJobHoldsNoQuota(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.queue("2")
@@ -116,8 +116,8 @@ func TestADeletedJobReleasesItsQuota(t *testing.T) {
 	w.UntilPhase("next", lattice.Running)
 }
 
-// TestAQueueOfVolcanosIsHandedOver: at once, and the status says that Muster's quota does not cover it.
-func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
+// TestAJobInAVolcanoQueueIsSubmittedAtOnce: at once, and the status says that Muster's quota does not cover it.
+func TestAJobInAVolcanoQueueIsSubmittedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.job("theirs", "volcanos-own", 3)
@@ -140,8 +140,8 @@ func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
 	w.UntilPhase("theirs", lattice.Succeeded)
 }
 
-// TestChangesOfAJobThatRunsAreRefused: as latticeJob.immutable: deny has it.
-func TestChangesOfAJobThatRunsAreRefused(t *testing.T) {
+// TestChangesOfARunningJobAreRejected: as latticeJob.immutable: deny has it.
+func TestChangesOfARunningJobAreRejected(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	job := w.job("fixed", "volcanos-own", 1)
@@ -157,8 +157,8 @@ func TestChangesOfAJobThatRunsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftInTheMesh of a job that was evicted and can then not be compiled any more.
-func TestNothingIsLeftInTheMesh(t *testing.T) {
+// TestAnEvictedJobLeavesTheMesh of a job that was evicted and can then not be compiled any more.
+func TestAnEvictedJobLeavesTheMesh(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.define("lattice.dev", "v1alpha1", "LatticeMeshMember", "latticemeshmembers")
@@ -208,8 +208,8 @@ func TestWorkloadsOfNativeModeAreDeleted(t *testing.T) {
 	harness.Until(w.World, &kueue.WorkloadList{}, "none is left", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
-// TestAJobThatWaitsMayGoToAQueueOfVolcanos: it asks Muster for nothing any more.
-func TestAJobThatWaitsMayGoToAQueueOfVolcanos(t *testing.T) {
+// TestAPendingJobMayMoveToAVolcanoQueue: it asks Muster for nothing any more.
+func TestAPendingJobMayMoveToAVolcanoQueue(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.queue("1")

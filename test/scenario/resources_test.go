@@ -18,7 +18,7 @@ import (
 )
 
 // submitOddly makes a Job of two pods, whose template is as the edit has it.
-func (w *world) submitOddly(edit func(*corev1.PodSpec)) {
+func (w *world) submitJob(edit func(*corev1.PodSpec)) {
 	w.Helper()
 	job := w.batchJob("job", "gpu", 2, 100*time.Millisecond)
 	edit(&job.Spec.Template.Spec)
@@ -27,13 +27,13 @@ func (w *world) submitOddly(edit func(*corev1.PodSpec)) {
 }
 
 // goesOn makes another Job, which nothing is wrong with, and waits for its end.
-func (w *world) goesOn() {
+func (w *world) otherJobCompletes() {
 	w.Helper()
 	w.Create(w.batchJob("other", "gpu", 1, 100*time.Millisecond))
-	w.UntilJob("other", "goes on", completes)
+	w.UntilJob("other", "goes on", jobCompleted)
 }
 
-func completes(job *batchv1.Job) bool { return job.Status.CompletionTime != nil }
+func jobCompleted(job *batchv1.Job) bool { return job.Status.CompletionTime != nil }
 
 // TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened: by the LimitRange that the API server would refuse its pods for.
 func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
@@ -61,14 +61,14 @@ func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{tc.limit}}}
 			w.Create(limits)
 			w.gpuQueue("gpu", 8)
-			w.submitOddly(func(pod *corev1.PodSpec) {
+			w.submitJob(func(pod *corev1.PodSpec) {
 				pod.Containers[0].Resources.Requests[gpu], pod.Containers[0].Resources.Limits[gpu] = resource.MustParse("2"), resource.MustParse("2")
 			})
 			w.UntilWorkloadOf("job", "is told", harness.Waits(kueue.WorkloadInadmissible,
 				"resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec"+tc.want))
-			w.goesOn()
+			w.otherJobCompletes()
 			w.Patch(limits, fmt.Sprintf(`{"spec": {"limits": [%s]}}`, tc.widen))
-			w.UntilJob("job", "runs to its end", completes)
+			w.UntilJob("job", "runs to its end", jobCompleted)
 		})
 	}
 }
@@ -77,13 +77,13 @@ func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
 	w := newWorld(t)
 	w.Queue("gpu", simulated, corev1.ResourceList{gpu: resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("2")})
-	w.submitOddly(func(pod *corev1.PodSpec) {
+	w.submitJob(func(pod *corev1.PodSpec) {
 		pod.RuntimeClassName = ptr.To(w.Namespace)
 		pod.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("500m")
 	})
 	w.UntilWorkloadOf("job", "is told that its class is missing", harness.Waits(kueue.WorkloadInadmissible,
 		fmt.Sprintf("resources validation failed: spec.podSets[0].template.spec.runtimeClassName: Not found: %q", w.Namespace)))
-	w.goesOn()
+	w.otherJobCompletes()
 
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Handler: "sandbox",
 		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
@@ -94,17 +94,17 @@ func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
 	if used := admitted.Status.Admission.PodSetAssignments[0].ResourceUsage[corev1.ResourceCPU]; used.Cmp(resource.MustParse("1500m")) != 0 {
 		t.Errorf("two pods of 500m, and 250m each for their class, use %s CPUs", used.String())
 	}
-	w.UntilJob("job", "runs to its end", completes)
+	w.UntilJob("job", "runs to its end", jobCompleted)
 }
 
 // TestResourceClaimsAreRefused: nothing counts what they claim.
 func TestResourceClaimsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.submitOddly(func(pod *corev1.PodSpec) {
+	w.submitJob(func(pod *corev1.PodSpec) {
 		pod.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimTemplateName: ptr.To("device")}}
 	})
 	w.UntilWorkloadOf("job", "is told", harness.Waits(kueue.WorkloadInadmissible,
 		`spec.podSets[0].template.spec.resourceClaims[0]: Forbidden: resource claims are not counted against quota (pod set "main" has the claim "device"; `))
-	w.goesOn()
+	w.otherJobCompletes()
 }

@@ -39,10 +39,10 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 		refuse func(w *world, words string) (allow func())
 		words  string
 	}{
-		"by a ResourceQuota":                  {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) }, (*world).limitPods, "exceeded quota: one-pod"},
-		"by PodSecurity":                      {(*world).hostedGang, (*world).secure, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
-		"by a ValidatingAdmissionPolicy":      {(*world).rankedGang, (*world).oneRank, "rank 0 is enough"},
-		"by a ValidatingWebhookConfiguration": {(*world).genericGang, (*world).ask, "we have seen enough of these"},
+		"by a ResourceQuota":                  {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) }, (*world).limitToOnePod, "exceeded quota: one-pod"},
+		"by PodSecurity":                      {(*world).hostNetworkGang, (*world).enforcePodSecurity, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
+		"by a ValidatingAdmissionPolicy":      {(*world).indexedGang, (*world).rejectOtherRanks, "rank 0 is enough"},
+		"by a ValidatingWebhookConfiguration": {(*world).genericGang, (*world).rejectByWebhook, "we have seen enough of these"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,17 +106,17 @@ func checkRelease(t *testing.T, released *kueue.Workload, words string) {
 
 // limitPods has no second pod taken, and no Secret, by which one sees that it is so (as w.Create does): there is no
 // first pod yet.
-func (w *world) limitPods(string) (allow func()) {
+func (w *world) limitToOnePod(string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceSecrets: resource.MustParse("0")}}}
 	w.Create(limit)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: w.Namespace}}
-	return func() { w.Delete(limit); w.untilRefused(secret, "") }
+	return func() { w.Delete(limit); w.untilRejected(secret, "") }
 }
 
 // hostedGang is a JobSet of two Jobs of one pod each, of which one wants its node's network.
-func (w *world) hostedGang() client.Object {
+func (w *world) hostNetworkGang() client.Object {
 	js := w.gang("gang", "gpu", 1, time.Hour)
 	hosted := js.Spec.ReplicatedJobs[0].DeepCopy()
 	hosted.Name, hosted.Template.Spec.Template.Spec.HostNetwork = "hosted", true
@@ -125,33 +125,33 @@ func (w *world) hostedGang() client.Object {
 }
 
 // secure has such pods refused by what Kubernetes has built in.
-func (w *world) secure(words string) (allow func()) {
+func (w *world) enforcePodSecurity(words string) (allow func()) {
 	w.Helper()
 	hosted := w.pod("any", nil)
 	hosted.Spec.HostNetwork = true
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`)
-	w.untilRefused(hosted, words)
+	w.untilRejected(hosted, words)
 	return func() {
 		w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": null}}}`)
-		w.untilRefused(hosted, "")
+		w.untilRejected(hosted, "")
 	}
 }
 
 // rankedGang is a Job whose pods have ranks.
-func (w *world) rankedGang() client.Object {
+func (w *world) indexedGang() client.Object {
 	job := w.batchJob("gang", "gpu", 2, time.Hour)
 	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	return job
 }
 
 // oneRank has pods of every rank but the first refused by a policy.
-func (w *world) oneRank(words string) (allow func()) {
+func (w *world) rejectOtherRanks(words string) (allow func()) {
 	w.Helper()
 	const rank = "object.metadata.?labels[?'" + batchv1.JobCompletionIndexAnnotation + "'].orValue('0')"
 	policy := &registration.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &registration.MatchResources{
-			NamespaceSelector: w.itself(),
+			NamespaceSelector: w.namespaceSelector(),
 			ResourceRules:     []registration.NamedRuleWithOperations{{RuleWithOperations: creationsOfPods}},
 		},
 		Validations: []registration.Validation{{Expression: rank + " == '0'", Message: words}},
@@ -159,8 +159,8 @@ func (w *world) oneRank(words string) (allow func()) {
 	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
 	second := w.pod("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"})
-	w.Enforce(func() { w.untilRefused(second, words) }, policy, binding)
-	return func() { w.Delete(binding); w.untilRefused(second, "") }
+	w.Enforce(func() { w.untilRejected(second, words) }, policy, binding)
+	return func() { w.Delete(binding); w.untilRejected(second, "") }
 }
 
 // genericGang is a GenericJob, whose pods Muster makes itself.
@@ -173,7 +173,7 @@ func (w *world) genericGang() client.Object {
 }
 
 // ask has the API server ask a webhook, which refuses pods whose names end in 1.
-func (w *world) ask(words string) (allow func()) {
+func (w *world) rejectByWebhook(words string) (allow func()) {
 	w.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -191,12 +191,12 @@ func (w *world) ask(words string) (allow func()) {
 		ClientConfig: registration.WebhookClientConfig{URL: &server.URL,
 			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
 		Rules:             []registration.RuleWithOperations{creationsOfPods},
-		NamespaceSelector: w.itself(),
+		NamespaceSelector: w.namespaceSelector(),
 		FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
 	second := w.pod("gang-1", nil)
-	w.Enforce(func() { w.untilRefused(second, words) }, webhook)
-	return func() { w.Delete(webhook); w.untilRefused(second, "") }
+	w.Enforce(func() { w.untilRejected(second, words) }, webhook)
+	return func() { w.Delete(webhook); w.untilRejected(second, "") }
 }
 
 // creationsOfPods are what policies and webhooks here have a say in.
@@ -206,7 +206,7 @@ var creationsOfPods = registration.RuleWithOperations{
 }
 
 // itself selects the world's namespace.
-func (w *world) itself() *metav1.LabelSelector {
+func (w *world) namespaceSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
 }
 
@@ -217,7 +217,7 @@ func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
 
 // untilRefused waits until the API server refuses such an object, in these words, or, where there are none, takes it:
 // it hears of rules on its own time. Nothing is made.
-func (w *world) untilRefused(o client.Object, words string) {
+func (w *world) untilRejected(o client.Object, words string) {
 	w.Helper()
 	last := ""
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {

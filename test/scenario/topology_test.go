@@ -27,7 +27,7 @@ import (
 // placesByHand makes a queue of which nobody is admitted but by the test, which gives
 // the places too. It waits until the simulated nodes are free of earlier tests: who is
 // given a place that somebody else has, or that a pod is in, is evicted.
-func (w *world) placesByHand() {
+func (w *world) manualQueue() {
 	w.Helper()
 	nodes, all := w.simNodes(), w.Everywhere()
 	harness.Until(all, &kueue.WorkloadList{}, "nobody has places any more", func(list *kueue.WorkloadList) bool {
@@ -92,7 +92,7 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 }
 
 // replaced gives the Workload other places, as only the operator may.
-func (w *world) replaced(wl *kueue.Workload, places ...at) {
+func (w *world) reassign(wl *kueue.Workload, places ...at) {
 	w.Helper()
 	config := rest.CopyConfig(w.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:muster-system:muster-operator", Groups: []string{"system:masters"}}
@@ -112,7 +112,7 @@ func (w *world) replaced(wl *kueue.Workload, places ...at) {
 }
 
 // untilOn waits until the live pods of the Job, by completion index, are on the nodes.
-func (w *world) untilOn(job string, nodes ...string) []corev1.Pod {
+func (w *world) untilPodsOn(job string, nodes ...string) []corev1.Pod {
 	w.Helper()
 	var found []corev1.Pod
 	last := ""
@@ -143,7 +143,7 @@ func (w *world) untilOn(job string, nodes ...string) []corev1.Pod {
 }
 
 // placedJob is an Indexed Job that can do without some of its pods for a while.
-func (w *world) placedJob(name string, pods int32) *batchv1.Job {
+func (w *world) indexedJob(name string, pods int32) *batchv1.Job {
 	job := w.batchJob(name, "gpu", pods, time.Hour)
 	job.Spec.CompletionMode, job.Spec.BackoffLimit = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](100)
 	return job
@@ -151,35 +151,35 @@ func (w *world) placedJob(name string, pods int32) *batchv1.Job {
 
 func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	w := newWorld(t)
-	w.placesByHand()
+	w.manualQueue()
 	nodes := w.simNodes()
-	job := w.placedJob("job", 3)
+	job := w.indexedJob("job", 3)
 	w.untilHeld(job)
 	w.Create(job)
-	before := asMade(t, job)
-	wl := w.workloadOf("is there", isThere)
+	before := userFields(t, job)
+	wl := w.untilOnlyWorkload("is there", exists)
 	w.admit(wl, at{nodes[1], 2}, at{nodes[0], 1})
-	for _, pod := range w.untilOn("job", nodes[1], nodes[1], nodes[0]) {
+	for _, pod := range w.untilPodsOn("job", nodes[1], nodes[1], nodes[0]) {
 		if pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Annotations[kueue.WorkloadAnnotation] != wl.Name {
 			t.Errorf("%s selects %v, is of Workload %q", pod.Name, pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
 		}
 	}
-	w.replaced(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
-	w.untilOn("job", nodes[1], nodes[2], nodes[0])
+	w.reassign(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
+	w.untilPodsOn("job", nodes[1], nodes[2], nodes[0])
 
-	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
 }
 
 func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 	w := newWorld(t)
-	w.placesByHand()
+	w.manualQueue()
 	nodes := w.simNodes()
-	job := w.placedJob("job", 3)
+	job := w.indexedJob("job", 3)
 	w.untilHeld(job)
 	w.Create(job)
-	w.admit(w.workloadOf("is there", isThere), at{nodes[1], 1}, at{nodes[0], 2})
-	pods := w.untilOn("job", nodes[1], nodes[0], nodes[0])
+	w.admit(w.untilOnlyWorkload("is there", exists), at{nodes[1], 1}, at{nodes[0], 2})
+	pods := w.untilPodsOn("job", nodes[1], nodes[0], nodes[0])
 	if err := w.Client.Delete(t.Context(), &pods[1]); err != nil {
 		t.Fatal(err)
 	}
@@ -192,20 +192,20 @@ func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 		}
 		return len(list.Items) >= 3
 	})
-	w.untilOn("job", nodes[1], nodes[0], nodes[0])
+	w.untilPodsOn("job", nodes[1], nodes[0], nodes[0])
 }
 
-func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
+func TestPodsThatFillTheirNodesArePlacedByTheirTemplate(t *testing.T) {
 	w := newWorld(t)
-	w.placesByHand()
+	w.manualQueue()
 	nodes := w.simNodes()
-	job := w.placedJob("job", 4)
+	job := w.indexedJob("job", 4)
 	asks := job.Spec.Template.Spec.Containers[0].Resources
 	asks.Requests[gpu], asks.Limits[gpu] = resource.MustParse("4"), resource.MustParse("4")
 	w.untilHeld(job)
 	w.Create(job)
-	before := asMade(t, job)
-	wl := w.workloadOf("is there", isThere)
+	before := userFields(t, job)
+	wl := w.untilOnlyWorkload("is there", exists)
 	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
 	w.UntilJob("job", "runs", running(4))
 	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
@@ -219,7 +219,7 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 		return count[nodes[3]] == 2 && count[nodes[2]] == 2
 	})
 	// A repair of such a Job: its template names the old nodes, so it starts anew.
-	w.replaced(wl, at{nodes[3], 2}, at{nodes[1], 2})
+	w.reassign(wl, at{nodes[3], 2}, at{nodes[1], 2})
 	w.UntilEvent("job", "Moved")
 	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the new nodes", func(list *corev1.PodList) bool {
 		count := map[string]int{}
@@ -230,7 +230,7 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 		}
 		return count[nodes[3]] == 2 && count[nodes[1]] == 2
 	})
-	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
 }
 
@@ -238,7 +238,7 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 const rackLabel = "example.com/rack"
 
 // racks has each two of the simulated nodes be a rack, and says which.
-func (w *world) racks() map[string]string {
+func (w *world) labelRacks() map[string]string {
 	w.Helper()
 	out := map[string]string{}
 	for i, name := range w.simNodes() {
@@ -249,7 +249,7 @@ func (w *world) racks() map[string]string {
 }
 
 // apart is a JobSet of two Jobs of three pods each, each Job in a rack of its own.
-func (w *world) apart(name, queue string) *jobset.JobSet {
+func (w *world) exclusiveGang(name, queue string) *jobset.JobSet {
 	js := w.gang(name, queue, 3, time.Hour)
 	js.Annotations = map[string]string{jobset.ExclusiveKey: rackLabel}
 	js.Spec.ReplicatedJobs[0].Replicas = 2
@@ -258,7 +258,7 @@ func (w *world) apart(name, queue string) *jobset.JobSet {
 
 // untilApart waits until so many Jobs have all their three pods in one rack each, and no
 // two in the same. Pods are never made only to be refused.
-func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
+func (w *world) untilInSeparateRacks(racks map[string]string, count int) []corev1.Pod {
 	w.Helper()
 	var pods []corev1.Pod
 	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs are in racks of their own", count), func(list *corev1.PodList) bool {
@@ -298,21 +298,21 @@ func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
 	return pods
 }
 
-func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
+func TestExclusiveJobsWithoutAQueueGetARackEach(t *testing.T) {
 	w := newWorld(t)
-	racks := w.placedQueue("unused", 32)
-	js := w.apart("js", "")
+	racks := w.topologyQueue("unused", 32)
+	js := w.exclusiveGang("js", "")
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.NodeSelector = map[string]string{"muster.dev/simulated": "true"}
 	w.Create(js)
-	w.untilApart(racks, 2)
+	w.untilInSeparateRacks(racks, 2)
 }
 
 // placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks, and gives the racks once the
 // operator knows of them.
-func (w *world) placedQueue(local string, gpus int64) map[string]string {
+func (w *world) topologyQueue(local string, gpus int64) map[string]string {
 	w.Helper()
-	racks := w.racks()
+	racks := w.labelRacks()
 	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}}
 	w.Shared(topology)
@@ -330,14 +330,14 @@ func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	return racks
 }
 
-// TestJobsThatAreKeptApartWaitForRacksOfTheirOwn: the racks have room for twice as many
+// TestExclusiveJobsWaitForRacksOfTheirOwn: the racks have room for twice as many
 // pods, and no two of these Jobs share one.
-func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
+func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
-	racks := w.placedQueue("gpu", 32)
-	first, second := w.apart("first", "gpu"), w.apart("second", "gpu")
+	racks := w.topologyQueue("gpu", 32)
+	first, second := w.exclusiveGang("first", "gpu"), w.exclusiveGang("second", "gpu")
 	w.Create(first)
-	for _, pod := range w.untilApart(racks, 2) {
+	for _, pod := range w.untilInSeparateRacks(racks, 2) {
 		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] {
 			t.Errorf("%s selects %v", pod.Name, pod.Spec.NodeSelector)
 		}
@@ -363,5 +363,5 @@ func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
 		}
 		return true
 	})
-	w.untilApart(racks, 2)
+	w.untilInSeparateRacks(racks, 2)
 }

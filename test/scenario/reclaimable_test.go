@@ -16,7 +16,7 @@ import (
 )
 
 // reclaims reports whether so many pods of a Workload, of one pod set, have given their quota back.
-func reclaims(count int32) func(*kueue.Workload) bool {
+func hasReclaimable(count int32) func(*kueue.Workload) bool {
 	return func(o *kueue.Workload) bool {
 		return len(o.Status.ReclaimablePods) == 1 && o.Status.ReclaimablePods[0] == kueue.ReclaimablePod{Name: "main", Count: count}
 	}
@@ -33,13 +33,13 @@ func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 	pods := w.UntilPodsOf("job", 3)
 	for i, next := range []string{"first", "second"} {
 		w.Create(w.bare(next, "gpu", 1))
-		w.untilWaits(next, kueue.WorkloadWaitingForQuota, "1 more needed")
+		w.untilPending(next, kueue.WorkloadWaitingForQuota, "1 more needed")
 		w.SetPodStatus(pods[i], corev1.PodSucceeded, 0)
-		w.UntilWorkloadOf("job", "gives one more back", reclaims(int32(i+1)))
+		w.UntilWorkloadOf("job", "gives one more back", hasReclaimable(int32(i+1)))
 		w.UntilWorkload(next, "runs", runs)
 	}
 	w.SetPodStatus(pods[2], corev1.PodSucceeded, 0)
-	w.UntilJob("job", "completes", completes)
+	w.UntilJob("job", "completes", jobCompleted)
 }
 
 // TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved: others may have it. Nobody may, be it a controller of its own or
@@ -52,7 +52,7 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w.Create(a)
 	w.UntilWorkload("a", "runs", runs)
 	w.Create(w.bare("b", "gpu", 2))
-	w.untilWaits("b", kueue.WorkloadWaitingForQuota, "2 more needed")
+	w.untilPending("b", kueue.WorkloadWaitingForQuota, "2 more needed")
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 2}} })
 	w.UntilWorkload("b", "runs on what two pods gave back", runs)
 	for what, patch := range map[string]string{
@@ -72,5 +72,5 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w.UntilWorkload("a", "has lost its place", harness.IsEvicted(kueue.WorkloadDeactivated))
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = nil })
 	w.activate("a", true)
-	w.untilWaits("a", kueue.WorkloadWaitingForQuota, "3 more needed")
+	w.untilPending("a", kueue.WorkloadWaitingForQuota, "3 more needed")
 }
