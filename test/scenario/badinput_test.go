@@ -17,10 +17,11 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// untilQueue waits until the world's ClusterQueue says that it is, or is not, active.
+// untilQueue waits until the condition Active of the world's ClusterQueue has this status and reason, and a message
+// that contains these words.
 func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string) {
 	w.Helper()
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue says "+reason+": "+message, func(list *kueue.ClusterQueueList) bool {
+	harness.Until(w.World, &kueue.ClusterQueueList{}, fmt.Sprintf("the ClusterQueue has Active=%s with reason %q and message %q", status, reason, message), func(list *kueue.ClusterQueueList) bool {
 		q, ok := findOwn(w, list).(*kueue.ClusterQueue)
 		if !ok {
 			return false
@@ -30,52 +31,54 @@ func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string
 	})
 }
 
-// untilWaits waits until the Workload is told so.
+// untilPending waits until the Workload has no quota, for the reason and with these words in the message.
 func (w *world) untilPending(name, reason, message string) {
 	w.Helper()
-	w.UntilWorkload(name, "waits: "+reason+": "+message, harness.Waits(reason, message))
+	w.UntilWorkload(name, fmt.Sprintf("waits with reason %q and message %q", reason, message), harness.Waits(reason, message))
 }
 
-// quota sets what the world's queue has.
-func (w *world) quota(gpus resource.Quantity) {
+// setQuota sets the nominal quota of the world's ClusterQueue.
+func (w *world) setQuota(gpus resource.Quantity) {
 	w.Helper()
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
 }
 
-// localQueue is the one that leads to the world's queue.
+// localQueue returns the LocalQueue gpu, which points to the world's ClusterQueue.
 func (w *world) localQueue() *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}}
 }
 
-// beside is a queue of one GPU, of the same flavor, in which others go on.
+// secondQueue creates the LocalQueue second and its ClusterQueue, with the first flavor of the world's ClusterQueue and
+// without a cohort.
 func (w *world) secondQueue() {
 	w.Helper()
 	q := findOwn(w, listAll(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy()
-	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-beside"}, Spec: q.Spec}
+	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-second"}, Spec: q.Spec}
 	other.Spec.ResourceGroups[0].Flavors = other.Spec.ResourceGroups[0].Flavors[:1]
 	other.Spec.Cohort = ""
-	w.Create(other, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "beside", Namespace: w.Namespace},
+	w.Create(other, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "second", Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(other.Name)}})
 	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), other) })
 }
 
-// TestMisconfiguredQueues: something is wrong with a queue in which a runs. It is told, in the
-// queue's condition and in that of b, which waits; a runs on, others go on; and when it
-// is mended b runs too.
+// TestMisconfiguredQueues breaks the configuration of a queue in which the Workload a runs. The conditions of the queue
+// and of the pending Workload b say what is wrong, a keeps running, and Workloads of another queue are admitted. After
+// the repair b runs too.
 func TestMisconfiguredQueues(t *testing.T) {
 	cohort := func(w *world, name, parent string) *kueue.Cohort {
 		return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
 	}
 	for name, tc := range map[string]struct {
-		spoil          func(w *world)
-		queue, problem string // of the queue's condition; "" where nothing is to be told
-		admits         bool   // those whom the problem does not concern
-		reason, waits  string // of b
-		mend           func(w *world)
+		misconfigure func(w *world)
+		// queueReason and queueMessage are expected in the queue's condition Active; "" if it remains Ready.
+		queueReason, queueMessage string
+		active                    bool   // whether the queue still admits Workloads that the problem does not affect
+		reason, message           string // expected in the condition QuotaReserved of b
+		repair                    func(w *world)
 	}{
-		"cohorts that form a cycle": {
-			spoil: func(w *world) {
+		"a cycle of cohorts": {
+			misconfigure: func(w *world) {
 				w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
 				over, under := cohort(w, w.Namespace, w.Namespace+"-over"), cohort(w, w.Namespace+"-over", w.Namespace)
 				w.Create(over, under)
@@ -84,17 +87,17 @@ func TestMisconfiguredQueues(t *testing.T) {
 					_ = w.Client.Delete(context.Background(), under)
 				})
 			},
-			queue: kueue.ClusterQueueActiveReasonUnknown, problem: "its cohorts form a cycle",
-			reason: kueue.WorkloadInadmissible, waits: "its cohorts form a cycle",
-			mend: func(w *world) {
+			queueReason: kueue.ClusterQueueActiveReasonUnknown, queueMessage: "its cohorts form a cycle",
+			reason: kueue.WorkloadInadmissible, message: "its cohorts form a cycle",
+			repair: func(w *world) {
 				if err := w.Client.Delete(w.Context(), cohort(w, w.Namespace+"-over", "")); err != nil {
 					w.Fatal(err)
 				}
-				w.finish("a") // there is no more quota than before
+				w.finish("a") // the quota suffices for only one of a and b
 			},
 		},
-		"a flavor that does not exist": {
-			spoil: func(w *world) {
+		"a missing flavor": {
+			misconfigure: func(w *world) {
 				w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) {
 					missing := *q.Spec.ResourceGroups[0].Flavors[0].DeepCopy()
 					missing.Name = kueue.ResourceFlavorReference(w.Namespace + "-missing")
@@ -102,31 +105,31 @@ func TestMisconfiguredQueues(t *testing.T) {
 					q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, missing)
 				})
 			},
-			queue: kueue.ClusterQueueActiveReasonFlavorNotFound, problem: "-missing", admits: true,
-			reason: kueue.WorkloadWaitingForQuota, waits: "-missing not found",
-			mend: func(w *world) {
+			queueReason: kueue.ClusterQueueActiveReasonFlavorNotFound, queueMessage: "-missing", active: true,
+			reason: kueue.WorkloadWaitingForQuota, message: "-missing not found",
+			repair: func(w *world) {
 				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-missing"}}
 				w.Create(flavor)
 				w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
 			},
 		},
-		"a LocalQueue that is deleted": {
-			spoil:  func(w *world) { w.Delete(w.localQueue()) },
-			reason: kueue.WorkloadInadmissible, waits: "LocalQueue gpu doesn't exist",
-			mend: func(w *world) {
+		"a deleted LocalQueue": {
+			misconfigure: func(w *world) { w.Delete(w.localQueue()) },
+			reason:       kueue.WorkloadInadmissible, message: "LocalQueue gpu doesn't exist",
+			repair: func(w *world) {
 				w.Create(w.localQueue())
-				w.finish("a") // there is no more quota than before
+				w.finish("a") // the quota suffices for only one of a and b
 			},
 		},
-		"a quota below what is used": {
-			spoil:  func(w *world) { w.quota(resource.MustParse("1")) },
-			reason: kueue.WorkloadExceedsMaxQuota, waits: "> maximum capacity (1)",
-			mend: func(w *world) { w.quota(resource.MustParse("16")) },
+		"a quota below the usage": {
+			misconfigure: func(w *world) { w.setQuota(resource.MustParse("1")) },
+			reason:       kueue.WorkloadExceedsMaxQuota, message: "> maximum capacity (1)",
+			repair: func(w *world) { w.setQuota(resource.MustParse("16")) },
 		},
-		"a quota that is too small, and then beyond all bounds": {
-			spoil:  func(w *world) { w.quota(resource.MustParse("4")) },
-			reason: kueue.WorkloadExceedsMaxQuota, waits: "> maximum capacity (4)",
-			mend: func(w *world) { w.quota(resource.MustParse("1e100")) },
+		"a quota that is too small, then huge": {
+			misconfigure: func(w *world) { w.setQuota(resource.MustParse("4")) },
+			reason:       kueue.WorkloadExceedsMaxQuota, message: "> maximum capacity (4)",
+			repair: func(w *world) { w.setQuota(resource.MustParse("1e100")) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,28 +138,30 @@ func TestMisconfiguredQueues(t *testing.T) {
 			w.secondQueue()
 			w.Create(w.bare("a", "gpu", 8))
 			w.UntilWorkload("a", "runs", runs)
-			tc.spoil(w)
-			if tc.queue != "" {
-				// Not until it is known: why b waits is written anew only when it waits for something else.
+			tc.misconfigure(w)
+			if tc.queueReason != "" {
+				// b must be created after the operator has observed the problem: the message of a pending Workload is
+				// updated only when the reason for which it waits changes.
 				status := metav1.ConditionFalse
-				if tc.admits {
+				if tc.active {
 					status = metav1.ConditionTrue
 				}
-				w.untilQueue(status, tc.queue, tc.problem)
+				w.untilQueue(status, tc.queueReason, tc.queueMessage)
 			}
 			w.Create(w.bare("b", "gpu", 8))
-			w.untilPending("b", tc.reason, tc.waits)
-			w.Create(w.bare("other", "beside", 1))
-			w.UntilWorkload("other", "goes on", runs)
-			w.UntilWorkload("a", "runs on", runs)
-			tc.mend(w)
+			w.untilPending("b", tc.reason, tc.message)
+			w.Create(w.bare("other", "second", 1))
+			w.UntilWorkload("other", "runs", runs)
+			w.UntilWorkload("a", "still runs", runs)
+			tc.repair(w)
 			w.UntilWorkload("b", "runs", runs)
 			w.untilQueue(metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "")
 		})
 	}
 }
 
-// TestGiganticRequestsWaitWithoutBlockingOthers: the largest that the API takes.
+// TestGiganticRequestsWaitWithoutBlockingOthers creates Workloads with the largest quantities and counts that the API
+// accepts. They wait because they exceed the capacity, and smaller Workloads are admitted.
 func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -167,7 +172,7 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 		resources.Requests[gpu], resources.Limits[gpu] = quantity, quantity
 		o.Spec.PodSets[0].Count = 1 << 30
 		if name == "smallest" {
-			o.Spec.PodSets[0].Count = 1 // it counts as one whole GPU
+			o.Spec.PodSets[0].Count = 1 // the quantity is rounded up to one GPU
 		}
 		w.Create(o)
 	}
@@ -179,15 +184,16 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	w.UntilWorkload("a", "runs", runs)
 }
 
-// TestInvalidWorkloadsAreRejected: by the API server, before anybody else reads them.
+// TestInvalidWorkloadsAreRejected creates Workloads that the API server must reject by their schema, so that no
+// controller ever observes them.
 func TestInvalidWorkloadsAreRejected(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	for name, spoil := range map[string]func(*kueue.Workload){
+	for name, invalidate := range map[string]func(*kueue.Workload){
 		"a negative request": func(o *kueue.Workload) {
 			o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("-1")
 		},
-		"a request whose digits fill the memory": func(o *kueue.Workload) {
+		"a request with two billion digits": func(o *kueue.Workload) {
 			o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1e2147483647")
 		},
 		"a minCount above the count": func(o *kueue.Workload) { o.Spec.PodSets[0].MinCount = ptr.To[int32](2) },
@@ -200,12 +206,12 @@ func TestInvalidWorkloadsAreRejected(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := w.bare("senseless", "gpu", 1)
-			spoil(o)
+			o := w.bare("invalid", "gpu", 1)
+			invalidate(o)
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
 			if err := w.Client.Create(ctx, o); !apierrors.IsInvalid(err) {
-				t.Errorf("creating it gave %v, want it refused", err)
+				t.Errorf("creating the Workload: error %v, want Invalid", err)
 			}
 		})
 	}

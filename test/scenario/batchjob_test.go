@@ -22,8 +22,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// batchJob is a Job with so many pods of one GPU each, which run for a while on
-// simulated nodes.
+// batchJob returns a Job with that many pods of one GPU each, which run for that long on simulated nodes.
 func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *batchv1.Job {
 	template := w.gang(name, queue, pods, runs).Spec.ReplicatedJobs[0].Template.Spec
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: template}
@@ -33,8 +32,8 @@ func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *ba
 	return job
 }
 
-// untilHeld waits until the API server heeds the policy that suspends such Jobs, which
-// the operator of this cluster has just installed.
+// untilHeld waits until the API server would create the Job suspended: the operator's policy takes effect
+// asynchronously.
 func (w *world) untilHeld(job *batchv1.Job) {
 	w.Helper()
 	w.UntilHeld(job, true)
@@ -42,7 +41,7 @@ func (w *world) untilHeld(job *batchv1.Job) {
 
 var running = harness.Running
 
-// endPods has the pods of the Job, so many, end well once all of them run.
+// endPods waits until the Job has exactly that many running pods, and lets all of them succeed.
 func (w *world) endPods(job string, count int) {
 	w.Helper()
 	var pods []corev1.Pod
@@ -60,7 +59,7 @@ func (w *world) endPods(job string, count int) {
 	}
 }
 
-// workloadOf is the Workload of the namespace's only job.
+// untilOnlyWorkload waits until the condition holds for the namespace's only Workload, and returns it.
 func (w *world) untilOnlyWorkload(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
 	w.Helper()
 	var found *kueue.Workload
@@ -75,7 +74,7 @@ func (w *world) untilOnlyWorkload(what string, holds func(*kueue.Workload) bool)
 
 func exists(*kueue.Workload) bool { return true }
 
-// asMade is what its user has made of a Job, but for suspend, as text.
+// userFields returns, as text, the fields of a Job that its user sets, without spec.suspend.
 func userFields(t *testing.T, job *batchv1.Job) string {
 	t.Helper()
 	spec := job.Spec.DeepCopy()
@@ -100,6 +99,8 @@ func (w *world) untilRestored(name, before string) {
 	}
 }
 
+// TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted: the admission policy suspends a queued Job at its creation.
+// After its admission it runs, and its end is copied to the Workload, which loses its finalizers.
 func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -107,18 +108,21 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	w.untilHeld(job)
 	w.Create(job)
 	if !*job.Spec.Suspend || job.Generation != 1 {
-		t.Errorf("made with suspend %v, generation %d", *job.Spec.Suspend, job.Generation)
+		t.Errorf("Job was created with suspend %t and generation %d, want true and 1", *job.Spec.Suspend, job.Generation)
 	}
 	w.UntilJob("job", "completes", jobCompleted)
-	done := w.untilOnlyWorkload("is finished and let go", func(wl *kueue.Workload) bool {
+	done := w.untilOnlyWorkload("is finished and has no finalizers", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) && len(wl.Finalizers) == 0
 	})
 	finished := meta.FindStatusCondition(done.Status.Conditions, kueue.WorkloadFinished)
 	if finished.Reason != kueue.WorkloadFinishedReasonSucceeded || finished.Message != "Reached expected number of succeeded pods" {
-		t.Errorf("finished: %s: %s", finished.Reason, finished.Message)
+		t.Errorf("condition Finished has reason %q and message %q, want Succeeded and the message of the Job", finished.Reason, finished.Message)
 	}
 }
 
+// TestEvictedBatchJobIsRestored: the pods of an admitted Job have the node selector of its flavor. When its Workload is
+// deactivated, the Job's template gets back the fields of its user, and the Job runs again after the Workload is
+// activated.
 func TestEvictedBatchJobIsRestored(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -133,19 +137,21 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 	}
 	for _, pod := range pods.Items {
 		if pod.Labels[kueue.PodSetLabel] != "main" || pod.Spec.NodeSelector["muster.dev/simulated"] != "true" {
-			t.Errorf("pod %s has labels %v and selects %v", pod.Name, pod.Labels, pod.Spec.NodeSelector)
+			t.Errorf("pod %s has labels %v and node selector %v, want pod set main and simulated nodes", pod.Name, pod.Labels, pod.Spec.NodeSelector)
 		}
 	}
-	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("exists", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
-	idle := w.untilOnlyWorkload("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	idle := w.untilOnlyWorkload("has released its quota", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
-		t.Errorf("Requeued: %+v", c)
+		t.Errorf("condition Requeued = %+v, want False with reason Deactivated", c)
 	}
 	w.Patch(idle, `{"spec": {"active": true}}`)
 	w.UntilJob("job", "runs again", running(2))
 }
 
+// TestBatchJobIsPartiallyAdmitted: a Job with a minimum parallelism runs with as many pods as the quota allows, and
+// gets its own parallelism and completions back when it is evicted.
 func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -158,16 +164,18 @@ func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	w.UntilJob("job", "runs with two pods", func(job *batchv1.Job) bool {
 		return running(2)(job) && *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2
 	})
-	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
-	w.untilOnlyWorkload("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	w.Patch(w.untilOnlyWorkload("exists", exists), `{"spec": {"active": false}}`)
+	w.untilOnlyWorkload("has released its quota", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, userFields(t, job)); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+		t.Errorf("Job after its eviction (-before +after):\n%s", diff)
 	}
 }
 
+// TestUserCannotSuspendAQueuedBatchJob: the operator resumes an admitted Job that its user has suspended, and reports
+// it with an event.
 func TestUserCannotSuspendAQueuedBatchJob(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -178,11 +186,10 @@ func TestUserCannotSuspendAQueuedBatchJob(t *testing.T) {
 	w.Patch(job.DeepCopy(), `{"spec": {"suspend": true}}`)
 	w.UntilEvent("job", "QueueDecides")
 	w.UntilJob("job", "runs again", running(2))
-
 }
 
-// TestUserCannotStartAPendingBatchJob: the API server does not follow him, so
-// that the Job controller never sees a Job that runs.
+// TestUserCannotStartAPendingBatchJob: the admission policy sets spec.suspend of a Job without admission back to true
+// in the same request, so that the Job controller never observes the Job as running.
 func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -198,24 +205,25 @@ func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 		return ptr.Deref(tried.Spec.Suspend, false), err
 	})
 	if err != nil {
-		t.Fatalf("waiting until the policy is heeded: %v", err)
+		t.Fatalf("waiting until the policy is enforced: %v", err)
 	}
 	started := waits.DeepCopy()
 	if err := w.Client.Patch(t.Context(), started, start); err != nil {
 		t.Fatal(err)
 	}
 	if !*started.Spec.Suspend || started.Generation != waits.Generation {
-		t.Errorf("it was started: suspend %t, generation %d after %d", *started.Spec.Suspend, started.Generation, waits.Generation)
+		t.Errorf("Job has suspend %t and generation %d, want true and the generation %d from before", *started.Spec.Suspend, started.Generation, waits.Generation)
 	}
-	// The queue starts it all the same when there is room.
+	// The policy must not keep the operator from starting the Job once there is quota.
 	if err := w.Client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
-	w.UntilJob("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
+	w.UntilJob("waits", "has succeeded", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 }
 
-// TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: the pods are kept from going, so that what they were like at
-// the Workload's end can be seen.
+// TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: a Workload whose Job is deleted holds its quota until all
+// pods of the Job have ended. A finalizer preserves the pods, so that the test can read their phase after the Workload
+// is deleted.
 func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -230,7 +238,7 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := history.UntilDeleted("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
-		t.Errorf("at last it was deleted %v, and held %v: want its quota held to the end", last.DeletionTimestamp, last.Status.Admission)
+		t.Errorf("last state of the Workload has deletionTimestamp %v and admission %v, want both set", last.DeletionTimestamp, last.Status.Admission)
 	}
 	var pods corev1.PodList
 	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
@@ -238,25 +246,26 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	}
 	for _, pod := range pods.Items {
 		if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
-			t.Errorf("%s is %s, and its quota was given back", pod.Name, pod.Status.Phase)
+			t.Errorf("pod %s is %s after its Workload was deleted, want it to have ended before", pod.Name, pod.Status.Phase)
 		}
 	}
 	if len(pods.Items) != 2 {
-		t.Errorf("%d pods are left", len(pods.Items))
+		t.Errorf("%d pods are left, want 2", len(pods.Items))
 	}
 }
 
-// testFinalizer keeps a pod from going.
+// testFinalizer preserves deleted pods.
 const testFinalizer = "example.com/last"
 
-// hold keeps the pods of a Job from going when they are deleted.
+// blockDeletion adds testFinalizer to the pods of a Job.
 func (w *world) blockDeletion(job string) {
 	w.patchPods(job, `{"metadata": {"finalizers": ["`+testFinalizer+`", "batch.kubernetes.io/job-tracking"]}}`)
 }
 
-// letGo lets them go.
+// unblockDeletion removes the finalizers of the pods of a Job.
 func (w *world) unblockDeletion(job string) { w.patchPods(job, `{"metadata": {"finalizers": null}}`) }
 
+// patchPods applies a JSON merge patch to all pods of a Job.
 func (w *world) patchPods(job, patch string) {
 	w.Helper()
 	var pods corev1.PodList
@@ -268,6 +277,8 @@ func (w *world) patchPods(job, patch string) {
 	}
 }
 
+// TestBatchJobUsesItsPrebuiltWorkload: a Job that names a prebuilt Workload waits, with an event, until that Workload
+// exists, and then becomes its owner and runs by its admission.
 func TestBatchJobUsesItsPrebuiltWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
@@ -282,14 +293,16 @@ func TestBatchJobUsesItsPrebuiltWorkload(t *testing.T) {
 			Template: w.batchJob("job", "", 2, 0).Spec.Template}}},
 	})
 	w.UntilJob("job", "completes", jobCompleted)
-	taken := w.untilOnlyWorkload("is finished", func(wl *kueue.Workload) bool {
+	prebuilt := w.untilOnlyWorkload("is finished", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 	})
-	if owner := metav1.GetControllerOf(taken); owner == nil || owner.Name != "job" {
-		t.Errorf("the Workload belongs to %+v", owner)
+	if owner := metav1.GetControllerOf(prebuilt); owner == nil || owner.Name != "job" {
+		t.Errorf("the prebuilt Workload has the controller %+v, want the Job", owner)
 	}
 }
 
+// TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault: a Job without a queue label is queued if its namespace has a
+// LocalQueue named default. A Job that ran before that LocalQueue was created is left alone.
 func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w := newWorld(t)
 	free := w.batchJob("free", "", 1, time.Hour)
@@ -301,7 +314,7 @@ func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w.Create(w.batchJob("queued", "", 1, 0))
 	w.UntilJob("queued", "completes", jobCompleted)
 	if list := w.workloads(); len(list) != 1 {
-		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
+		t.Errorf("%d Workloads, want 1: the Job that ran before the LocalQueue was created needs none", len(list))
 	}
 	w.UntilJob("free", "still runs", running(1))
 }

@@ -21,19 +21,19 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// say is what the controller of a check says about a Workload.
+// setCheck sets the state of the admission checks of a Workload, as their controller would.
 func (w *world) setCheck(workload string, state kueue.CheckState, requeueAfterSeconds *int32, updates ...kueue.PodSetUpdate) {
 	w.Helper()
 	w.ChangeStatus(workload, func(s *kueue.WorkloadStatus) {
 		for i := range s.AdmissionChecks {
-			s.AdmissionChecks[i].State, s.AdmissionChecks[i].Message = state, "so it is"
+			s.AdmissionChecks[i].State, s.AdmissionChecks[i].Message = state, "set by the test"
 			s.AdmissionChecks[i].RequeueAfterSeconds, s.AdmissionChecks[i].PodSetUpdates = requeueAfterSeconds, updates
 			s.AdmissionChecks[i].LastTransitionTime = metav1.Now()
 		}
 	})
 }
 
-// check makes an AdmissionCheck of the world's name, whose controller is not at work yet, and atWork has it be.
+// createCheck creates an AdmissionCheck named after the namespace. It is inactive until activateCheck.
 func (w *world) createCheck() *kueue.AdmissionCheck {
 	w.Helper()
 	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
@@ -41,6 +41,7 @@ func (w *world) createCheck() *kueue.AdmissionCheck {
 	return check
 }
 
+// activateCheck sets the check's condition Active, as its controller would.
 func (w *world) activateCheck(check *kueue.AdmissionCheck) {
 	w.Helper()
 	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
@@ -49,19 +50,21 @@ func (w *world) activateCheck(check *kueue.AdmissionCheck) {
 	}
 }
 
-// asks has the check be asked in a ClusterQueue.
+// requireCheck returns an edit that makes the check required in a ClusterQueue.
 func requireCheck(check *kueue.AdmissionCheck) func(*kueue.ClusterQueueSpec) {
 	return func(q *kueue.ClusterQueueSpec) {
 		q.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
 	}
 }
 
-// awaits reports whether a Workload has quota and awaits its check.
+// awaitsCheck reports whether a Workload has quota and waits for its only admission check.
 func awaitsCheck(o *kueue.Workload) bool {
 	return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
 		is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 }
 
+// TestAdmissionChecksDecideAfterTheQuota: a Workload with quota runs only once its admission check is Ready. Retry
+// evicts it until the back-off is over, and Rejected deactivates it.
 func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w := newWorld(t)
 	check := w.createCheck()
@@ -71,7 +74,7 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w.Create(w.bare("a", "gpu", 1))
 	w.UntilWorkload("a", "awaits the check", awaitsCheck)
 	w.setCheck("a", kueue.CheckStateRetry, ptr.To[int32](1))
-	w.UntilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
+	w.UntilWorkload("a", "awaits the check again after its back-off", func(o *kueue.Workload) bool {
 		return awaitsCheck(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
 	})
 	w.setCheck("a", kueue.CheckStateReady, nil)
@@ -82,8 +85,8 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	})
 }
 
-// TestATerminatingLocalQueueReservesNoQuota: who waited for his checks in it is told so once, and gets no quota again,
-// however long a finalizer keeps the queue.
+// TestATerminatingLocalQueueReservesNoQuota: a Workload that awaits its checks loses its quota when its LocalQueue is
+// deleted. Its status says why, is written once, and does not change while a finalizer preserves the queue.
 func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w := newWorld(t)
 	check := w.createCheck()
@@ -93,38 +96,38 @@ func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w.UntilWorkload("a", "awaits the check", awaitsCheck)
 	history := w.Record()
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace}}
-	keep := func(finalizers string) {
+	setFinalizers := func(finalizers string) {
 		t.Helper()
 		if err := w.Client.Patch(t.Context(), queue, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keep(`["example.com/keeps-it"]`)
+	setFinalizers(`["example.com/test"]`)
 	if err := w.Client.Delete(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	told := w.UntilWorkload("a", "is told why", func(o *kueue.Workload) bool {
+	released := w.UntilWorkload("a", "has lost its quota as inadmissible", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadQuotaReserved, "False", kueue.WorkloadInadmissible)
 	})
-	harness.UntilOne(w.World, &kueue.LocalQueueList{}, "gpu", "says that it takes nobody", func(q *kueue.LocalQueue) bool {
+	harness.UntilOne(w.World, &kueue.LocalQueueList{}, "gpu", "is inactive and has no reservations", func(q *kueue.LocalQueue) bool {
 		return meta.IsStatusConditionFalse(q.Status.Conditions, kueue.LocalQueueActive) && q.Status.ReservingWorkloads == 0
 	})
-	if c := meta.FindStatusCondition(told.Status.Conditions, kueue.WorkloadQuotaReserved); c.Message != "LocalQueue gpu is being deleted" {
-		t.Errorf("it is told: %s", c.Message)
+	if c := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadQuotaReserved); c.Message != "LocalQueue gpu is being deleted" {
+		t.Errorf("condition QuotaReserved has the message %q, want that LocalQueue gpu is being deleted", c.Message)
 	}
-	// Who comes now is told after whatever else the first one is told: his word stands behind it in the same queue of
-	// writes.
+	// The status of a Workload that is created now is written after any further write to the first one, because both go
+	// through the same queue of writes.
 	w.Create(w.bare("later", "gpu", 1))
-	w.UntilWorkload("later", "is told the same", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
-	history.WaitFor(w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }))
-	for _, again := range history.Since(told) {
-		t.Errorf("written again: %+v", again.Status)
+	w.UntilWorkload("later", "waits because its LocalQueue is being deleted", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu is being deleted"))
+	history.WaitFor(w.UntilWorkload("a", "exists", exists))
+	for _, again := range history.Since(released) {
+		t.Errorf("the Workload was written again: %+v", again.Status)
 	}
-	keep("null")
-	w.UntilWorkload("a", "is told that it is gone", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu doesn't exist"))
+	setFinalizers("null")
+	w.UntilWorkload("a", "waits because its LocalQueue does not exist", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu doesn't exist"))
 }
 
-// checkedJob has a queue of so many GPUs that asks a check whose controller is at work, and in it a Job of two pods.
+// checkedJob creates a queue with that many GPUs that requires an active admission check, and in it a Job of two pods.
 func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batchv1.Job) {
 	w := newWorld(t)
 	check := w.createCheck()
@@ -136,8 +139,9 @@ func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batch
 	return w, check, job
 }
 
-// TestPodSetUpdatesOfAnAdmissionCheck: labels, annotations, node selectors and tolerations reach them and are gone when
-// the Job is stopped, be it until later, as the check asks, or for good.
+// TestPodSetUpdatesOfAnAdmissionCheck: the pods of a Job get the labels, annotations, node selectors and tolerations
+// that its check sets. The Job's template loses them when the Job is stopped, and does not get them back if the check
+// is Ready again without updates.
 func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
 	before := userFields(t, job)
@@ -159,13 +163,13 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 			"toleration":    slices.Contains(pod.Spec.Tolerations, update.Tolerations[0]),
 		} {
 			if !has {
-				t.Errorf("the check's %s is not, or not alone, on the pod: %v %v %v %v", what, pod.Labels, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.Tolerations)
+				t.Errorf("wrong %s on the pod: labels %v, annotations %v, node selector %v, tolerations %v; want those of the user, the flavor and the check", what, pod.Labels, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.Tolerations)
 			}
 		}
 	}
 
 	w.setCheck(name, kueue.CheckStateRetry, ptr.To[int32](1))
-	w.UntilWorkload(name, "backed off and awaits the check again", func(o *kueue.Workload) bool {
+	w.UntilWorkload(name, "awaits the check again after its back-off", func(o *kueue.Workload) bool {
 		return awaitsCheck(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) && len(o.Status.AdmissionChecks[0].PodSetUpdates) == 0
 	})
 	w.UntilJob("job", "is stopped", harness.Stopped)
@@ -173,11 +177,11 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, userFields(t, job)); diff != "" {
-		t.Errorf("stopped (-before +after):\n%s", diff)
+		t.Errorf("Job after its suspension (-before +after):\n%s", diff)
 	}
 
 	w.setCheck(name, kueue.CheckStateReady, nil)
-	w.UntilJob("job", "runs again, as its user made it", func(job *batchv1.Job) bool {
+	w.UntilJob("job", "runs again without the label of the check", func(job *batchv1.Job) bool {
 		_, labelled := job.Spec.Template.Labels["example.com/pool"]
 		return running(2)(job) && !labelled
 	})
@@ -188,26 +192,27 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 	w.UntilJob("job", "is stopped", harness.Stopped)
 }
 
-// TestAConflictingPodSetUpdateFailsTheJob: the Job never starts, its Workload says why, and others have its quota. An
-// event is told of it too, unless there is no time for events: internal/jobs has a test of that.
+// TestAConflictingPodSetUpdateFailsTheJob: a Job whose check sets a node selector that the flavor sets differently
+// never starts. Its Workload finishes with the reason and releases its quota. The event about it is tested in
+// internal/jobs, because events may be dropped.
 func TestAConflictingPodSetUpdateFailsTheJob(t *testing.T) {
 	w, check, _ := checkedJob(t, 2)
 	name := w.UntilWorkloadOf("job", "awaits the check", awaitsCheck).Name
 	w.Create(w.bare("next", "gpu", 2))
 	w.setCheck(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})
-	over := w.UntilWorkloadOf("job", "is finished", func(o *kueue.Workload) bool {
+	finished := w.UntilWorkloadOf("job", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailedToStart)
 	})
 	want := "the admission check " + check.Name + ` sets the node selector muster.dev/simulated of pod set main to "false", but it is "true" already`
-	if c := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadFinished); c.Message != want {
-		t.Errorf("it is told %q, want %q", c.Message, want)
+	if c := meta.FindStatusCondition(finished.Status.Conditions, kueue.WorkloadFinished); c.Message != want {
+		t.Errorf("condition Finished has the message %q, want %q", c.Message, want)
 	}
-	w.UntilWorkload("next", "goes on", awaitsCheck)
-	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+	w.UntilWorkload("next", "has quota and awaits the check", awaitsCheck)
+	w.UntilJob("job", "is stopped and has never started", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 }
 
-// TestAJobWithAChangedPodTemplateIsRequeued: while it is suspended its user may change what its pods ask for, also when
-// it has quota already.
+// TestAJobWithAChangedPodTemplateIsRequeued: a user may change the requests of a suspended Job even after its quota is
+// reserved. The Job then gets a new Workload with these requests and does not start by the admission of the old one.
 func TestAJobWithAChangedPodTemplateIsRequeued(t *testing.T) {
 	w, _, job := checkedJob(t, 8)
 	small := w.UntilWorkloadOf("job", "awaits the check", awaitsCheck)
@@ -216,11 +221,11 @@ func TestAJobWithAChangedPodTemplateIsRequeued(t *testing.T) {
 		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: three, Limits: three}
 	})
 	w.setCheck(small.Name, kueue.CheckStateReady, nil)
-	large := w.UntilWorkloadOf("job", "queues for what it asks for now", func(o *kueue.Workload) bool { return o.UID != small.UID && awaitsCheck(o) })
+	large := w.UntilWorkloadOf("job", "is replaced and has quota for the new requests", func(o *kueue.Workload) bool { return o.UID != small.UID && awaitsCheck(o) })
 	if used := large.Status.Admission.PodSetAssignments[0].ResourceUsage[gpu]; used.Value() != 6 {
-		t.Errorf("it has quota for %s GPUs", used.String())
+		t.Errorf("the new Workload has quota for %s GPUs, want 6", used.String())
 	}
-	w.UntilJob("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+	w.UntilJob("job", "is stopped and has never started", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
 	w.setCheck(large.Name, kueue.CheckStateReady, nil)
 	w.UntilJob("job", "runs", running(2))
 }

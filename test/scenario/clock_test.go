@@ -10,17 +10,17 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestTimestampsOfASkewedClock: the clock of an operator before this one was an hour ahead, and that of another a day
-// behind. Whom they admitted keeps running, and gives its quota to who waits when it is over.
+// TestTimestampsOfASkewedClock: Workloads that were admitted by operators whose clocks were an hour ahead or a day
+// behind keep running, and their quota goes to the pending Workload when they finish.
 func TestTimestampsOfASkewedClock(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -24 * time.Hour} {
+	for name, skew := range map[string]time.Duration{"ahead": time.Hour, "behind": -24 * time.Hour} {
 		w.Create(w.bare(name, "gpu", 4))
 		w.UntilWorkload(name, "runs", runs)
 		w.ChangeStatus(name, func(s *kueue.WorkloadStatus) {
 			for i := range s.Conditions {
-				s.Conditions[i].LastTransitionTime.Time = s.Conditions[i].LastTransitionTime.Add(off)
+				s.Conditions[i].LastTransitionTime.Time = s.Conditions[i].LastTransitionTime.Add(skew)
 			}
 		})
 	}

@@ -9,16 +9,18 @@ import (
 	"testing"
 )
 
-// wrongConfiguration has two mistakes.
-const wrongConfiguration = `apiVersion: config.muster.dev/v1alpha1
+// invalidConfiguration has an invalid value and an unknown field.
+const invalidConfiguration = `apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 waitForPodsReady: {timeout: 0s}
 queueStatus: {often: true}
 `
 
+// TestOperatorRejectsAnInvalidConfiguration: the operator and "muster up" exit with code 1, name the file and each
+// invalid field, and leave nothing on disk.
 func TestOperatorRejectsAnInvalidConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(wrongConfiguration), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(invalidConfiguration), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	state := filepath.Join(t.TempDir(), "state")
@@ -27,18 +29,18 @@ func TestOperatorRejectsAnInvalidConfiguration(t *testing.T) {
 		"a local cluster": exec.Command("../../bin/muster", "up", "--dir", state, "--config", file),
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, err := command.CombinedOutput()
+			output, err := command.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-				t.Errorf("it ended with %v, want exit code 1", err)
+				t.Errorf("command ended with %v, want exit code 1", err)
 			}
-			for _, words := range []string{file, "waitForPodsReady.timeout: ", "queueStatus.often: "} {
-				if !strings.Contains(string(said), words) {
-					t.Errorf("it does not say %q:\n%s", words, said)
+			for _, want := range []string{file, "waitForPodsReady.timeout: ", "queueStatus.often: "} {
+				if !strings.Contains(string(output), want) {
+					t.Errorf("output does not contain %q:\n%s", want, output)
 				}
 			}
 			if _, err := os.Stat(state); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("it left a state directory: %v", err)
+				t.Errorf("stat of the state directory: %v, want that it does not exist", err)
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// TestPodsOfAnAdmittedJobSetAreScheduledAsAGang: the pods of an admitted JobSet name a PodGroup whose minimum count is
+// their number, and the PodGroup is deleted with the JobSet.
 func TestPodsOfAnAdmittedJobSetAreScheduledAsAGang(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -24,7 +26,7 @@ func TestPodsOfAnAdmittedJobSetAreScheduledAsAGang(t *testing.T) {
 		bound := 0
 		for _, pod := range list.Items {
 			if pod.Spec.SchedulingGroup == nil || ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "") != "js-workers" {
-				t.Fatalf("%s is of the group %+v", pod.Name, pod.Spec.SchedulingGroup)
+				t.Fatalf("pod %s has the scheduling group %+v, want PodGroup js-workers", pod.Name, pod.Spec.SchedulingGroup)
 			}
 			if pod.Spec.NodeName != "" {
 				bound++
@@ -39,8 +41,8 @@ func TestPodsOfAnAdmittedJobSetAreScheduledAsAGang(t *testing.T) {
 	w.UntilGangs()
 }
 
-// TestAReplacementPodDoesNotWaitForFinishedPods: kube-scheduler counts only pods
-// that live, so a gang must not ask for those that have ended well.
+// TestAReplacementPodDoesNotWaitForFinishedPods: kube-scheduler counts only pods that have not ended, so the minimum
+// count of a gang must shrink when a pod succeeds. Otherwise a replacement for another pod would never be scheduled.
 func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -50,11 +52,11 @@ func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 	pods := w.untilBound("js-workers-0", 3)
 	w.UntilGangs("js-workers: 3")
 	w.PatchStatus(pods["0"], `{"status": {"phase": "Succeeded"}}`)
-	w.UntilJob("js-workers-0", "has one done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
+	w.UntilJob("js-workers-0", "has one succeeded pod", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 	if err := w.Client.Delete(t.Context(), pods["1"], client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(w.World, &corev1.PodList{}, "the pod that came anew is bound", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the replacement pod is bound", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.Labels[batchv1.JobCompletionIndexAnnotation] == "1" && pod.UID != pods["1"].UID && pod.Spec.NodeName != "" {
 				return true
@@ -65,7 +67,7 @@ func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 	w.UntilGangs("js-workers: 2")
 }
 
-// untilBound waits until so many live pods of the Job are bound, and gives them by index.
+// untilBound waits until the Job has exactly that many running pods, and returns them by completion index.
 func (w *world) untilBound(job string, count int) map[string]*corev1.Pod {
 	w.Helper()
 	var found map[string]*corev1.Pod

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -21,18 +22,17 @@ import (
 	"github.com/musterhq/muster/examples"
 )
 
-// TestDemoJobsSurviveAKilledOperator: the JobSets of the demo run, on simulated
-// machines and as processes, and the operator is killed again and again, each time
-// when some have got somewhere. Every Job and every pod is made once, but for the one that a
-// failure rule has made anew, and every JobSet comes to its end.
+// TestDemoJobsSurviveAKilledOperator runs the JobSets of the demo, on simulated nodes and as processes, and kills the
+// operator each time more of them have completed. All JobSets must complete, and each Job and pod must be created
+// exactly once, except for the Job that a failure rule recreates.
 func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 	w := newWorld(t)
 	all := &world{w.Everywhere()} // the demo's jobs are in several namespaces
-	made := all.recordCreations("docs", "lab", "science")
+	creations := all.recordCreations("docs", "lab", "science")
 	w.apply("prerequisites")
 	w.apply("jobset")
 	var names []string
-	all.untilJobSets("all are there", func(jobSets map[string]jobset.JobSet) bool {
+	all.untilJobSets("all nine JobSets of the demo exist", func(jobSets map[string]jobset.JobSet) bool {
 		names = nil
 		for name, js := range jobSets {
 			if slices.Contains([]string{"docs", "lab", "science"}, js.Namespace) {
@@ -41,9 +41,9 @@ func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 		}
 		return len(names) == 9
 	})
-	w.KillOperator() // while they are being queued
+	w.KillOperator() // while the JobSets are being queued
 	for _, done := range []int{1, 3, 5} {
-		all.untilJobSets("some more have completed", func(jobSets map[string]jobset.JobSet) bool {
+		all.untilJobSets(fmt.Sprintf("%d JobSets of the demo have completed", done), func(jobSets map[string]jobset.JobSet) bool {
 			count := 0
 			for _, name := range names {
 				if jobSetCompleted(jobSets[name]) {
@@ -59,30 +59,30 @@ func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 	wantPods := map[string]int{
 		"pytorch-workers-0": 4, "pi-workers-0": 4, "urgent-trainers-0": 2,
 		"sweep-a-trainers-0": 2, "sweep-b-trainers-0": 2, "sweep-c-trainers-0": 2, "sweep-d-trainers-0": 2,
-		"together-workers-0": 3, // whose commands run twice, in the same pods
+		"together-workers-0": 3, // its commands run twice, in the same pods
 		"stubborn-prepare-0": 1, "stubborn-workers-0": 1, "stubborn-workers-1": 2,
 	}
 	wantJobs := map[string]int{}
 	for name := range wantPods {
 		wantJobs[name] = 1
 	}
-	wantJobs["stubborn-workers-1"] = 2 // its first attempt fails, and a failure rule has it made anew
-	jobs, pods := made()
+	wantJobs["stubborn-workers-1"] = 2 // its first attempt fails, and a failure rule recreates it
+	jobs, pods := creations()
 	if diff := cmp.Diff(wantJobs, jobs); diff != "" {
-		t.Errorf("Jobs made (-want +got):\n%s", diff)
+		t.Errorf("Jobs created (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(wantPods, pods); diff != "" {
-		t.Errorf("pods made by Job (-want +got):\n%s", diff)
+		t.Errorf("pods created by Job (-want +got):\n%s", diff)
 	}
 }
 
-// apply creates what the files of a folder of the examples say. What names no
-// namespace goes to docs, as in the demo.
+// apply creates the objects of a directory of the examples. JobSets without a namespace are created in docs, as in the
+// demo.
 func (w *world) apply(folder string) {
 	w.Helper()
 	files, err := fs.Glob(examples.Files, path.Join(folder, "*.yaml"))
 	if err != nil || len(files) == 0 {
-		w.Fatalf("examples/%s: %d files, %v", folder, len(files), err)
+		w.Fatalf("examples/%s has %d YAML files, error %v", folder, len(files), err)
 	}
 	for _, file := range files {
 		content, err := examples.Files.Open(file)
@@ -107,14 +107,13 @@ func (w *world) apply(folder string) {
 	}
 }
 
-// recordCreations counts the Jobs and pods that come into being in the namespaces,
-// from now on. The function that it returns gives the counts: how often each Job was
-// made, and how many pods of it.
+// recordCreations counts the Jobs and pods that are created in the namespaces from now on. The returned function
+// returns the counts, keyed by the name of the Job: how often it was created, and how many pods it has created.
 func (w *world) recordCreations(namespaces ...string) func() (jobs, pods map[string]int) {
 	w.Helper()
 	var mu sync.Mutex
 	jobs, pods := map[string]int{}, map[string]int{}
-	count := func(list client.ObjectList, take func(client.Object)) {
+	count := func(list client.ObjectList, add func(client.Object)) {
 		events, err := w.Client.Watch(w.Context(), list)
 		if err != nil {
 			w.Fatal(err)
@@ -124,7 +123,7 @@ func (w *world) recordCreations(namespaces ...string) func() (jobs, pods map[str
 			for event := range events.ResultChan() {
 				if o, ok := event.Object.(client.Object); ok && event.Type == watch.Added && slices.Contains(namespaces, o.GetNamespace()) {
 					mu.Lock()
-					take(o)
+					add(o)
 					mu.Unlock()
 				}
 			}

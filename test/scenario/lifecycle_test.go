@@ -20,7 +20,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// bare is a Workload without a job, of one pod that needs so many GPUs.
+// bare returns a Workload without a job, with one pod that requests that many GPUs.
 func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
@@ -40,19 +40,21 @@ func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 
 var is, runs = harness.Is, harness.Runs
 
+// activate sets spec.active of the Workload of this name.
 func (w *world) activate(name string, active bool) {
 	w.Helper()
 	o := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	w.Change(o, func() { o.Spec.Active = ptr.To(active) })
 }
 
+// finish sets the condition Finished of the Workload of this name, as its job's controller would.
 func (w *world) finish(name string) {
 	w.Helper()
-	w.ChangeStatus(name, func(s *kueue.WorkloadStatus) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
-	})
+	w.Report(name, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 }
 
+// TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated: the quota of a Workload with spec.active false goes
+// to the next one. Once it is active again it waits as requeued, and runs when there is quota.
 func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -71,22 +73,26 @@ func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T
 	w.UntilWorkload("first", "runs again", runs)
 }
 
-func TestADeactivatedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+// TestADeactivatedJobSetReleasesItsQuotaAndRunsAgainWhenActivated: the Workload of a deactivated JobSet releases its
+// quota, and runs again when it is activated.
+func TestADeactivatedJobSetReleasesItsQuotaAndRunsAgainWhenActivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.gang("gang", "gpu", 2, time.Hour))
-	harness.Until(w.World, &batchv1.JobList{}, "it is ready", func(list *batchv1.JobList) bool {
+	harness.Until(w.World, &batchv1.JobList{}, "both pods of the gang are ready", func(list *batchv1.JobList) bool {
 		return len(list.Items) == 1 && ptr.Deref(list.Items[0].Status.Ready, 0) == 2
 	})
 	name := w.workloads()[0].Name
 	w.activate(name, false)
-	w.UntilWorkload(name, "gave its quota back", func(o *kueue.Workload) bool {
+	w.UntilWorkload(name, "has released its quota", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
 	})
 	w.activate(name, true)
 	w.UntilWorkload(name, "runs again", runs)
 }
 
+// TestAWorkloadThatRunsTooLongIsDeactivated: a Workload is evicted and deactivated when it has run for its
+// maximumExecutionTimeSeconds, and the time that it has accumulated is reset.
 func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -99,7 +105,7 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	})
 }
 
-// find is the object of the world's own name, nil if there is none.
+// findOwn returns the object of the list that is named after the namespace, nil if there is none.
 func findOwn(w *world, list client.ObjectList) (found client.Object) {
 	w.Helper()
 	err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -114,18 +120,21 @@ func findOwn(w *world, list client.ObjectList) (found client.Object) {
 	return found
 }
 
+// inUse reports whether the object named after the namespace has the finalizer that preserves what Workloads use.
 func inUse(w *world, list client.ObjectList) bool {
 	object := findOwn(w, list)
 	return object != nil && slices.Contains(object.GetFinalizers(), kueue.ResourceInUseFinalizer)
 }
 
+// TestADeletedQueueExistsUntilItsLastWorkloadFinishes: a finalizer preserves a deleted ClusterQueue and its flavor
+// while a Workload holds quota of them. The queue admits no further Workloads meanwhile.
 func TestADeletedQueueExistsUntilItsLastWorkloadFinishes(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("a", "gpu", 1))
 	w.UntilWorkload("a", "runs", runs)
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return inUse(w, list) })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return inUse(w, list) })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue has its finalizer", func(list *kueue.ClusterQueueList) bool { return inUse(w, list) })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor has its finalizer", func(list *kueue.ResourceFlavorList) bool { return inUse(w, list) })
 	for _, o := range []client.Object{
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
@@ -136,17 +145,19 @@ func TestADeletedQueueExistsUntilItsLastWorkloadFinishes(t *testing.T) {
 	}
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "")
 	w.Create(w.bare("b", "gpu", 1))
-	w.UntilWorkload("a", "runs on", runs)
+	w.UntilWorkload("a", "still runs", runs)
 	w.finish("a")
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return findOwn(w, list) == nil })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return findOwn(w, list) == nil })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue is deleted", func(list *kueue.ClusterQueueList) bool { return findOwn(w, list) == nil })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor is deleted", func(list *kueue.ResourceFlavorList) bool { return findOwn(w, list) == nil })
 	for _, o := range w.workloads() {
 		if o.Name == "b" && o.Status.Admission != nil {
-			t.Errorf("b was admitted to a queue that was being deleted")
+			t.Errorf("b was admitted by a ClusterQueue that was being deleted")
 		}
 	}
 }
 
+// TestAWorkloadWhoseJobIsGoneIsFinished: a Workload that is labelled with the UID of a job that does not exist finishes
+// with the reason OwnerNotFound.
 func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -158,36 +169,37 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	})
 }
 
-// TestExecutionTimeAccumulatesAcrossAdmissions: a Job that may run for 40 s is stopped for good that long after its
-// first start, less the time for which it was stopped. A machine that is slow by half a minute changes nothing.
+// TestExecutionTimeAccumulatesAcrossAdmissions: a Job that may run for 40 s is evicted once and admitted again. It must
+// be deactivated when both runs together have taken 40 s. The margins allow for a machine that is slow by half a
+// minute.
 func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	const most, first = 40, 10
+	const limit, first = 40, 10
 	job := w.batchJob("job", "gpu", 1, time.Hour)
-	job.Labels[kueue.MaxExecTimeSecondsLabel] = strconv.Itoa(most)
+	job.Labels[kueue.MaxExecTimeSecondsLabel] = strconv.Itoa(limit)
 	w.untilHeld(job)
 	w.Create(job)
 	w.UntilJob("job", "runs", running(1))
 	clock := w.bare("clock", "gpu", 1)
 	clock.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](first)
 	w.Create(clock)
-	w.UntilWorkload("clock", "has run for ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
+	w.UntilWorkload("clock", "is deactivated after ten seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
 
 	w.setStopPolicy(kueue.HoldAndDrain)
-	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByClusterQueueStopped))
+	stopped := w.UntilWorkloadOf("job", "is evicted", harness.IsEvicted(kueue.WorkloadEvictedByClusterQueueStopped))
 	past := ptr.Deref(stopped.Status.AccumulatedPastExexcutionTimeSeconds, 0)
-	if past < first || past >= most {
-		t.Fatalf("its first run took %d s of its %d, want at least the %d of one that started later", past, most, first)
+	if past < first || past >= limit {
+		t.Fatalf("the accumulated time after the first run is %d s, want at least %[3]d s and less than %[2]d s", past, limit, first)
 	}
 	w.setStopPolicy(kueue.None)
 	again := w.UntilWorkloadOf("job", "runs again", runs)
-	over := w.UntilWorkloadOf("job", "is deactivated", harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
+	deactivated := w.UntilWorkloadOf("job", "is deactivated", harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
 	since := meta.FindStatusCondition(again.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime
-	until := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
-	if ran := until.Sub(since.Time); ran < time.Duration(most-past)*time.Second || ran >= most*time.Second {
-		t.Errorf("its second run took %s, of %d s less the %d of the first", ran, most, past)
+	until := meta.FindStatusCondition(deactivated.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
+	if ran := until.Sub(since.Time); ran < time.Duration(limit-past)*time.Second || ran >= limit*time.Second {
+		t.Errorf("the second run took %s, want at least %d s and less than %d s", ran, limit-past, limit)
 	}
 	w.UntilJob("job", "is stopped", harness.Stopped)
 }

@@ -24,12 +24,12 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// evictionsBy has the workloads of a ClusterQueue evict others by the policy.
+// withPreemption returns an edit that sets the preemption policy of a ClusterQueue.
 func withPreemption(policy kueue.ClusterQueuePreemption) func(*kueue.ClusterQueueSpec) {
 	return func(q *kueue.ClusterQueueSpec) { q.Preemption = &policy }
 }
 
-// urgent makes a WorkloadPriorityClass of the world's own and gives it to the job.
+// raisePriority creates a WorkloadPriorityClass named after the namespace, and labels the job with it.
 func (w *world) raisePriority(job client.Object) {
 	w.Helper()
 	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000}
@@ -40,18 +40,18 @@ func (w *world) raisePriority(job client.Object) {
 	job.SetLabels(labels)
 }
 
-// history is that of the namespace's Workloads, with what was held and who was there at each moment of it.
+// history records the namespace's Workloads, the quota that they hold, and the Jobs that have pods.
 type history struct {
 	*harness.History
 	mu sync.Mutex
-	// most is the most GPUs that were held at once.
-	most int64
-	// mixed lists moments at which pods of several Jobs were there that may not be.
-	mixed []string
+	// maxGPUs is the largest number of GPUs for which Workloads held quota at the same time.
+	maxGPUs int64
+	// overlaps lists the events after which more than one of the exclusive Jobs had pods.
+	overlaps []string
 }
 
-// record begins the history. No two of the named Jobs may have pods at once.
-func (w *world) record(apart ...string) *history {
+// record starts a history. No two of the named Jobs may have pods at the same time.
+func (w *world) record(exclusive ...string) *history {
 	w.Helper()
 	h := &history{}
 	held := map[string]int64{}
@@ -60,8 +60,8 @@ func (w *world) record(apart ...string) *history {
 		defer h.mu.Unlock()
 		o := event.Object.(*kueue.Workload)
 		held[o.Name] = 0
-		over := event.Type == watch.Deleted || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished)
-		if o.Status.Admission != nil && !over {
+		ended := event.Type == watch.Deleted || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished)
+		if o.Status.Admission != nil && !ended {
 			for _, a := range o.Status.Admission.PodSetAssignments {
 				used := a.ResourceUsage[gpu]
 				held[o.Name] += used.Value()
@@ -71,7 +71,7 @@ func (w *world) record(apart ...string) *history {
 		for _, amount := range held {
 			sum += amount
 		}
-		h.most = max(h.most, sum)
+		h.maxGPUs = max(h.maxGPUs, sum)
 	})
 	live := map[string]map[string]bool{}
 	w.Follow(&corev1.PodList{}, func(event watch.Event) {
@@ -80,45 +80,49 @@ func (w *world) record(apart ...string) *history {
 		if live[job] == nil {
 			live[job] = map[string]bool{}
 		}
-		over := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		live[job][pod.Name] = !over
-		var there []string
-		for _, name := range apart {
+		ended := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		live[job][pod.Name] = !ended
+		var withPods []string
+		for _, name := range exclusive {
 			for _, alive := range live[name] {
 				if alive {
-					there = append(there, name)
+					withPods = append(withPods, name)
 					break
 				}
 			}
 		}
-		if len(there) > 1 {
-			h.mixed = append(h.mixed, fmt.Sprintf("%s %s: %v", event.Type, pod.Name, there))
+		if len(withPods) > 1 {
+			h.overlaps = append(h.overlaps, fmt.Sprintf("after the event %s of %s: %v", event.Type, pod.Name, withPods))
 		}
 	}, &h.mu)
 	return h
 }
 
-// check fails the test if more was held than there is, or pods were there together.
+// check fails the test if Workloads held quota for more GPUs than there are, or exclusive Jobs had pods at the same
+// time.
 func (h *history) check(t *testing.T, gpus int64) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.most > gpus {
-		t.Errorf("%d GPUs were held at once, of %d", h.most, gpus)
+	if h.maxGPUs > gpus {
+		t.Errorf("Workloads held quota for %d GPUs at once, want at most %d", h.maxGPUs, gpus)
 	}
-	for _, moment := range h.mixed {
-		t.Errorf("pods of several were there at once: %s", moment)
+	for _, overlap := range h.overlaps {
+		t.Errorf("several Jobs had pods, want one at a time: %s", overlap)
 	}
 }
 
-// preemption is what the victim hears of why it has to go.
-func preemptionMessage(preemptor *kueue.Workload, words, path, victimPath string) string {
+// preemptionMessage returns the message of the conditions of a preempted Workload.
+func preemptionMessage(preemptor *kueue.Workload, cause, path, victimPath string) string {
 	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
-		preemptor.UID, preemptor.OwnerReferences[0].UID, words, path, victimPath)
+		preemptor.UID, preemptor.OwnerReferences[0].UID, cause, path, victimPath)
 }
 
+// TestAHigherPriorityPreemptsAndTheVictimRunsAgain: a gang of a higher priority evicts another, which runs again after
+// the first has completed, even if the operator is killed meanwhile. The conditions and statistics of the victim say
+// why it was evicted, and at no time is more quota held than there is.
 func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
-	for name, kill := range map[string]bool{"undisturbed": false, "though the operator is killed": true} {
+	for name, kill := range map[string]bool{"undisturbed": false, "killed operator": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8, withPreemption(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
@@ -128,7 +132,7 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 			high := w.gang("high", "gpu", 4, time.Hour)
 			w.raisePriority(high)
 			w.Create(high)
-			w.UntilWorkloadOf("low", "is told to go", func(o *kueue.Workload) bool {
+			w.UntilWorkloadOf("low", "is being evicted", func(o *kueue.Workload) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 			})
 			if kill {
@@ -151,29 +155,29 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 				kueue.WorkloadRequeued:  {"True Preempted: " + message},
 			} {
 				if diff := cmp.Diff(want, h.Conditions("low", kind)); diff != "" {
-					t.Errorf("the victim's %s (-want +got):\n%s", kind, diff)
+					t.Errorf("states of the victim's condition %s (-want +got):\n%s", kind, diff)
 				}
 			}
 			want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption, UnderlyingCause: kueue.InClusterQueueReason, Count: 1}}
 			if diff := cmp.Diff(want, victim.Status.SchedulingStats.Evictions); diff != "" {
-				t.Errorf("evictions (-want +got):\n%s", diff)
+				t.Errorf("evictions in the victim's status (-want +got):\n%s", diff)
 			}
-			if told := h.Conditions("high", kueue.WorkloadEvicted); len(told) != 0 {
-				t.Errorf("the preemptor was evicted: %v", told)
+			if evicted := h.Conditions("high", kueue.WorkloadEvicted); len(evicted) != 0 {
+				t.Errorf("the preemptor was evicted: %v", evicted)
 			}
 			waits := h.Conditions("high", kueue.WorkloadQuotaReserved)
 			const pending = ". Pending the preemption of 1 workload(s)"
 			if !slices.ContainsFunc(waits, func(line string) bool {
 				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
 			}) && !kill {
-				t.Errorf("the preemptor was not told whom it waits for: %q", waits)
+				t.Errorf("states of the preemptor's condition QuotaReserved = %q, want one that ends with the number of workloads to preempt", waits)
 			}
 		})
 	}
 }
 
-// TestLentQuotaIsReclaimed: of two Jobs of a queue, one borrows what is another queue's,
-// which needs it.
+// TestLentQuotaIsReclaimed: when a queue needs the quota that it has lent, the Job that borrows it is evicted, and not
+// the other Job of the borrowing queue.
 func TestLentQuotaIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("borrower", 4, func(q *kueue.ClusterQueueSpec) { q.Cohort = kueue.CohortReference(w.Namespace) })
@@ -187,7 +191,7 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 
 	h := w.record("second", "mine")
 	first := w.batchJob("first", "borrower", 4, time.Hour)
-	w.raisePriority(first) // so that it is clear which of both goes
+	w.raisePriority(first) // so that the second is the one to be evicted
 	w.untilHeld(first)
 	w.Create(first)
 	w.UntilWorkloadOf("first", "runs", runs)
@@ -201,14 +205,14 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 	message := preemptionMessage(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
 	if diff := cmp.Diff(want, h.Conditions("second", kueue.WorkloadPreempted)); diff != "" {
-		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
+		t.Errorf("states of the victim's condition Preempted (-want +got):\n%s", diff)
 	}
-	if told := h.Conditions("first", kueue.WorkloadEvicted); len(told) != 0 {
-		t.Errorf("who did not borrow was evicted: %v", told)
+	if evicted := h.Conditions("first", kueue.WorkloadEvicted); len(evicted) != 0 {
+		t.Errorf("the Job with the higher priority was evicted: %v", evicted)
 	}
 }
 
-// listed is the list of all objects of its kind.
+// listAll reads all objects of the kind of the list, in all namespaces, into the list and returns it.
 func listAll[L client.ObjectList](w *world, list L) L {
 	w.Helper()
 	if err := w.Client.List(w.Context(), list); err != nil {

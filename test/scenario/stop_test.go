@@ -25,8 +25,8 @@ func (w *world) setLocalStopPolicy(policy kueue.StopPolicy) {
 	w.Change(q, func() { q.Spec.StopPolicy = &policy })
 }
 
-// TestStopPolicies: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first to
-// run when it goes on.
+// TestStopPolicies: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first
+// to run when it goes on.
 func TestStopPolicies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set               func(*world, kueue.StopPolicy)

@@ -42,7 +42,8 @@ func TestQueueingStrategies(t *testing.T) {
 	})
 }
 
-// TestWorkloadsOutsideTheNamespaceSelectorWait: its Workloads are told so, and wait no longer when its labels are others.
+// TestWorkloadsOutsideTheNamespaceSelectorWait: its Workloads are told so, and wait no longer when its labels are
+// others.
 func TestWorkloadsOutsideTheNamespaceSelectorWait(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) {

@@ -24,16 +24,16 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// placesByHand makes a queue of which nobody is admitted but by the test, which gives
-// the places too. It waits until the simulated nodes are free of earlier tests: who is
-// given a place that somebody else has, or that a pod is in, is evicted.
+// manualQueue creates a queue that is on hold, so that only the test admits Workloads and assigns them to nodes. It
+// waits until the simulated nodes are free of earlier tests: a Workload that is assigned to a node that is in use is
+// evicted.
 func (w *world) manualQueue() {
 	w.Helper()
 	nodes, all := w.simNodes(), w.Everywhere()
-	harness.Until(all, &kueue.WorkloadList{}, "nobody has places any more", func(list *kueue.WorkloadList) bool {
-		return !slices.ContainsFunc(list.Items, hasPlaces)
+	harness.Until(all, &kueue.WorkloadList{}, "no Workload is assigned to nodes", func(list *kueue.WorkloadList) bool {
+		return !slices.ContainsFunc(list.Items, hasNodes)
 	})
-	harness.Until(all, &corev1.PodList{}, "the simulated nodes are free", func(list *corev1.PodList) bool {
+	harness.Until(all, &corev1.PodList{}, "the simulated nodes have no running pods", func(list *corev1.PodList) bool {
 		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool {
 			return slices.Contains(nodes, pod.Spec.NodeName) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 		})
@@ -42,13 +42,13 @@ func (w *world) manualQueue() {
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "")
 }
 
-// hasPlaces reports whether the Workload keeps places, with or without pods in them.
-func hasPlaces(wl kueue.Workload) bool {
+// hasNodes reports whether an unfinished Workload is assigned to nodes, whether or not it has pods there.
+func hasNodes(wl kueue.Workload) bool {
 	return wl.Status.Admission != nil && !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) &&
 		slices.ContainsFunc(wl.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
 }
 
-// simNodes are the host names of the simulated nodes, in order.
+// simNodes returns the sorted host names of the simulated nodes.
 func (w *world) simNodes() []string {
 	w.Helper()
 	var list corev1.NodeList
@@ -63,13 +63,13 @@ func (w *world) simNodes() []string {
 	return out
 }
 
-// at is so many pods on a node.
+// at is a number of pods on a node.
 type at struct {
 	node string
 	pods int32
 }
 
-// admit has the Workload, of one pod set, run on the nodes.
+// admit admits the Workload, which must have one pod set, with its pods assigned to the nodes.
 func (w *world) admit(wl *kueue.Workload, places ...at) {
 	w.Helper()
 	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
@@ -86,12 +86,13 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace), PodSetAssignments: []kueue.PodSetAssignment{{
 			Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage, TopologyAssignment: assignment}}}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "by hand"})
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "admitted by the test"})
 		}
 	})
 }
 
-// replaced gives the Workload other places, as only the operator may.
+// reassign assigns the pods of an admitted Workload to other nodes. It impersonates the operator, which alone may do
+// so.
 func (w *world) reassign(wl *kueue.Workload, places ...at) {
 	w.Helper()
 	config := rest.CopyConfig(w.Cluster.Config)
@@ -111,14 +112,15 @@ func (w *world) reassign(wl *kueue.Workload, places ...at) {
 	})
 }
 
-// untilOn waits until the live pods of the Job, by completion index, are on the nodes.
+// untilPodsOn waits until the Job has one pod per node, each by its completion index on that node, and returns the
+// pods. Terminating and failed pods do not count.
 func (w *world) untilPodsOn(job string, nodes ...string) []corev1.Pod {
 	w.Helper()
 	var found []corev1.Pod
 	last := ""
 	defer func() {
 		if w.Failed() {
-			w.Logf("%s has pods on %s", job, last)
+			w.Logf("last observed pods while waiting for %s: %s", job, last)
 		}
 	}()
 	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes), func(list *corev1.PodList) bool {
@@ -142,13 +144,15 @@ func (w *world) untilPodsOn(job string, nodes ...string) []corev1.Pod {
 	return found
 }
 
-// placedJob is an Indexed Job that can do without some of its pods for a while.
+// indexedJob returns an Indexed Job that tolerates failed pods.
 func (w *world) indexedJob(name string, pods int32) *batchv1.Job {
 	job := w.batchJob(name, "gpu", pods, time.Hour)
 	job.Spec.CompletionMode, job.Spec.BackoffLimit = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](100)
 	return job
 }
 
+// TestGatedPodsFollowThePlacementOfTheirRanks: each pod of an Indexed Job runs on the node that its Workload assigns to
+// its completion index, also after the assignment was changed. Deactivation restores the Job's template.
 func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	w := newWorld(t)
 	w.manualQueue()
@@ -157,20 +161,22 @@ func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	w.untilHeld(job)
 	w.Create(job)
 	before := userFields(t, job)
-	wl := w.untilOnlyWorkload("is there", exists)
+	wl := w.untilOnlyWorkload("exists", exists)
 	w.admit(wl, at{nodes[1], 2}, at{nodes[0], 1})
 	for _, pod := range w.untilPodsOn("job", nodes[1], nodes[1], nodes[0]) {
 		if pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Annotations[kueue.WorkloadAnnotation] != wl.Name {
-			t.Errorf("%s selects %v, is of Workload %q", pod.Name, pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
+			t.Errorf("pod %s has node selector %v and Workload annotation %q, want its node and Workload", pod.Name, pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
 		}
 	}
 	w.reassign(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
 	w.untilPodsOn("job", nodes[1], nodes[2], nodes[0])
 
-	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("exists", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
 }
 
+// TestAReplacementPodGetsTheNodeOfItsPredecessor: a deleted pod's replacement, which has the same completion index,
+// runs on the same node.
 func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 	w := newWorld(t)
 	w.manualQueue()
@@ -178,15 +184,15 @@ func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 	job := w.indexedJob("job", 3)
 	w.untilHeld(job)
 	w.Create(job)
-	w.admit(w.untilOnlyWorkload("is there", exists), at{nodes[1], 1}, at{nodes[0], 2})
+	w.admit(w.untilOnlyWorkload("exists", exists), at{nodes[1], 1}, at{nodes[0], 2})
 	pods := w.untilPodsOn("job", nodes[1], nodes[0], nodes[0])
 	if err := w.Client.Delete(t.Context(), &pods[1]); err != nil {
 		t.Fatal(err)
 	}
-	gone := pods[1].UID
-	harness.Until(w.World, &corev1.PodList{}, "another pod came for it", func(list *corev1.PodList) bool {
+	deleted := pods[1].UID
+	harness.Until(w.World, &corev1.PodList{}, "the deleted pod is replaced", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
-			if pod.UID == gone {
+			if pod.UID == deleted {
 				return false
 			}
 		}
@@ -195,30 +201,33 @@ func TestAReplacementPodGetsTheNodeOfItsPredecessor(t *testing.T) {
 	w.untilPodsOn("job", nodes[1], nodes[0], nodes[0])
 }
 
+// TestPodsThatFillTheirNodesArePlacedByTheirTemplate: if the assigned nodes have capacity for no more than the Job's
+// pods, the pods need no scheduling gates, because a node affinity in their template suffices. When the assignment
+// changes, the Job is restarted with a new template.
 func TestPodsThatFillTheirNodesArePlacedByTheirTemplate(t *testing.T) {
 	w := newWorld(t)
 	w.manualQueue()
 	nodes := w.simNodes()
 	job := w.indexedJob("job", 4)
-	asks := job.Spec.Template.Spec.Containers[0].Resources
-	asks.Requests[gpu], asks.Limits[gpu] = resource.MustParse("4"), resource.MustParse("4")
+	resources := job.Spec.Template.Spec.Containers[0].Resources
+	resources.Requests[gpu], resources.Limits[gpu] = resource.MustParse("4"), resource.MustParse("4")
 	w.untilHeld(job)
 	w.Create(job)
 	before := userFields(t, job)
-	wl := w.untilOnlyWorkload("is there", exists)
+	wl := w.untilOnlyWorkload("exists", exists)
 	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
 	w.UntilJob("job", "runs", running(4))
-	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the assigned nodes", func(list *corev1.PodList) bool {
 		count := map[string]int{}
 		for _, pod := range list.Items {
 			if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.Affinity == nil {
-				t.Fatalf("%s has gates %v, affinity %v", pod.Name, pod.Spec.SchedulingGates, pod.Spec.Affinity)
+				t.Fatalf("pod %s has scheduling gates %v and affinity %v, want no gates and a node affinity", pod.Name, pod.Spec.SchedulingGates, pod.Spec.Affinity)
 			}
 			count[pod.Spec.NodeName]++
 		}
 		return count[nodes[3]] == 2 && count[nodes[2]] == 2
 	})
-	// A repair of such a Job: its template names the old nodes, so it starts anew.
+	// The template names the old nodes, so a repair has to restart the Job.
 	w.reassign(wl, at{nodes[3], 2}, at{nodes[1], 2})
 	w.UntilEvent("job", "Moved")
 	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the new nodes", func(list *corev1.PodList) bool {
@@ -230,14 +239,14 @@ func TestPodsThatFillTheirNodesArePlacedByTheirTemplate(t *testing.T) {
 		}
 		return count[nodes[3]] == 2 && count[nodes[1]] == 2
 	})
-	w.Patch(w.untilOnlyWorkload("is there", exists), `{"spec": {"active": false}}`)
+	w.Patch(w.untilOnlyWorkload("exists", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
 }
 
-// rackLabel is one of the simulated nodes' own making here: they come in larger racks.
+// rackLabel is set by these tests, which need smaller racks than those of the simulated nodes.
 const rackLabel = "example.com/rack"
 
-// racks has each two of the simulated nodes be a rack, and says which.
+// labelRacks labels every two simulated nodes as a rack, and returns the rack of each node.
 func (w *world) labelRacks() map[string]string {
 	w.Helper()
 	out := map[string]string{}
@@ -248,7 +257,7 @@ func (w *world) labelRacks() map[string]string {
 	return out
 }
 
-// apart is a JobSet of two Jobs of three pods each, each Job in a rack of its own.
+// exclusiveGang returns a JobSet of two Jobs with three pods each, with the exclusive placement of one Job per rack.
 func (w *world) exclusiveGang(name, queue string) *jobset.JobSet {
 	js := w.gang(name, queue, 3, time.Hour)
 	js.Annotations = map[string]string{jobset.ExclusiveKey: rackLabel}
@@ -256,12 +265,12 @@ func (w *world) exclusiveGang(name, queue string) *jobset.JobSet {
 	return js
 }
 
-// untilApart waits until so many Jobs have all their three pods in one rack each, and no
-// two in the same. Pods are never made only to be refused.
+// untilInSeparateRacks waits until that many Jobs have their three pods bound, each Job in a rack of its own, and
+// returns the pods. It also checks that no pod was rejected at its creation.
 func (w *world) untilInSeparateRacks(racks map[string]string, count int) []corev1.Pod {
 	w.Helper()
 	var pods []corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs are in racks of their own", count), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs have three bound pods each", count), func(list *corev1.PodList) bool {
 		pods = list.Items
 		bound := map[string]int{}
 		rackOf, jobIn := map[string]string{}, map[string]string{}
@@ -270,11 +279,11 @@ func (w *world) untilInSeparateRacks(racks map[string]string, count int) []corev
 			if pod.Spec.NodeName == "" {
 				continue
 			}
-			if was, ok := rackOf[job]; ok && was != rack {
-				w.Fatalf("%s has pods in racks %s and %s", job, was, rack)
+			if known, ok := rackOf[job]; ok && known != rack {
+				w.Fatalf("Job %s has pods in the racks %s and %s, want one rack", job, known, rack)
 			}
 			if other, ok := jobIn[rack]; ok && other != job {
-				w.Fatalf("%s and %s have pods in rack %s", job, other, rack)
+				w.Fatalf("the Jobs %s and %s both have pods in rack %s", job, other, rack)
 			}
 			rackOf[job], jobIn[rack] = rack, job
 			bound[job]++
@@ -292,12 +301,13 @@ func (w *world) untilInSeparateRacks(racks map[string]string, count int) []corev
 	}
 	for _, event := range events.Items {
 		if event.Reason == "FailedCreate" {
-			w.Errorf("%s: %s", event.Regarding.Name, event.Note)
+			w.Errorf("event FailedCreate of %s: %s", event.Regarding.Name, event.Note)
 		}
 	}
 	return pods
 }
 
+// TestExclusiveJobsWithoutAQueueGetARackEach: exclusive placement also holds for a JobSet that is not queued.
 func TestExclusiveJobsWithoutAQueueGetARackEach(t *testing.T) {
 	w := newWorld(t)
 	racks := w.topologyQueue("unused", 32)
@@ -308,8 +318,8 @@ func TestExclusiveJobsWithoutAQueueGetARackEach(t *testing.T) {
 	w.untilInSeparateRacks(racks, 2)
 }
 
-// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks, and gives the racks once the
-// operator knows of them.
+// topologyQueue creates a queue of simulated GPUs whose flavor has a topology of racks and nodes. It returns the rack
+// of each node once the operator has observed all rack labels, as a Workload on each node shows.
 func (w *world) topologyQueue(local string, gpus int64) map[string]string {
 	w.Helper()
 	racks := w.labelRacks()
@@ -326,12 +336,12 @@ func (w *world) topologyQueue(local string, gpus int64) map[string]string {
 		w.UntilWorkload(probe.Name, "runs", runs)
 		w.Delete(probe)
 	}
-	harness.Until(w.World, &kueue.WorkloadList{}, "the probes are gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workloads that probed the nodes are deleted", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	return racks
 }
 
-// TestExclusiveJobsWaitForRacksOfTheirOwn: the racks have room for twice as many
-// pods, and no two of these Jobs share one.
+// TestExclusiveJobsWaitForRacksOfTheirOwn: two racks have capacity for the pods of two JobSets, but are exclusive to
+// the Jobs of the first. The second JobSet waits until the first is deleted.
 func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
 	racks := w.topologyQueue("gpu", 32)
@@ -339,11 +349,11 @@ func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 	w.Create(first)
 	for _, pod := range w.untilInSeparateRacks(racks, 2) {
 		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] {
-			t.Errorf("%s selects %v", pod.Name, pod.Spec.NodeSelector)
+			t.Errorf("pod %s has node selector %v, want the label of its rack", pod.Name, pod.Spec.NodeSelector)
 		}
 	}
 	w.Create(second)
-	harness.Until(w.World, &kueue.WorkloadList{}, "the second waits for racks", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the second JobSet waits for racks", func(list *kueue.WorkloadList) bool {
 		for _, wl := range list.Items {
 			c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 			if wl.OwnerReferences[0].Name == "second" && c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadTopologyPlacementFailed {
@@ -355,7 +365,7 @@ func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 	if err := w.Client.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(w.World, &corev1.PodList{}, "the pods of the first are gone", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pods of the first JobSet are deleted", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.Labels[jobset.JobSetNameKey] == "first" {
 				return false
