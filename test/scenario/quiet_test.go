@@ -15,19 +15,19 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// quiet is how long nobody may write.
+// quietPeriod is how long the cluster must be without writes.
 const quietPeriod = 15 * time.Second
 
-// TestNoWritesWhileNothingChanges: with a gang that runs and one that waits, no
-// request but those for leases changes anything.
+// TestNoWritesWhileNothingChanges: while one gang runs and another waits, the API server receives no writes except
+// those of leases.
 func TestNoWritesWhileNothingChanges(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
 	w.Create(w.gang("runs", "gpu", 8, time.Hour), w.gang("waits", "gpu", 8, time.Hour))
-	harness.Until(w.World, &batchv1.JobList{}, "one gang is ready", func(list *batchv1.JobList) bool {
+	harness.Until(w.World, &batchv1.JobList{}, "the pods of one gang are ready", func(list *batchv1.JobList) bool {
 		return len(list.Items) == 1 && list.Items[0].Status.Ready != nil && *list.Items[0].Status.Ready == 8
 	})
-	harness.Until(w.World, &kueue.WorkloadList{}, "the other waits", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the other gang waits", func(list *kueue.WorkloadList) bool {
 		waiting := 0
 		for _, workload := range list.Items {
 			if meta.IsStatusConditionFalse(workload.Status.Conditions, kueue.WorkloadQuotaReserved) {
@@ -36,13 +36,13 @@ func TestNoWritesWhileNothingChanges(t *testing.T) {
 		}
 		return len(list.Items) == 2 && waiting == 1
 	})
-	// What other tests left is still being cleared away: the state is steady when a
-	// whole window passes without a write.
+	// Objects of earlier tests may still be garbage-collected: the state is steady once a whole period passes without a
+	// write.
 	deadline := time.Now().Add(harness.Patience)
 	for {
 		before := w.Cluster.Writes(t)
 		select {
-		case <-time.After(quietPeriod): // that nothing happens can only be seen by watching for a while
+		case <-time.After(quietPeriod): // no event shows that nothing happens
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
@@ -51,11 +51,12 @@ func TestNoWritesWhileNothingChanges(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("in %s without a change of any job, these were written: %s", quietPeriod, difference(before, after))
+			t.Fatalf("writes in the last %s, in which no job changed: %s; want none", quietPeriod, difference(before, after))
 		}
 	}
 }
 
+// difference returns the counters that have changed, each with its increase.
 func difference(before, after map[string]float64) string {
 	var out []string
 	for key, count := range after {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,14 +16,15 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// reclaims reports whether so many pods of a Workload, of one pod set, have given their quota back.
+// hasReclaimable reports whether a Workload has that many reclaimable pods, all of the pod set main.
 func hasReclaimable(count int32) func(*kueue.Workload) bool {
 	return func(o *kueue.Workload) bool {
 		return len(o.Status.ReclaimablePods) == 1 && o.Status.ReclaimablePods[0] == kueue.ReclaimablePod{Name: "main", Count: count}
 	}
 }
 
-// TestQuotaOfPodsThatHaveSucceededGoesToOthers: one after the other, as those of a Job do.
+// TestQuotaOfPodsThatHaveSucceededGoesToOthers: each pod of a Job that succeeds makes its quota reclaimable, and the
+// next pending Workload runs with it.
 func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 3)
@@ -35,15 +37,15 @@ func TestQuotaOfPodsThatHaveSucceededGoesToOthers(t *testing.T) {
 		w.Create(w.bare(next, "gpu", 1))
 		w.untilPending(next, kueue.WorkloadWaitingForQuota, "1 more needed")
 		w.SetPodStatus(pods[i], corev1.PodSucceeded, 0)
-		w.UntilWorkloadOf("job", "gives one more back", hasReclaimable(int32(i+1)))
+		w.UntilWorkloadOf("job", fmt.Sprintf("has %d reclaimable pods", i+1), hasReclaimable(int32(i+1)))
 		w.UntilWorkload(next, "runs", runs)
 	}
 	w.SetPodStatus(pods[2], corev1.PodSucceeded, 0)
 	w.UntilJob("job", "completes", jobCompleted)
 }
 
-// TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved: others may have it. Nobody may, be it a controller of its own or
-// whoever writes into the Workload of a Job.
+// TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved: the API server rejects a lower count of reclaimable pods from any
+// client while the Workload has quota, because other Workloads may use the reclaimed quota already.
 func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 4)
@@ -54,22 +56,22 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w.Create(w.bare("b", "gpu", 2))
 	w.untilPending("b", kueue.WorkloadWaitingForQuota, "2 more needed")
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 2}} })
-	w.UntilWorkload("b", "runs on what two pods gave back", runs)
+	w.UntilWorkload("b", "runs with the quota of two reclaimable pods", runs)
 	for what, patch := range map[string]string{
 		"fewer": `{"status": {"reclaimablePods": [{"name": "main", "count": 1}]}}`,
 		"none":  `{"status": {"reclaimablePods": null}}`,
 	} {
 		if err := w.Client.Status().Patch(t.Context(), a.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsInvalid(err) {
-			t.Errorf("reporting %s gave %v, want it refused", what, err)
+			t.Errorf("reporting %s reclaimable pods: error %v, want Invalid", what, err)
 		}
 	}
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods[0].Count = 3 })
 	w.Create(w.bare("c", "gpu", 1))
-	w.UntilWorkload("c", "runs on what a third gave back", runs)
+	w.UntilWorkload("c", "runs with the quota of the third reclaimable pod", runs)
 
-	// Without quota it may say that it needs all its pods again.
+	// Without quota a Workload may have fewer reclaimable pods than before.
 	w.activate("a", false)
-	w.UntilWorkload("a", "has lost its place", harness.IsEvicted(kueue.WorkloadDeactivated))
+	w.UntilWorkload("a", "is evicted", harness.IsEvicted(kueue.WorkloadDeactivated))
 	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = nil })
 	w.activate("a", true)
 	w.untilPending("a", kueue.WorkloadWaitingForQuota, "3 more needed")

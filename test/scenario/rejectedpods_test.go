@@ -28,27 +28,27 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// TestAGangWithRejectedPodsReleasesItsQuota: the API server takes the first of two pods and refuses the other, whoever
-// it is that tells it to. The gang gives its quota back to who waits behind it, says once why, and is tried later; it
-// runs when nothing is refused any more. The cases wait side by side.
+// TestAGangWithRejectedPodsReleasesItsQuota: the API server creates the first of a gang's two pods and rejects the
+// other. The gang is evicted with the error as the reason, its quota goes to the next Workload, and it is requeued
+// after a back-off. It runs once its pods are no longer rejected. The cases run in parallel because they mostly wait.
 func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		gang func(w *world) client.Object
-		// refuse has the second pod refused, in these words, until it is allowed.
-		refuse func(w *world, words string) (allow func())
-		words  string
+		// reject makes the API server reject the second pod with this text in its error, until allow is called.
+		reject func(w *world, text string) (allow func())
+		text   string
 	}{
-		"by a ResourceQuota":                  {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) }, (*world).limitToOnePod, "exceeded quota: one-pod"},
-		"by PodSecurity":                      {(*world).hostNetworkGang, (*world).enforcePodSecurity, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
-		"by a ValidatingAdmissionPolicy":      {(*world).indexedGang, (*world).rejectOtherRanks, "rank 0 is enough"},
-		"by a ValidatingWebhookConfiguration": {(*world).genericGang, (*world).rejectByWebhook, "we have seen enough of these"},
+		"ResourceQuota":                  {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) }, (*world).limitToOnePod, "exceeded quota: one-pod"},
+		"PodSecurity":                    {(*world).hostNetworkGang, (*world).enforcePodSecurity, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
+		"ValidatingAdmissionPolicy":      {(*world).indexedGang, (*world).rejectOtherRanks, "rank 0 is enough"},
+		"ValidatingWebhookConfiguration": {(*world).genericGang, (*world).rejectByWebhook, "we have seen enough of these"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.gpuQueue("gpu", 2)
-			allow := tc.refuse(w, tc.words)
+			allow := tc.reject(w, tc.text)
 			history := w.Record()
 			gang := tc.gang(w)
 			if job, ok := gang.(*batchv1.Job); ok {
@@ -58,12 +58,12 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 			w.UntilWorkloadOf("gang", "runs", runs)
 			w.Create(w.bare("next", "gpu", 2))
 
-			released := w.UntilWorkloadOf("gang", "has lost its place", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
-			checkRelease(t, released, tc.words)
-			harness.Until(w.World, &corev1.PodList{}, "no pod is left", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
-			w.UntilWorkload("next", "goes on", runs)
+			released := w.UntilWorkloadOf("gang", "is evicted", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
+			checkRelease(t, released, tc.text)
+			harness.Until(w.World, &corev1.PodList{}, "all pods of the gang are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+			w.UntilWorkload("next", "runs", runs)
 
-			// Who mends it need not wait for the back-off.
+			// Deactivation clears the back-off, so the gang can be requeued at once after a repair.
 			allow()
 			w.activate(released.Name, false)
 			w.UntilWorkload(released.Name, "has no back-off", func(o *kueue.Workload) bool { return o.Status.RequeueState == nil })
@@ -73,39 +73,39 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 				return runs(o) && meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadPodsReady)
 			})
 			history.WaitFor(ready)
-			if told := history.Conditions("gang", kueue.WorkloadEvicted); len(told) != 3 ||
-				!strings.HasPrefix(told[0], "True PodsReadyTimeout: ") || !strings.HasPrefix(told[1], "True Deactivated: ") {
-				t.Errorf("it was told of its evictions: %q", told)
+			if evicted := history.Conditions("gang", kueue.WorkloadEvicted); len(evicted) != 3 ||
+				!strings.HasPrefix(evicted[0], "True PodsReadyTimeout: ") || !strings.HasPrefix(evicted[1], "True Deactivated: ") {
+				t.Errorf("states of the condition Evicted = %q, want 3: PodsReadyTimeout, Deactivated and the requeuing", evicted)
 			}
 		})
 	}
 }
 
-// checkRelease checks what is told to a gang whose pods were refused.
-func checkRelease(t *testing.T, released *kueue.Workload, words string) {
+// checkRelease checks the status of a gang that was evicted because its pods were rejected with this text.
+func checkRelease(t *testing.T, released *kueue.Workload, text string) {
 	t.Helper()
 	evicted := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadEvicted)
-	if !strings.HasPrefix(evicted.Message, "The API server refuses its pods: ") || !strings.Contains(evicted.Message, words) {
-		t.Errorf("evicted: %s", evicted.Message)
+	if !strings.HasPrefix(evicted.Message, "The API server refuses its pods: ") || !strings.Contains(evicted.Message, text) {
+		t.Errorf("condition Evicted has the message %q, want that pods are refused, with %q", evicted.Message, text)
 	}
 	if !is(released, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout) {
-		t.Errorf("it is back in its queue: %+v", released.Status.Conditions)
+		t.Errorf("conditions = %+v, want Requeued=False with reason PodsReadyTimeout", released.Status.Conditions)
 	}
 	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: "PodsRefused", Count: 1}}
 	if diff := cmp.Diff(want, released.Status.SchedulingStats.Evictions); diff != "" {
-		t.Errorf("evictions (-want +got):\n%s", diff)
+		t.Errorf("evictions in the status (-want +got):\n%s", diff)
 	}
 	state := released.Status.RequeueState
 	if state == nil || state.RequeueAt == nil || ptr.Deref(state.Count, 0) != 1 {
-		t.Fatalf("it is to be tried again: %+v", state)
+		t.Fatalf("requeue state = %+v, want count 1 and a time", state)
 	}
-	if waits := state.RequeueAt.Sub(evicted.LastTransitionTime.Time); waits != time.Minute {
-		t.Errorf("it is to be tried again after %s, want a minute", waits)
+	if backoff := state.RequeueAt.Sub(evicted.LastTransitionTime.Time); backoff != time.Minute {
+		t.Errorf("back-off is %s, want 1m", backoff)
 	}
 }
 
-// limitPods has no second pod taken, and no Secret, by which one sees that it is so (as w.Create does): there is no
-// first pod yet.
+// limitToOnePod creates a ResourceQuota of one pod and no Secrets. Since there is no pod yet, only the rejection of
+// Secrets can show that it is enforced: w.Create waits for that.
 func (w *world) limitToOnePod(string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
@@ -115,7 +115,7 @@ func (w *world) limitToOnePod(string) (allow func()) {
 	return func() { w.Delete(limit); w.untilRejected(secret, "") }
 }
 
-// hostedGang is a JobSet of two Jobs of one pod each, of which one wants its node's network.
+// hostNetworkGang returns a JobSet of two Jobs with one pod each, of which the second uses the network of its node.
 func (w *world) hostNetworkGang() client.Object {
 	js := w.gang("gang", "gpu", 1, time.Hour)
 	hosted := js.Spec.ReplicatedJobs[0].DeepCopy()
@@ -124,29 +124,29 @@ func (w *world) hostNetworkGang() client.Object {
 	return js
 }
 
-// secure has such pods refused by what Kubernetes has built in.
-func (w *world) enforcePodSecurity(words string) (allow func()) {
+// enforcePodSecurity makes PodSecurity reject pods with hostNetwork in the namespace.
+func (w *world) enforcePodSecurity(text string) (allow func()) {
 	w.Helper()
 	hosted := w.pod("any", nil)
 	hosted.Spec.HostNetwork = true
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`)
-	w.untilRejected(hosted, words)
+	w.untilRejected(hosted, text)
 	return func() {
 		w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": null}}}`)
 		w.untilRejected(hosted, "")
 	}
 }
 
-// rankedGang is a Job whose pods have ranks.
+// indexedGang returns an Indexed Job of two pods.
 func (w *world) indexedGang() client.Object {
 	job := w.batchJob("gang", "gpu", 2, time.Hour)
 	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	return job
 }
 
-// oneRank has pods of every rank but the first refused by a policy.
-func (w *world) rejectOtherRanks(words string) (allow func()) {
+// rejectOtherRanks makes a ValidatingAdmissionPolicy reject pods with a completion index other than 0.
+func (w *world) rejectOtherRanks(text string) (allow func()) {
 	w.Helper()
 	const rank = "object.metadata.?labels[?'" + batchv1.JobCompletionIndexAnnotation + "'].orValue('0')"
 	policy := &registration.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicySpec{
@@ -154,16 +154,16 @@ func (w *world) rejectOtherRanks(words string) (allow func()) {
 			NamespaceSelector: w.namespaceSelector(),
 			ResourceRules:     []registration.NamedRuleWithOperations{{RuleWithOperations: creationsOfPods}},
 		},
-		Validations: []registration.Validation{{Expression: rank + " == '0'", Message: words}},
+		Validations: []registration.Validation{{Expression: rank + " == '0'", Message: text}},
 	}}
 	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
 	second := w.pod("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"})
-	w.Enforce(func() { w.untilRejected(second, words) }, policy, binding)
+	w.Enforce(func() { w.untilRejected(second, text) }, policy, binding)
 	return func() { w.Delete(binding); w.untilRejected(second, "") }
 }
 
-// genericGang is a GenericJob, whose pods Muster makes itself.
+// genericGang returns a GenericJob of two pods, which the operator creates itself.
 func (w *world) genericGang() client.Object {
 	return &tensorstack.GenericJob{
 		ObjectMeta: metav1.ObjectMeta{Name: "gang", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "gpu"}},
@@ -172,8 +172,8 @@ func (w *world) genericGang() client.Object {
 	}
 }
 
-// ask has the API server ask a webhook, which refuses pods whose names end in 1.
-func (w *world) rejectByWebhook(words string) (allow func()) {
+// rejectByWebhook makes a webhook reject pods whose names end in 1.
+func (w *world) rejectByWebhook(text string) (allow func()) {
 	w.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -182,8 +182,8 @@ func (w *world) rejectByWebhook(words string) (allow func()) {
 			return
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: !strings.HasSuffix(review.Request.Name, "1"),
-			Result: &metav1.Status{Message: words}}
-		_ = json.NewEncoder(out).Encode(review) // who asked may have gone
+			Result: &metav1.Status{Message: text}}
+		_ = json.NewEncoder(out).Encode(review) // the client may have disconnected
 	}))
 	w.Cleanup(server.Close)
 	webhook := &registration.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Webhooks: []registration.ValidatingWebhook{{
@@ -195,29 +195,29 @@ func (w *world) rejectByWebhook(words string) (allow func()) {
 		FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
 	second := w.pod("gang-1", nil)
-	w.Enforce(func() { w.untilRejected(second, words) }, webhook)
+	w.Enforce(func() { w.untilRejected(second, text) }, webhook)
 	return func() { w.Delete(webhook); w.untilRejected(second, "") }
 }
 
-// creationsOfPods are what policies and webhooks here have a say in.
+// creationsOfPods are the requests that the policies and webhooks of these tests handle.
 var creationsOfPods = registration.RuleWithOperations{
 	Operations: []registration.OperationType{registration.Create},
 	Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 }
 
-// itself selects the world's namespace.
+// namespaceSelector returns a selector of only the world's namespace.
 func (w *world) namespaceSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
 }
 
-// pod is like those of the gangs.
+// pod returns a pod like those of the gangs.
 func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels}, Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
 }
 
-// untilRefused waits until the API server refuses such an object, in these words, or, where there are none, takes it:
-// it hears of rules on its own time. Nothing is made.
-func (w *world) untilRejected(o client.Object, words string) {
+// untilRejected waits until the API server rejects the object with this text in its error or, if text is empty, accepts
+// it: quotas, policies and webhooks take effect asynchronously. It uses dry runs.
+func (w *world) untilRejected(o client.Object, text string) {
 	w.Helper()
 	last := ""
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
@@ -225,9 +225,9 @@ func (w *world) untilRejected(o client.Object, words string) {
 		if err := w.Client.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
 			last = err.Error()
 		}
-		return (last == "") == (words == "") && strings.Contains(last, words), nil
+		return (last == "") == (text == "") && strings.Contains(last, text), nil
 	})
 	if err != nil {
-		w.Fatalf("waiting until %s is refused with %q: %v; the last one was told %q", o.GetName(), words, err, last)
+		w.Fatalf("waiting until creating %s gives the error %q: %v; the last error was %q", o.GetName(), text, err, last)
 	}
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true, Config: fastStatus})
 }
 
-// prompt has the status of queues follow at once, which many wait for here.
+// fastStatus makes the operator update the status of queues promptly, because many tests wait for it.
 const fastStatus = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
@@ -33,7 +33,7 @@ queueStatus: {interval: 100ms}
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
 
-// simulated sends pods to the simulated nodes.
+// simulated is the spec of a flavor whose pods run on the simulated nodes.
 var simulated = kueue.ResourceFlavorSpec{
 	NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
 	Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
@@ -44,15 +44,14 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// gpuQueue makes a ClusterQueue with so many simulated GPUs, its flavor, and a
-// LocalQueue of the given name that leads to it. Its name is the namespace's.
+// gpuQueue creates a ClusterQueue with that many simulated GPUs and its flavor, both named after the namespace, and a
+// LocalQueue of the given name that points to it.
 func (w *world) gpuQueue(local string, gpus int64, edits ...func(*kueue.ClusterQueueSpec)) {
 	w.Helper()
 	w.Queue(local, simulated, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}, edits...)
 }
 
-// gang is a JobSet of one Job with so many pods of one GPU each, which run for a
-// while on simulated nodes.
+// gang returns a JobSet of one Job with that many pods of one GPU each, which run for that long on simulated nodes.
 func (w *world) gang(name, queue string, pods int32, runs time.Duration) *jobset.JobSet {
 	js := &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
@@ -82,6 +81,7 @@ func (w *world) gang(name, queue string, pods int32, runs time.Duration) *jobset
 	return js
 }
 
+// untilJobSets waits until the condition holds for the JobSets, keyed by name.
 func (w *world) untilJobSets(what string, holds func(map[string]jobset.JobSet) bool) {
 	w.Helper()
 	harness.Until(w.World, &jobset.JobSetList{}, what, func(list *jobset.JobSetList) bool {
@@ -93,17 +93,19 @@ func (w *world) untilJobSets(what string, holds func(map[string]jobset.JobSet) b
 	})
 }
 
+// jobSetCompleted reports whether a JobSet has completed successfully.
 func jobSetCompleted(js jobset.JobSet) bool {
 	return meta.IsStatusConditionTrue(js.Status.Conditions, string(jobset.JobSetCompleted))
 }
 
+// untilCompleted waits until the JobSets of these names have completed. It fails the test at once if one of them fails.
 func (w *world) untilCompleted(names ...string) {
 	w.Helper()
-	w.untilJobSets(fmt.Sprintf("%v have completed", names), func(all map[string]jobset.JobSet) bool {
+	w.untilJobSets(fmt.Sprintf("the JobSets %v have completed", names), func(all map[string]jobset.JobSet) bool {
 		for _, name := range names {
 			js := all[name]
 			if meta.IsStatusConditionTrue(js.Status.Conditions, string(jobset.JobSetFailed)) {
-				w.Fatalf("%s failed: %+v", name, js.Status.Conditions)
+				w.Fatalf("JobSet %s failed: %+v", name, js.Status.Conditions)
 			}
 			if !jobSetCompleted(js) {
 				return false
@@ -113,6 +115,7 @@ func (w *world) untilCompleted(names ...string) {
 	})
 }
 
+// workloads returns the Workloads of the namespace.
 func (w *world) workloads() []kueue.Workload {
 	w.Helper()
 	var list kueue.WorkloadList

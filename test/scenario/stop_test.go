@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/test/scenario/harness"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,28 +14,29 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// stop sets the stopPolicy of the world's ClusterQueue, and stopLocal that of its LocalQueue gpu.
+// setStopPolicy sets the stopPolicy of the world's ClusterQueue.
 func (w *world) setStopPolicy(policy kueue.StopPolicy) {
 	w.Helper()
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &policy })
 }
 
+// setLocalStopPolicy sets the stopPolicy of the LocalQueue gpu.
 func (w *world) setLocalStopPolicy(policy kueue.StopPolicy) {
 	w.Helper()
 	q := w.localQueue()
 	w.Change(q, func() { q.Spec.StopPolicy = &policy })
 }
 
-// TestStopPolicies: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first
-// to run when it goes on.
+// TestStopPolicies: a queue with the policy Hold admits no Workloads, and running ones continue. With HoldAndDrain the
+// running ones are evicted too, and are the first to be admitted after the queue is resumed.
 func TestStopPolicies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set               func(*world, kueue.StopPolicy)
-		says              string
-		evicted, requeued string
+		kind              string // as in messages
+		evicted, requeued string // reasons of the conditions Evicted and Requeued
 	}{
-		"a ClusterQueue": {(*world).setStopPolicy, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
-		"a LocalQueue":   {(*world).setLocalStopPolicy, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
+		"ClusterQueue": {(*world).setStopPolicy, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
+		"LocalQueue":   {(*world).setLocalStopPolicy, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -49,38 +51,38 @@ func TestStopPolicies(t *testing.T) {
 			w.Create(w.bare("large", "gpu", 8))
 			w.untilPending("large", kueue.WorkloadWaitingForQuota, "")
 			tc.set(w, kueue.Hold)
-			w.untilPending("large", kueue.WorkloadOnHold, tc.says)
-			w.Create(w.bare("small", "gpu", 1)) // which there is room for
-			w.untilPending("small", kueue.WorkloadOnHold, tc.says)
-			w.UntilWorkloadOf("job", "goes on", func(o *kueue.Workload) bool {
+			w.untilPending("large", kueue.WorkloadOnHold, tc.kind)
+			w.Create(w.bare("small", "gpu", 1)) // which fits
+			w.untilPending("small", kueue.WorkloadOnHold, tc.kind)
+			w.UntilWorkloadOf("job", "still runs", func(o *kueue.Workload) bool {
 				return runs(o) && meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) == nil
 			})
-			w.UntilJob("job", "goes on", running(2))
+			w.UntilJob("job", "still runs", running(2))
 
 			tc.set(w, kueue.HoldAndDrain)
-			drained := w.UntilWorkloadOf("job", "has lost its place", harness.IsEvicted(tc.evicted))
-			if c := meta.FindStatusCondition(drained.Status.Conditions, kueue.WorkloadEvicted); c.Message != "The "+tc.says+" is stopped" {
-				t.Errorf("it was evicted: %s", c.Message)
+			drained := w.UntilWorkloadOf("job", "is evicted", harness.IsEvicted(tc.evicted))
+			if c := meta.FindStatusCondition(drained.Status.Conditions, kueue.WorkloadEvicted); c.Message != "The "+tc.kind+" is stopped" {
+				t.Errorf("condition Evicted has the message %q, want that the %s is stopped", c.Message, tc.kind)
 			}
 			if !is(drained, kueue.WorkloadRequeued, metav1.ConditionFalse, tc.evicted) {
-				t.Errorf("it is back in its queue: %+v", drained.Status.Conditions)
+				t.Errorf("conditions = %+v, want Requeued=False with reason %s", drained.Status.Conditions, tc.evicted)
 			}
 			w.UntilJob("job", "is stopped", harness.Stopped)
 			if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 				t.Fatal(err)
 			}
-			if after := userFields(t, job); after != before {
-				t.Errorf("it was made as %s and is stopped as %s", before, after)
+			if diff := cmp.Diff(before, userFields(t, job)); diff != "" {
+				t.Errorf("Job after its eviction (-before +after):\n%s", diff)
 			}
-			w.untilPending("large", kueue.WorkloadOnHold, tc.says) // which there is room for now
-			w.untilPending("small", kueue.WorkloadOnHold, tc.says)
+			w.untilPending("large", kueue.WorkloadOnHold, tc.kind) // although it fits now
+			w.untilPending("small", kueue.WorkloadOnHold, tc.kind)
 
 			tc.set(w, kueue.None)
 			w.UntilWorkloadOf("job", "is admitted again", func(o *kueue.Workload) bool {
 				return runs(o) && is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, tc.requeued)
 			})
 			w.UntilJob("job", "runs again", running(2))
-			w.untilPending("large", kueue.WorkloadWaitingForQuota, "more needed") // who was stopped goes first, as it came first
+			w.untilPending("large", kueue.WorkloadWaitingForQuota, "more needed") // behind the evicted Job, which has the higher priority
 		})
 	}
 }
