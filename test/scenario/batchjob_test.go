@@ -240,18 +240,24 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	if last := history.UntilDeleted("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
 		t.Errorf("last state of the Workload has deletionTimestamp %v and admission %v, want both set", last.DeletionTimestamp, last.Status.Admission)
 	}
+	if pods := w.checkPodsEnded(); pods != 2 {
+		t.Errorf("%d pods are left, want 2", pods)
+	}
+}
+
+// checkPodsEnded checks that none of the namespace's pods still runs, and returns their number.
+func (w *world) checkPodsEnded() int {
+	w.Helper()
 	var pods corev1.PodList
-	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
+		w.Fatal(err)
 	}
 	for _, pod := range pods.Items {
 		if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
-			t.Errorf("pod %s is %s after its Workload was deleted, want it to have ended before", pod.Name, pod.Status.Phase)
+			w.Errorf("pod %s is %s after its quota was released, want it to have ended before", pod.Name, pod.Status.Phase)
 		}
 	}
-	if len(pods.Items) != 2 {
-		t.Errorf("%d pods are left, want 2", len(pods.Items))
-	}
+	return len(pods.Items)
 }
 
 // testFinalizer preserves deleted pods.

@@ -74,7 +74,7 @@ func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T
 }
 
 // TestADeactivatedJobSetReleasesItsQuotaAndRunsAgainWhenActivated: the Workload of a deactivated JobSet releases its
-// quota, and runs again when it is activated.
+// quota once all pods have ended, and runs again when it is activated.
 func TestADeactivatedJobSetReleasesItsQuotaAndRunsAgainWhenActivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -87,6 +87,7 @@ func TestADeactivatedJobSetReleasesItsQuotaAndRunsAgainWhenActivated(t *testing.
 	w.UntilWorkload(name, "has released its quota", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
 	})
+	w.checkPodsEnded()
 	w.activate(name, true)
 	w.UntilWorkload(name, "runs again", runs)
 }
