@@ -17,49 +17,50 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestAResizedTrainingJobKeepsItsRemainingPods: it starts with all there is, gives
-// to one that comes, and takes again what that leaves. Those who stay are told and stay in their pods.
+// TestAResizedTrainingJobKeepsItsRemainingPods: a TrainingJob starts with the whole quota, shrinks for another job, and
+// grows again when that is deleted. The workers that remain join the new round in the same pods.
 func TestAResizedTrainingJobKeepsItsRemainingPods(t *testing.T) {
 	w := newWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
-	const trains = `trap 'exit 0' TERM
+	const trainingScript = `trap 'exit 0' TERM
 		echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
 		sleep 1000 & wait $!`
-	w.Create(w.trainingJob("elastic", 2, 4, trains))
-	first := w.round(0, 4)
+	w.Create(w.trainingJob("elastic", 2, 4, trainingScript))
+	first := w.untilRound(0, 4)
 	w.Create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
 	decided := w.untilSize("elastic", 2)
-	second := w.round(first.number, 2)
-	t.Logf("shrunk 4 -> 2: all members in the new round %s after the decision", second.began.Sub(decided).Round(time.Millisecond))
+	second := w.untilRound(first.number, 2)
+	t.Logf("resized from 4 to 2: all workers were in the new round %s after the decision", second.start.Sub(decided).Round(time.Millisecond))
 	for _, host := range second.hosts {
 		if !slices.Contains(first.hosts, host) {
-			t.Errorf("%s is in the second round and was not in the first", host)
+			t.Errorf("pod %s is in the second round and was not in the first", host)
 		}
 	}
 	w.Delete(w.trainingJob("rigid", 2, 2, ""))
 	decided = w.untilSize("elastic", 4)
-	third := w.round(second.number, 4)
-	t.Logf("grown 2 -> 4: all members in the new round %s after the decision, start of their pods included", third.began.Sub(decided).Round(time.Millisecond))
+	third := w.untilRound(second.number, 4)
+	t.Logf("resized from 2 to 4: all workers were in the new round %s after the decision, which includes the start of their pods", third.start.Sub(decided).Round(time.Millisecond))
 	for _, host := range second.hosts {
 		if !slices.Contains(third.hosts, host) {
-			t.Errorf("%s was in the second round and is not in the third", host)
+			t.Errorf("pod %s was in the second round and is not in the third", host)
 		}
 	}
 }
 
-// roundSeen is a round as its members have told of it.
-type roundSeen struct {
+// reportedRound is a round as its workers have reported it.
+type reportedRound struct {
 	number int
 	hosts  []string
-	// began is when the last of them did.
-	began time.Time
+	// start is when the last worker started.
+	start time.Time
 }
 
-// round waits for one after that with the number, of that size, in which all run.
-func (w *world) round(after, size int) (found roundSeen) {
+// untilRound waits until all workers of a round of this size have started, and returns the round. Its number must be
+// larger than after.
+func (w *world) untilRound(after, size int) (found reportedRound) {
 	w.Helper()
-	w.untilSaid("rounds", fmt.Sprintf("a round of %d after round %d", size, after), func(lines []string) bool {
-		rounds := map[int]*roundSeen{}
+	w.untilFile("rounds", fmt.Sprintf("a round of %d workers after round %d", size, after), func(lines []string) bool {
+		rounds := map[int]*reportedRound{}
 		for _, line := range lines {
 			fields := strings.Fields(line)
 			if len(fields) != 5 {
@@ -72,12 +73,12 @@ func (w *world) round(after, size int) (found roundSeen) {
 			}
 			r := rounds[number]
 			if r == nil {
-				r = &roundSeen{number: number}
+				r = &reportedRound{number: number}
 				rounds[number] = r
 			}
 			r.hosts = append(r.hosts, fields[3])
-			if at := time.Unix(0, nanoseconds); at.After(r.began) {
-				r.began = at
+			if at := time.Unix(0, nanoseconds); at.After(r.start) {
+				r.start = at
 			}
 			if len(r.hosts) == size {
 				found = *r
@@ -88,13 +89,14 @@ func (w *world) round(after, size int) (found roundSeen) {
 	return found
 }
 
-// untilSize waits until the job is to be so large, and says when it was told.
+// untilSize waits until the status of the job has this size, and returns when that was observed.
 func (w *world) untilSize(name string, size int32) time.Time {
 	w.Helper()
 	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, name, fmt.Sprintf("has size %d", size), func(job *breezeml.TrainingJob) bool { return job.Status.CurrentSize == size })
 	return time.Now()
 }
 
+// trainingJob returns a TrainingJob whose script finds the folder of the world in $FOLDER.
 func (w *world) trainingJob(name string, least, most int32, script string) *breezeml.TrainingJob {
 	return w.TrainingJob(name, least, most, w.folder, script)
 }

@@ -1,4 +1,4 @@
-// Package agents tests muster-agent in the pods of jobs, which run as processes of this machine.
+// Package agents tests muster-agent in the pods of jobs, which run as processes on the machine of the test.
 package agents
 
 import (
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: harness.ResizeAtOnce})
 }
 
-// world is a namespace, and a folder that its pods see.
+// world is a namespace, and a folder in which its pods write files.
 type world struct {
 	*harness.World
 	folder string
@@ -36,8 +36,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t), t.TempDir()} }
 
-// agents is the JobSet js of one Job, whose pods run a script with an agent round it.
-func (w *world) agents(pods int32, script string) *jobset.JobSet {
+// agentJobSet returns the JobSet js of one Job, whose pods run the script under an injected agent.
+func (w *world) agentJobSet(pods int32, script string) *jobset.JobSet {
 	return &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: w.Namespace, Annotations: map[string]string{"muster.dev/inject-agent": "true"}},
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
@@ -58,20 +58,21 @@ func (w *world) agents(pods int32, script string) *jobset.JobSet {
 	}
 }
 
-// untilJobSet waits until the condition holds for the JobSet.
+// untilJobSet waits until the condition holds for the JobSet js, and returns it.
 func (w *world) untilJobSet(what string, holds func(*jobset.JobSet) bool) *jobset.JobSet {
 	w.Helper()
 	return harness.UntilOne(w.World, &jobset.JobSetList{}, "js", what, holds)
 }
 
-func is(kind jobset.JobSetConditionType) func(*jobset.JobSet) bool {
+// hasCondition reports whether a JobSet has a true condition of this type.
+func hasCondition(kind jobset.JobSetConditionType) func(*jobset.JobSet) bool {
 	return func(js *jobset.JobSet) bool {
 		return meta.IsStatusConditionTrue(js.Status.Conditions, string(kind))
 	}
 }
 
-// pods are those there are, by UID.
-func (w *world) pods() map[string]corev1.Pod {
+// podsByUID returns the pods of the namespace.
+func (w *world) podsByUID() map[string]corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
 	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
@@ -84,14 +85,16 @@ func (w *world) pods() map[string]corev1.Pod {
 	return out
 }
 
-// said waits until the pods have written so many lines to a file of the folder, and gives them.
-func (w *world) said(file string, lines int) []string {
+// untilLines waits until the pods have written at least that many lines to a file of the folder, and returns all its
+// lines.
+func (w *world) untilLines(file string, lines int) []string {
 	w.Helper()
-	return w.untilSaid(file, fmt.Sprintf("%d lines", lines), func(said []string) bool { return len(said) >= lines })
+	return w.untilFile(file, fmt.Sprintf("at least %d lines", lines), func(got []string) bool { return len(got) >= lines })
 }
 
-// untilSaid waits until the condition holds for the lines that the pods have written to a file of the folder, and gives them.
-func (w *world) untilSaid(file, what string, holds func(lines []string) bool) []string {
+// untilFile waits until the condition holds for the lines of a file that the pods write to the folder, and returns
+// them.
+func (w *world) untilFile(file, what string, holds func(lines []string) bool) []string {
 	w.Helper()
 	deadline := time.Now().Add(harness.Patience)
 	for {
@@ -104,13 +107,14 @@ func (w *world) untilSaid(file, what string, holds func(lines []string) bool) []
 			if err := w.Client.List(w.Context(), &jobSets, client.InNamespace(w.Namespace)); err != nil {
 				w.Error(err)
 			}
-			w.Fatalf("after %s the pods have written %q to %s, want %s:\n%s", harness.Patience, text, file, what, w.State(&jobSets))
+			w.Fatalf("waited %s until file %s has %s; it has %q:\n%s", harness.Patience, file, what, text, w.State(&jobSets))
 		}
-		time.Sleep(10 * time.Millisecond) // a file of other processes can only be looked at
+		time.Sleep(10 * time.Millisecond) // other processes write the file: poll
 	}
 }
 
-func (w *world) write(file string) {
+// createFile creates an empty file in the folder, for which the scripts of pods wait.
+func (w *world) createFile(file string) {
 	w.Helper()
 	if err := os.WriteFile(filepath.Join(w.folder, file), nil, 0o666); err != nil {
 		w.Fatal(err)
