@@ -1,4 +1,5 @@
-// Package deadlines tests, on the embedded control plane, what an operator does whose configuration is in a hurry.
+// Package deadlines tests the deadlines, back-offs and retention periods of the configuration, on the embedded control
+// plane and with an operator whose configuration has the shortest ones.
 package deadlines
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-const hurry = `
+// shortDeadlines is the configuration of the operator.
+const shortDeadlines = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 waitForPodsReady:
@@ -27,9 +29,11 @@ objectRetentionPolicies:
     afterDeactivatedByMuster: 1s
 `
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: true, Config: hurry}) }
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{Operator: true, Config: shortDeadlines})
+}
 
-// world is a namespace with the LocalQueue q, which leads to a ClusterQueue without limits.
+// world is a namespace with the LocalQueue q, which points to a ClusterQueue without resource groups.
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world {
@@ -41,14 +45,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// submit creates a Workload of one pod that asks for nothing.
+// submit creates a Workload with one pod without requests.
 func (w *world) submit(name string) {
 	w.Helper()
 	w.Create(w.Workload(name, "q"))
 }
 
-// until waits until the condition holds for the Workload, nil where there is none.
-func (w *world) until(name, what string, holds func(*kueue.Workload) bool) {
+// untilWorkload waits until the condition holds for the Workload of this name, which is nil if it does not exist.
+func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) bool) {
 	w.Helper()
 	harness.Until(w.World, &kueue.WorkloadList{}, name+" "+what, func(list *kueue.WorkloadList) bool {
 		for i := range list.Items {
@@ -62,41 +66,48 @@ func (w *world) until(name, what string, holds func(*kueue.Workload) bool) {
 
 var is, runs = harness.Is, harness.Runs
 
-func gone(w *kueue.Workload) bool { return w == nil }
+// deleted reports whether there is no Workload.
+func deleted(w *kueue.Workload) bool { return w == nil }
 
+// TestANeverReadyWorkloadIsRequeuedThenDeactivatedThenDeleted: a Workload whose pods do not become ready in time is
+// evicted and requeued after a back-off. At the next timeout the limit of requeuings is reached: it is deactivated, and
+// deleted after its retention period.
 func TestANeverReadyWorkloadIsRequeuedThenDeactivatedThenDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
-	w.until("a", "runs", runs)
+	w.untilWorkload("a", "runs", runs)
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
-	w.until("a", "is tried again", func(o *kueue.Workload) bool {
+	w.untilWorkload("a", "runs again after its back-off", func(o *kueue.Workload) bool {
 		return runs(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) &&
 			ptr.Deref(o.Status.RequeueState.Count, 0) == 1 && o.Status.RequeueState.RequeueAt == nil
 	})
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
-	w.until("a", "is deactivated", func(o *kueue.Workload) bool {
+	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded) &&
 			!*o.Spec.Active && o.Status.Admission == nil && o.Status.RequeueState == nil
 	})
-	w.until("a", "is deleted", gone)
+	w.untilWorkload("a", "is deleted", deleted)
 }
 
+// TestAWorkloadThatDoesNotRecoverFromALostPodIsEvicted: a Workload that was ready and is not ready again within the
+// recovery timeout is evicted.
 func TestAWorkloadThatDoesNotRecoverFromALostPodIsEvicted(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
-	w.until("a", "runs", runs)
+	w.untilWorkload("a", "runs", runs)
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted)
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery)
-	w.until("a", "is evicted for it", func(o *kueue.Workload) bool {
+	w.untilWorkload("a", "has been evicted because it did not recover", func(o *kueue.Workload) bool {
 		return o.Status.SchedulingStats != nil && o.Status.SchedulingStats.Evictions[0] == kueue.WorkloadSchedulingStatsEviction{
 			Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}
 	})
 }
 
+// TestFinishedWorkloadsAreDeletedAfterTheirRetention: a finished Workload is deleted after its retention period.
 func TestFinishedWorkloadsAreDeletedAfterTheirRetention(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
-	w.until("a", "runs", runs)
+	w.untilWorkload("a", "runs", runs)
 	w.Report("a", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
-	w.until("a", "is deleted", gone)
+	w.untilWorkload("a", "is deleted", deleted)
 }

@@ -12,37 +12,38 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestAJobWhosePodsAreNeverReady is evicted, tried again once, as often as the configuration says, then deactivated, and in
-// the end deleted with its pods and its Workload.
+// TestAJobWhosePodsAreNeverReady: a Job whose pods do not become ready is evicted, requeued once, as the configuration
+// allows, then deactivated, and in the end deleted with its pods and its Workload.
 func TestAJobWhosePodsAreNeverReady(t *testing.T) {
 	w := newWorld(t)
-	job := w.Job("job", "q", 2) // there are no nodes
+	job := w.Job("job", "q", 2) // its pods stay pending: there are no nodes
 	w.UntilHeld(job, true)
 	history := w.Record()
 	w.Create(job)
 	last := history.UntilDeleted("job")
-	harness.Until(w.World, &batchv1.JobList{}, "the Job is gone", func(list *batchv1.JobList) bool { return len(list.Items) == 0 })
-	harness.Until(w.World, &corev1.PodList{}, "its pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &batchv1.JobList{}, "the Job is deleted", func(list *batchv1.JobList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "the pods of the Job are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 
-	late := "Exceeded the PodsReady timeout " + w.Namespace + "/" + last.Name
-	over := "The workload is deactivated due to exceeding the maximum number of re-queuing retries"
+	timeout := "Exceeded the PodsReady timeout " + w.Namespace + "/" + last.Name
+	deactivated := "The workload is deactivated due to exceeding the maximum number of re-queuing retries"
 	for kind, want := range map[string][]string{
-		kueue.WorkloadEvicted:   {"True PodsReadyTimeout: " + late, "False QuotaReserved: Previously: " + late, "True DeactivatedDueToRequeuingLimitExceeded: " + over},
-		kueue.WorkloadRequeued:  {"False PodsReadyTimeout: " + late, "True BackoffFinished: The workload backoff was finished", "False DeactivatedDueToRequeuingLimitExceeded: " + over},
+		kueue.WorkloadEvicted:   {"True PodsReadyTimeout: " + timeout, "False QuotaReserved: Previously: " + timeout, "True DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
+		kueue.WorkloadRequeued:  {"False PodsReadyTimeout: " + timeout, "True BackoffFinished: The workload backoff was finished", "False DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
 		kueue.WorkloadPodsReady: nil,
 	} {
 		if diff := cmp.Diff(want, history.Conditions("job", kind)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", kind, diff)
+			t.Errorf("states of the condition %s (-want +got):\n%s", kind, diff)
 		}
 	}
 	if last.Status.Admission != nil || last.Status.RequeueState != nil || ptr.Deref(last.Spec.Active, true) {
-		t.Errorf("it went with admission %+v, back-off %+v, active %v", last.Status.Admission, last.Status.RequeueState, last.Spec.Active)
+		t.Errorf("last state of the Workload has admission %+v, requeue state %+v and active %t, want none, none and false",
+			last.Status.Admission, last.Status.RequeueState, ptr.Deref(last.Spec.Active, true))
 	}
 	want := []kueue.WorkloadSchedulingStatsEviction{
 		{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForStart, Count: 1},
 		{Reason: kueue.WorkloadDeactivated, UnderlyingCause: kueue.WorkloadRequeuingLimitExceeded, Count: 1},
 	}
 	if diff := cmp.Diff(want, last.Status.SchedulingStats.Evictions); diff != "" {
-		t.Errorf("evictions (-want +got):\n%s", diff)
+		t.Errorf("evictions in the last status (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,6 @@
-// Package external tests, on the embedded control plane with the operator as users run it, what becomes of LatticeJobs
-// where Volcano runs what they are compiled to. The tests play Volcano. Its definition of Jobs comes after the operator
-// has started; and changes of jobs that run are refused, as the configuration says.
+// Package external tests LatticeJobs whose VCJobs are run by Volcano, on the embedded control plane with the operator
+// as users run it. The tests simulate Volcano: they install its CRD of Jobs after the operator has started, and set the
+// phases of VCJobs. The configuration rejects changes of running LatticeJobs.
 package external
 
 import (
@@ -29,25 +29,25 @@ latticejob:
 `})
 }
 
-// world is a namespace with LatticeJobs.
+// world is a namespace with helpers for LatticeJobs and their VCJobs.
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so much CPU, and the LocalQueue q.
+// queue creates a ClusterQueue named after the namespace with this quota of CPUs, and the LocalQueue q.
 func (w *world) queue(cpu string) {
 	w.Helper()
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1000Ti")})
 }
 
-// job makes a LatticeJob of so many pods of one CPU each, in the queue, whose task is as the edits have it.
+// job creates a LatticeJob in the queue, with that many pods of one CPU each. The edits are applied to its only task.
 func (w *world) job(name, queue string, pods int32, edits ...func(*lattice.JobTaskSpec)) *lattice.LatticeJob {
 	w.Helper()
-	some := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("1"))}
+	oneCPU := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("1"))}
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: lattice.LatticeJobSpec{Queue: queue}}
 	task := lattice.JobTaskSpec{Replicas: ptr.To(pods), Workload: lattice.WorkloadSpec{
 		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
-			Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &some, Limits: &some}}}}}}
+			Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &oneCPU, Limits: &oneCPU}}}}}}
 	for _, edit := range edits {
 		edit(&task)
 	}
@@ -56,19 +56,19 @@ func (w *world) job(name, queue string, pods int32, edits ...func(*lattice.JobTa
 	return job
 }
 
-// define has the cluster serve a kind of somebody else's, whose objects have a status, until the process ends.
-func (w *world) define(group, version, kind, plural string) {
+// installCRD creates the CRD of another product's kind, which remains until the test process ends.
+func (w *world) installCRD(group, version, kind, plural string) {
 	w.Helper()
-	definition := harness.ForeignKind(group, version, kind, plural)
-	if err := w.Client.Create(w.Context(), definition); err != nil && !apierrors.IsAlreadyExists(err) {
+	crd := harness.ForeignKind(group, version, kind, plural)
+	if err := w.Client.Create(w.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Fatal(err)
 	}
-	w.Cluster.UntilObserved(w.T, definition)
+	w.Cluster.UntilObserved(w.T, crd)
 }
 
-// volcano has Volcano say where the VCJob stands.
-func (w *world) volcano(name string, phase volcano.JobPhase) {
+// setPhase waits until the VCJob of this name exists, and sets its phase as Volcano would.
+func (w *world) setPhase(name string, phase volcano.JobPhase) {
 	w.Helper()
-	found := harness.UntilOne(w.World, &volcano.JobList{}, name, "is there", func(*volcano.Job) bool { return true })
+	found := harness.UntilOne(w.World, &volcano.JobList{}, name, "exists", func(*volcano.Job) bool { return true })
 	w.PatchStatus(found, `{"status": {"state": {"phase": "`+string(phase)+`"}}}`)
 }
