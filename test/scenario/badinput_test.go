@@ -21,7 +21,8 @@ import (
 // that contains these words.
 func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string) {
 	w.Helper()
-	harness.Until(w.World, &kueue.ClusterQueueList{}, fmt.Sprintf("the ClusterQueue has Active=%s with reason %q and message %q", status, reason, message), func(list *kueue.ClusterQueueList) bool {
+	what := fmt.Sprintf("the ClusterQueue has Active=%s with reason %q and message %q", status, reason, message)
+	harness.Until(w.World, &kueue.ClusterQueueList{}, what, func(list *kueue.ClusterQueueList) bool {
 		q, ok := findOwn(w, list).(*kueue.ClusterQueue)
 		if !ok {
 			return false

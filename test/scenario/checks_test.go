@@ -163,7 +163,8 @@ func TestPodSetUpdatesOfAnAdmissionCheck(t *testing.T) {
 			"toleration":    slices.Contains(pod.Spec.Tolerations, update.Tolerations[0]),
 		} {
 			if !has {
-				t.Errorf("wrong %s on the pod: labels %v, annotations %v, node selector %v, tolerations %v; want those of the user, the flavor and the check", what, pod.Labels, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.Tolerations)
+				t.Errorf("wrong %s on the pod: labels %v, annotations %v, node selector %v, tolerations %v; "+
+					"want those of the user, the flavor and the check", what, pod.Labels, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.Tolerations)
 			}
 		}
 	}

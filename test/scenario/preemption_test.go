@@ -170,7 +170,7 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 			if !slices.ContainsFunc(waits, func(line string) bool {
 				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
 			}) && !kill {
-				t.Errorf("states of the preemptor's condition QuotaReserved = %q, want one that ends with the number of workloads to preempt", waits)
+				t.Errorf("states of the preemptor's condition QuotaReserved = %q, want one that ends with %q", waits, pending)
 			}
 		})
 	}

@@ -39,7 +39,8 @@ func TestAResizedTrainingJobKeepsItsRemainingPods(t *testing.T) {
 	w.Delete(w.trainingJob("rigid", 2, 2, ""))
 	decided = w.untilSize("elastic", 4)
 	third := w.untilRound(second.number, 4)
-	t.Logf("resized from 2 to 4: all workers were in the new round %s after the decision, which includes the start of their pods", third.start.Sub(decided).Round(time.Millisecond))
+	t.Logf("resized from 2 to 4: all workers were in the new round %s after the decision, including the start of their pods",
+		third.start.Sub(decided).Round(time.Millisecond))
 	for _, host := range second.hosts {
 		if !slices.Contains(third.hosts, host) {
 			t.Errorf("pod %s was in the second round and is not in the third", host)

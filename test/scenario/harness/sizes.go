@@ -32,14 +32,14 @@ func (w *World) UntilSize(label, value string, pods int) (running map[string]typ
 // after.
 func (w *World) ExpectSamePods(before, after map[string]types.UID) map[string]types.UID {
 	w.Helper()
-	kept := 0
+	same := 0
 	for name, uid := range after {
 		if before[name] == uid {
-			kept++
+			same++
 		}
 	}
-	if least := min(len(before), len(after)); kept < least {
-		w.Errorf("%d of %d pods are the same: before %v, after %v", kept, least, before, after)
+	if want := min(len(before), len(after)); same < want {
+		w.Errorf("%d pods are the same, want at least %d: before %v, after %v", same, want, before, after)
 	}
 	return after
 }

@@ -43,14 +43,14 @@ func (w *World) State(awaited ...client.ObjectList) string {
 
 // writeEvents writes the last events of the namespace, the newest last.
 func (w *World) writeEvents(out *strings.Builder) {
-	const most = 30
+	const limit = 30
 	var events corev1.EventList
 	if err := w.Client.List(context.Background(), &events, client.InNamespace(w.Namespace)); err != nil {
 		fmt.Fprintf(out, "\n%v", err)
 		return
 	}
 	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	for _, event := range events.Items[max(0, len(events.Items)-most):] {
+	for _, event := range events.Items[max(0, len(events.Items)-limit):] {
 		fmt.Fprintf(out, "\nEvent %s of %s %s: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
 	}
 }

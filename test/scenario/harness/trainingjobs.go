@@ -18,11 +18,11 @@ elasticity: {growAfter: 0s, resizeCost: 0s}
 
 // TrainingJob returns a TrainingJob with the agent, whose workers request 100m CPU, run the script, and find the folder
 // of the test in $FOLDER.
-func (w *World) TrainingJob(name string, least, most int32, folder, script string) *breezeml.TrainingJob {
+func (w *World) TrainingJob(name string, minSize, maxSize int32, folder, script string) *breezeml.TrainingJob {
 	return &breezeml.TrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
 		Spec: breezeml.TrainingJobSpec{
-			MinSize: ptr.To(least), MaxSize: ptr.To(most), InjectLattice: true,
+			MinSize: ptr.To(minSize), MaxSize: ptr.To(maxSize), InjectLattice: true,
 			ReplicaSpecs: breezeml.ReplicaSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To[int64](10),
 				Containers: []corev1.Container{{

@@ -72,12 +72,12 @@ func follow[L client.ObjectList](events watch.Interface, items []runtime.Object,
 		if event.Type == watch.Error {
 			return false, nil
 		}
-		at, there := slices.BinarySearchFunc(items, event.Object, order)
+		at, present := slices.BinarySearchFunc(items, event.Object, order)
 		switch {
-		case event.Type == watch.Deleted && there:
+		case event.Type == watch.Deleted && present:
 			items = slices.Delete(items, at, at+1)
 		case event.Type == watch.Deleted:
-		case there:
+		case present:
 			items[at] = event.Object
 		default:
 			items = slices.Insert(items, at, event.Object)
