@@ -3,6 +3,7 @@ package harness
 import (
 	"cmp"
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,8 @@ func follow[L client.ObjectList](events watch.Interface, items []runtime.Object,
 // kind.
 func UntilOne[L client.ObjectList, O client.Object](w *World, list L, name, what string, holds func(O) bool) (found O) {
 	w.Helper()
-	Until(w, list, name+" "+what, func(list L) bool {
+	kind := strings.TrimSuffix(cmp.Or(list.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(list).Elem().Name()), "List")
+	Until(w, list, kind+" "+name+" "+what, func(list L) bool {
 		done := false
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if o := item.(O); o.GetName() == name && holds(o) {
