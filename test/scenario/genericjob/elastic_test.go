@@ -10,7 +10,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// elastic makes the last type one of between so many replicas.
+// elastic lets the last replica type have between least and most replicas.
 func elastic(least, most int) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MinReplicasAnnotation] = fmt.Sprint(least)
@@ -18,7 +18,8 @@ func elastic(least, most int) func(*tensorstack.GenericJob) {
 	}
 }
 
-// untilWorkers waits until the job has a master and so many workers, which all run, and gives the UIDs of its pods.
+// untilWorkers waits until the job has a master and that many workers, all running, and returns the UIDs of its pods by
+// name.
 func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
 	w.Helper()
 	w.untilJob(name, fmt.Sprintf("runs with %d workers", workers), func(job *tensorstack.GenericJob) bool {
@@ -27,14 +28,15 @@ func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
 	pods := w.UntilSize(tensorstack.GenericJobLabel, name, int(workers)+1)
 	for rank := range workers {
 		if replica := fmt.Sprintf("%s-worker-%d", name, rank); pods[replica] == "" {
-			w.Errorf("of %d workers %s is none: %v", workers, replica, pods)
+			w.Errorf("pods = %v, want %s among the %d workers", pods, replica, workers)
 		}
 	}
 	return pods
 }
 
-// TestAnElasticTypeGrowsAndShrinks: it takes what there is, gives of it to who comes, is brought down to its minimum by a
-// higher priority, and takes it all again; the ranks that stay never notice, though the operator is killed at each change.
+// TestAnElasticTypeGrowsAndShrinks: an elastic replica type uses all free quota, releases some of it to a new job, is
+// reduced to its minimum by a job of higher priority, and grows back afterwards. The replicas that stay keep their pods
+// throughout, although the operator is killed at each change.
 func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.queue(6)
@@ -62,6 +64,6 @@ func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 		w.EndReplica(fmt.Sprintf("flex-worker-%d", rank), 0, 0)
 	}
 	if job := w.untilPhase("flex", tensorstack.JobPhaseSucceeded); job.Status.Tasks[1].RestartCount != 0 {
-		t.Errorf("%d restarts are told", job.Status.Tasks[1].RestartCount)
+		t.Errorf("restartCount of the workers = %d, want 0", job.Status.Tasks[1].RestartCount)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// TestRestartBudget: for each policy, how often a replica comes back under its name, and what is told of it.
+// TestRestartBudget: under each restart policy a replica is restarted, under the same pod name, as often as the limit
+// allows. The status counts the restarts and has the last exit code.
 func TestRestartBudget(t *testing.T) {
 	w := newWorld(t)
 	for _, test := range []struct {
 		name   string
 		policy tensorstack.RestartPolicy
-		codes  []int // of the attempts of worker-0, one after the other
+		codes  []int // exit codes of worker-0, one per attempt
 		want   tensorstack.JobPhase
 	}{
 		{"never", tensorstack.RestartPolicy{Policy: tensorstack.RestartNever, Limit: 3}, []int{1}, tensorstack.JobPhaseFailed},
@@ -40,18 +41,18 @@ func TestRestartBudget(t *testing.T) {
 			job := w.untilPhase(test.name, test.want)
 			task := job.Status.Tasks[0]
 			if want := int32(len(test.codes) - 1); task.RestartCount != want || task.Replicas[0].RestartCount != want || task.Replicas[1].RestartCount != 0 {
-				t.Errorf("restarts are told as %+v, want %d of worker-0", task, want)
+				t.Errorf("task status = %+v, want %d restarts, all of worker-0", task, want)
 			}
 			last := task.Replicas[0].Containers
 			if len(last) != 1 || last[0].ExitCode == nil || int(*last[0].ExitCode) != test.codes[len(test.codes)-1] || last[0].State != tensorstack.ContainerTerminated {
-				t.Errorf("of its container it tells %+v", last)
+				t.Errorf("containers of worker-0 = %+v, want one that terminated with exit code %d", last, test.codes[len(test.codes)-1])
 			}
 		})
 	}
 }
 
-// TestEachReplicaHasABudgetOfItsOwn: what one has used of it is missing to no other, the sum is told, and rules count a
-// replica once it has none left.
+// TestEachReplicaHasABudgetOfItsOwn: the restarts of one replica do not reduce the budget of another, the status has
+// their sum, and a failure rule counts a replica only when it has failed with its budget exhausted.
 func TestEachReplicaHasABudgetOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("each", with("worker", 3, 1), func(job *tensorstack.GenericJob) {
@@ -61,66 +62,69 @@ func TestEachReplicaHasABudgetOfItsOwn(t *testing.T) {
 	for _, pod := range []string{"each-worker-0", "each-worker-1", "each-worker-2"} {
 		w.EndReplica(pod, 0, 1)
 	}
-	w.untilJob("each", "has restarted each", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 3 })
+	w.untilJob("each", "has restarted each replica once", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 3 })
 	w.EndReplica("each-worker-0", 1, 2)
 	w.EndReplica("each-worker-2", 1, 0)
-	seen := w.untilJob("each", "tells of two ends", func(job *tensorstack.GenericJob) bool {
+	seen := w.untilJob("each", "reports one failed and one succeeded replica", func(job *tensorstack.GenericJob) bool {
 		return job.Status.Aggregate.Failed == 1 && job.Status.Aggregate.Succeeded == 1
 	})
 	if condition(seen, tensorstack.JobCompleted).Status == "True" {
-		t.Errorf("it has ended with one of the two that the rule names: %+v", seen.Status.Conditions)
+		t.Errorf("conditions = %+v, want a running job: only one of the two replicas in the failure rule has failed", seen.Status.Conditions)
 	}
 	w.EndReplica("each-worker-1", 1, 3)
 	job := w.untilPhase("each", tensorstack.JobPhaseFailed)
 	if got := condition(job, tensorstack.JobFailed).Message; got != `The job is failed with rule: {"worker":["0","1"]}` {
-		t.Errorf("it says %q", got)
+		t.Errorf("message of the condition Failed = %q, want failure rule {\"worker\":[\"0\",\"1\"]}", got)
 	}
 	for i, r := range job.Status.Tasks[0].Replicas {
 		if r.RestartCount != 1 {
-			t.Errorf("worker-%d was restarted %d times", i, r.RestartCount)
+			t.Errorf("restartCount of worker-%d = %d, want 1", i, r.RestartCount)
 		}
 	}
 }
 
-// TestARestartedReplicaIsReported: the condition says which pod failed and how, until all run again.
+// TestARestartedReplicaIsReported: the condition ReplicaFailure names the failed pod and its exit code until all pods
+// run again. Only the failed pod is recreated.
 func TestARestartedReplicaIsReported(t *testing.T) {
 	w := newWorld(t)
-	w.Create(w.job("told", with("worker", 2, 1)))
-	w.untilPhase("told", tensorstack.JobPhaseRunning)
+	w.Create(w.job("failing", with("worker", 2, 1)))
+	w.untilPhase("failing", tensorstack.JobPhaseRunning)
 	before := w.uids()
-	w.EndReplica("told-worker-1", 0, 137)
-	w.untilJob("told", "tells of the failure", func(job *tensorstack.GenericJob) bool {
+	w.EndReplica("failing-worker-1", 0, 137)
+	w.untilJob("failing", "reports the failure", func(job *tensorstack.GenericJob) bool {
 		c := condition(job, tensorstack.JobReplicaFailure)
-		return c.Status == "True" && c.Reason == "ErrorInPod" && c.Message == "Pod[told-worker-1] exited with error code 137"
+		return c.Status == "True" && c.Reason == "ErrorInPod" && c.Message == "Pod[failing-worker-1] exited with error code 137"
 	})
-	w.untilJob("told", "tells that all run again", func(job *tensorstack.GenericJob) bool {
+	w.untilJob("failing", "reports that all pods run again", func(job *tensorstack.GenericJob) bool {
 		c := condition(job, tensorstack.JobReplicaFailure)
 		return c.Status == "False" && c.Message == "All pods are running normally." && job.Status.Tasks[0].RestartCount == 1
 	})
 	after := w.uids()
-	if before["told-worker-0"] != after["told-worker-0"] || before["told-worker-1"] == after["told-worker-1"] {
-		t.Errorf("pods were %v and are %v: want another told-worker-1, and it alone", before, after)
+	if before["failing-worker-0"] != after["failing-worker-0"] || before["failing-worker-1"] == after["failing-worker-1"] {
+		t.Errorf("UIDs before = %v, after = %v: want a new failing-worker-1 only", before, after)
 	}
 }
 
-// TestADeletedPodIsRecreated: under its name, once it is gone, and without a restart being counted.
+// TestADeletedPodIsRecreated: a pod deleted by a user is recreated under its name, and this does not count as a
+// restart.
 func TestADeletedPodIsRecreated(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("lost", with("worker", 1, 0)))
 	w.untilPhase("lost", tensorstack.JobPhaseRunning)
 	before := w.uids()["lost-worker-0"]
 	w.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost-worker-0", Namespace: w.Namespace}})
-	w.UntilPods("another is there", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("lost-worker-0 is recreated", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["lost-worker-0"]
 		return ok && pod.UID != before
 	})
 	w.EndReplica("lost-worker-0", 0, 0)
 	if job := w.untilPhase("lost", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 0 {
-		t.Errorf("%d restarts are told", job.Status.Tasks[0].RestartCount)
+		t.Errorf("restartCount = %d, want 0", job.Status.Tasks[0].RestartCount)
 	}
 }
 
-// TestCleanUp: what is left of a job of four when its first has ended, well or not, and its second has failed.
+// TestCleanUp: when a job of four replicas ends, because its first has succeeded or failed after its second failed, the
+// clean-up policy decides which pods remain. The status counts the deleted ones.
 func TestCleanUp(t *testing.T) {
 	for policy, left := range map[tensorstack.CleanUpPolicy][]string{
 		tensorstack.CleanUpNone:       {"clean-worker-0", "clean-worker-1", "clean-worker-2", "clean-worker-3"},
@@ -139,18 +143,19 @@ func TestCleanUp(t *testing.T) {
 				w.EndReplica("clean-worker-0", 0, code)
 				w.untilPhase("clean", phase)
 				w.UntilOnlyPods(left...)
-				job := w.untilJob("clean", "counts what it deleted", func(job *tensorstack.GenericJob) bool {
+				job := w.untilJob("clean", "counts the deleted pods", func(job *tensorstack.GenericJob) bool {
 					return int(job.Status.Aggregate.Deleted) == 4-len(left)
 				})
 				if job.Status.Phase != phase {
-					t.Errorf("it is %s", job.Status.Phase)
+					t.Errorf("phase = %s after the clean-up, want %s", job.Status.Phase, phase)
 				}
 			})
 		}
 	}
 }
 
-// TestPodsGetTheirVariablesLabelsAndServices: on the pods as the API server has them.
+// TestPodsGetTheirVariablesLabelsAndServices: variables in the template are replaced, unknown ones are left as they
+// are, pods have the documented labels, each replica has a Service, and a scheduler that is not installed is not used.
 func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 	w := newWorld(t)
 	job := w.job("tf", with("master", 1, 0), with("worker", 2, 0), func(job *tensorstack.GenericJob) {
@@ -160,7 +165,7 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 		job.Spec.ReplicaSpecs[1].Template.Spec.SchedulerName = "volcano"
 	})
 	w.Create(job)
-	w.UntilPods("worker-1 is there", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("tf-worker-1 exists", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["tf-worker-1"]
 		if !ok {
 			return false
@@ -169,10 +174,10 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 			t.Errorf("TF_CONFIG is %q, want %q", got, want)
 		}
 		if pod.Labels["genericjob"] != "tf" || pod.Labels["genericjob-replica"] != "tf-worker-1" || pod.Labels["tensorstack.dev/component"] != "genericjob" {
-			t.Errorf("its labels are %v", pod.Labels)
+			t.Errorf("labels of tf-worker-1 = %v, want those of GenericJob tf", pod.Labels)
 		}
 		if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
-			t.Errorf("it goes to %s, which is not there", pod.Spec.SchedulerName)
+			t.Errorf("schedulerName = %q, want the default scheduler: Volcano is not installed", pod.Spec.SchedulerName)
 		}
 		return true
 	})
@@ -181,7 +186,7 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 		for _, s := range list.Items {
 			names = append(names, s.Name)
 			if s.Spec.Selector["genericjob-replica"] != s.Name || s.Spec.Ports[0].Port != 2222 {
-				t.Errorf("the Service %s is %+v", s.Name, s.Spec)
+				t.Errorf("Service %s = %+v, want port 2222 and the selector of its replica", s.Name, s.Spec)
 			}
 		}
 		slices.Sort(names)
@@ -189,44 +194,44 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 	})
 }
 
-// TestDeletionInEachPhase: whatever the job does, its pods go with it.
+// TestDeletionInEachPhase: deleting a job deletes its pods and its Workload, whichever phase it is in.
 func TestDeletionInEachPhase(t *testing.T) {
 	for phase, reach := range map[tensorstack.JobPhase]func(*world){
-		tensorstack.JobPhasePending: func(w *world) { w.untilPhase("gone", tensorstack.JobPhasePending) },
+		tensorstack.JobPhasePending: func(w *world) { w.untilPhase("deleted", tensorstack.JobPhasePending) },
 		tensorstack.JobPhaseRunning: func(w *world) {
 			w.queue(2)
-			w.untilPhase("gone", tensorstack.JobPhaseRunning)
+			w.untilPhase("deleted", tensorstack.JobPhaseRunning)
 		},
 		tensorstack.JobPhasePaused: func(w *world) {
 			w.queue(2)
-			w.untilPhase("gone", tensorstack.JobPhaseRunning)
-			w.pause("gone", true)
-			w.untilPhase("gone", tensorstack.JobPhasePaused)
+			w.untilPhase("deleted", tensorstack.JobPhaseRunning)
+			w.pause("deleted", true)
+			w.untilPhase("deleted", tensorstack.JobPhasePaused)
 		},
 		tensorstack.JobPhaseResuming: func(w *world) {
 			w.queue(2)
-			w.untilPhase("gone", tensorstack.JobPhaseRunning)
-			w.pause("gone", true)
-			w.untilPhase("gone", tensorstack.JobPhasePaused)
+			w.untilPhase("deleted", tensorstack.JobPhaseRunning)
+			w.pause("deleted", true)
+			w.untilPhase("deleted", tensorstack.JobPhasePaused)
 			w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
-			w.pause("gone", false)
-			w.untilPhase("gone", tensorstack.JobPhaseResuming)
+			w.pause("deleted", false)
+			w.untilPhase("deleted", tensorstack.JobPhaseResuming)
 		},
 		tensorstack.JobPhaseSucceeded: func(w *world) {
 			w.queue(2)
-			w.EndReplica("gone-worker-0", 0, 0)
-			w.untilPhase("gone", tensorstack.JobPhaseSucceeded)
+			w.EndReplica("deleted-worker-0", 0, 0)
+			w.untilPhase("deleted", tensorstack.JobPhaseSucceeded)
 		},
 		tensorstack.JobPhaseFailed: func(w *world) {
 			w.queue(2)
-			w.EndReplica("gone-worker-0", 0, 1)
-			w.untilPhase("gone", tensorstack.JobPhaseFailed)
+			w.EndReplica("deleted-worker-0", 0, 1)
+			w.untilPhase("deleted", tensorstack.JobPhaseFailed)
 		},
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			job := w.job("gone", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
+			job := w.job("deleted", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
 			w.Create(job)
 			reach(w)
 			w.Delete(job)
@@ -236,18 +241,19 @@ func TestDeletionInEachPhase(t *testing.T) {
 	}
 }
 
-// TestDeletionOfAJobOnAnUnreachableNode: its phase is Unknown; what it used is nobody else's before somebody who knows
-// that the machine is gone has said so, by removing its pod.
+// TestDeletionOfAJobOnAnUnreachableNode: a job whose pod is in phase Unknown has phase Unknown itself. When it is
+// deleted, its quota stays in use until its pod is gone: the pod may still run, so only its forced deletion, by someone
+// who knows that the node is gone, lets the next job start.
 func TestDeletionOfAJobOnAnUnreachableNode(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
 	silent := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-silent"}}
 	w.Shared(silent)
 	job := w.job("lost", with("worker", 1, 0), inQueue(0), func(job *tensorstack.GenericJob) {
-		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = "nobody"
+		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = "manual"
 	})
 	w.Create(job)
-	pod := w.bind("lost-worker-0", "nobody", silent.Name)
+	pod := w.bind("lost-worker-0", "manual", silent.Name)
 	w.PatchStatus(pod, `{"status":{"phase":"Running"}}`)
 	w.untilPhase("lost", tensorstack.JobPhaseRunning)
 	w.PatchStatus(pod, `{"status":{"phase":"Unknown"}}`)
@@ -255,7 +261,7 @@ func TestDeletionOfAJobOnAnUnreachableNode(t *testing.T) {
 	w.Create(w.job("next", with("worker", 1, 0), inQueue(0)))
 	w.untilWaits("next", 0)
 	w.Delete(job)
-	w.UntilPods("its pod is told to go", func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
+	w.UntilPods("lost-worker-0 is terminating", func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
 	w.untilWaits("next", 0)
 	if err := w.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)

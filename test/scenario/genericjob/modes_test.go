@@ -1,6 +1,7 @@
 package genericjob
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -16,29 +17,30 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// untilNoWorkload waits until nobody in the namespace asks for quota.
+// untilNoWorkload waits until the namespace has no Workload, so that nothing in it requests or uses quota.
 func (w *world) untilNoWorkload() {
 	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, "there is no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "the namespace has no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
-// untilWaits waits until the Workload of the job waits, with the priority.
+// untilWaits waits until the Workload of the job waits for quota, with the priority.
 func (w *world) untilWaits(job string, priority int32) {
 	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, job+" waits in the queue", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, fmt.Sprintf("the Workload of %s waits in the queue with priority %d", job, priority), func(list *kueue.WorkloadList) bool {
 		i := slices.IndexFunc(list.Items, func(wl kueue.Workload) bool { return wl.OwnerReferences[0].Name == job })
 		return i >= 0 && meta.IsStatusConditionFalse(list.Items[i].Status.Conditions, kueue.WorkloadQuotaReserved) && *list.Items[i].Spec.Priority == priority
 	})
 }
 
+// resumedWith makes the workers resume with these arguments and without init containers.
 func resumedWith(args ...string) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{ResumeSpecs: []tensorstack.ResumeSpec{{Type: "worker", SkipInitContainer: true, Args: args}}}}
 	}
 }
 
-// TestGangsShareAQueueByPriority: two that do not fit together run one after the other, and of those that wait the one with
-// the higher priority goes first, as given in the scheduler section. A pause gives the quota back.
+// TestGangsShareAQueueByPriority: gangs that do not fit together run one after the other. Waiting ones start in the
+// order of the priorities in their scheduler sections, and pausing a job releases its quota.
 func TestGangsShareAQueueByPriority(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
@@ -65,30 +67,30 @@ func TestGangsShareAQueueByPriority(t *testing.T) {
 	w.untilPhase("first", tensorstack.JobPhaseRunning)
 }
 
-// TestPausedFromTheBeginning: no pod is made and nothing is asked of the queue until it is resumed, and then as resumeSpecs
-// say.
+// TestPausedFromTheBeginning: a job that is created paused has no pods and no Workload until it is resumed. Its pods
+// then follow resumeSpecs.
 func TestPausedFromTheBeginning(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"), func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
 	job := w.untilPhase("later", tensorstack.JobPhasePaused)
 	if c := condition(job, tensorstack.JobPaused); c.Status != "True" || job.Status.Aggregate.Deleted != 2 {
-		t.Errorf("it tells %+v, %+v", c, job.Status.Aggregate)
+		t.Errorf("condition Paused = %+v and counts = %+v, want Paused and 2 deleted", c, job.Status.Aggregate)
 	}
 	w.untilNoWorkload()
 	w.UntilOnlyPods()
 	w.pause("later", false)
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
-	w.UntilPods("they resume", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("later-worker-1 exists", func(pods map[string]corev1.Pod) bool {
 		spec := pods["later-worker-1"].Spec
 		if got := spec.Containers[0].Args; !slices.Equal(got, []string{"--resume"}) || !slices.Equal(spec.Containers[0].Command, []string{"train"}) || len(spec.InitContainers) != 0 {
-			t.Errorf("it runs %v %v with %d init containers", spec.Containers[0].Command, got, len(spec.InitContainers))
+			t.Errorf("later-worker-1 runs %v %v with %d init containers, want [train] [--resume] with none", spec.Containers[0].Command, got, len(spec.InitContainers))
 		}
 		return true
 	})
 }
 
-// TestPauseWhilePending: a job that waits leaves the queue, and comes back to it.
+// TestPauseWhilePending: pausing a job that waits for quota removes its Workload, and resuming it queues it again.
 func TestPauseWhilePending(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
@@ -102,8 +104,8 @@ func TestPauseWhilePending(t *testing.T) {
 	w.untilWaits("waits", 0)
 }
 
-// TestPauseWhileRestarting: the restart is counted, its pod is not made before the job is resumed, and the others lose
-// nothing by being told to end.
+// TestPauseWhileRestarting: when a job is paused during a restart, the restart stays counted, the pod is recreated only
+// after the job is resumed, and the deletion of the other pods does not count against their restart budgets.
 func TestPauseWhileRestarting(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("again", with("worker", 2, 2)))
@@ -118,11 +120,12 @@ func TestPauseWhileRestarting(t *testing.T) {
 	w.EndReplica("again-worker-0", 1, 0)
 	w.EndReplica("again-worker-1", 0, 0)
 	if job := w.untilPhase("again", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 1 {
-		t.Errorf("%d restarts are told, want 1", job.Status.Tasks[0].RestartCount)
+		t.Errorf("restartCount = %d, want 1", job.Status.Tasks[0].RestartCount)
 	}
 }
 
-// TestDebugThenPause: pods that do nothing, then none, then such that do nothing again; pause goes before debug.
+// TestDebugThenPause: in debug mode the pods run the debug commands. Pause takes precedence over debug and deletes
+// them, and after it they run the debug commands again.
 func TestDebugThenPause(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("debug", with("master", 1, 0), with("worker", 1, 0), func(job *tensorstack.GenericJob) {
@@ -135,24 +138,25 @@ func TestDebugThenPause(t *testing.T) {
 			return false
 		}
 		if !slices.Equal(master.Containers[0].Command, []string{"sleep", "inf"}) || len(master.Containers[0].Args) > 0 || len(master.InitContainers) != 1 {
-			t.Errorf("the master runs %v %v", master.Containers[0].Command, master.Containers[0].Args)
+			t.Errorf("the master runs %v %v with %d init containers, want [sleep inf] with one", master.Containers[0].Command, master.Containers[0].Args, len(master.InitContainers))
 		}
 		if !slices.Equal(worker.Containers[0].Command, []string{"/usr/bin/sshd"}) || len(worker.Containers[0].Args) > 0 || len(worker.InitContainers) != 0 {
-			t.Errorf("the worker runs %v %v", worker.Containers[0].Command, worker.Containers[0].Args)
+			t.Errorf("the worker runs %v %v with %d init containers, want [/usr/bin/sshd] with none", worker.Containers[0].Command, worker.Containers[0].Args, len(worker.InitContainers))
 		}
 		return true
 	}
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
-	w.UntilPods("both are there", check)
+	w.UntilPods("both pods have containers", check)
 	w.pause("debug", true)
 	w.untilPhase("debug", tensorstack.JobPhasePaused)
 	w.UntilOnlyPods()
 	w.pause("debug", false)
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
-	w.UntilPods("both are there again", check)
+	w.UntilPods("both pods have containers again", check)
 }
 
-// TestAPauseLeadsOutOfDebugMode: a job that is debugged is paused, debug mode is left meanwhile, and it is resumed to work.
+// TestAPauseLeadsOutOfDebugMode: a job in debug mode is paused, and debug mode is disabled when it is resumed. Its pod
+// then runs the command of the template.
 func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("leaves", with("worker", 1, 0), func(job *tensorstack.GenericJob) {
@@ -166,13 +170,13 @@ func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.untilPhase("leaves", tensorstack.JobPhaseRunning)
-	w.UntilPods("its pod works", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("leaves-worker-0 exists", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["leaves-worker-0"]
 		if !ok {
 			return false
 		}
 		if main := pod.Spec.Containers[0]; !slices.Equal(main.Command, []string{"train"}) || !slices.Equal(main.Args, []string{"--rank", "0"}) {
-			t.Errorf("it runs %v %v", main.Command, main.Args)
+			t.Errorf("leaves-worker-0 runs %v %v, want [train] [--rank 0]", main.Command, main.Args)
 		}
 		return true
 	})
@@ -180,7 +184,8 @@ func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
 	w.untilPhase("leaves", tensorstack.JobPhaseSucceeded)
 }
 
-// TestPauseWhileResuming: a job that waits again for what it gave back is paused again, and leaves the queue.
+// TestPauseWhileResuming: a resumed job that waits for quota is paused again. It leaves the queue, and runs after the
+// next resume once there is quota.
 func TestPauseWhileResuming(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
@@ -203,31 +208,32 @@ func TestPauseWhileResuming(t *testing.T) {
 	w.untilPodsOf("twice", "twice-worker-0", "twice-worker-1")
 }
 
-// TestAPauseAfterTheEndChangesNothing: the end is final, and nothing is made anew when the pause is over.
+// TestAPauseAfterTheEndChangesNothing: pausing and resuming a completed job changes neither its phase nor its
+// conditions, and recreates no pods.
 func TestAPauseAfterTheEndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("over", with("worker", 1, 0), func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }))
 	w.untilPhase("over", tensorstack.JobPhaseRunning)
 	w.EndReplica("over-worker-0", 0, 0)
-	before := w.untilJob("over", "has ended and is cleaned up", func(job *tensorstack.GenericJob) bool {
+	before := w.untilJob("over", "has succeeded and is cleaned up", func(job *tensorstack.GenericJob) bool {
 		return job.Status.Phase == tensorstack.JobPhaseSucceeded && job.Status.Aggregate.Deleted == 1
 	})
 	w.pause("over", true)
 	w.pause("over", false)
-	// A job that is made after that is seen after it.
+	// The operator observes a job created now only after these changes.
 	w.Create(w.job("after", with("worker", 1, 0)))
 	w.untilPhase("after", tensorstack.JobPhaseRunning)
-	after := w.untilJob("over", "is there", func(*tensorstack.GenericJob) bool { return true })
+	after := w.untilJob("over", "exists", func(*tensorstack.GenericJob) bool { return true })
 	if !slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, func(a, b tensorstack.JobCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	}) || after.Status.Phase != tensorstack.JobPhaseSucceeded {
-		t.Errorf("it was %+v and is %+v", before.Status, after.Status)
+		t.Errorf("status = %+v, want as before the pause: %+v", after.Status, before.Status)
 	}
 	w.UntilOnlyPods("after-worker-0")
 }
 
-// TestOperatorKilledAgainAndAgain: among jobs that restart, are paused and wait for each other; every replica ends as often
-// as it would have, and no pod is left over.
+// TestOperatorKilledAgainAndAgain: the operator is killed repeatedly while jobs restart, are paused and wait for each
+// other. The restart counts are the same as without the kills, and no pod remains.
 func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
@@ -255,7 +261,7 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	w.KillOperator()
 	job := w.untilPhase("one", tensorstack.JobPhaseSucceeded)
 	if task := job.Status.Tasks[0]; task.RestartCount != 1 || task.Replicas[0].RestartCount != 1 {
-		t.Errorf("restarts are told as %+v", task)
+		t.Errorf("task status = %+v, want one restart, of worker-0", task)
 	}
 	w.UntilOnlyPods()
 }

@@ -18,7 +18,7 @@ import (
 
 const rack = "example.com/rack"
 
-// racks puts the four simulated machines, of 8 GPUs each, into the racks r0 and r1, and gives the rack of each.
+// racks labels the four simulated nodes, of 8 GPUs each, as the racks r0 and r1, and returns the rack of each node.
 func (w *world) racks() map[string]string {
 	w.Helper()
 	var nodes corev1.NodeList
@@ -35,8 +35,9 @@ func (w *world) racks() map[string]string {
 	return out
 }
 
-// placedQueue is the LocalQueue q whose pods are placed by rack; it has more quota than there are machines.
-func (w *world) placedQueue() {
+// topologyQueue creates the LocalQueue q, whose flavor has a topology of racks and nodes. Its quota is larger than the
+// capacity of the nodes.
+func (w *world) topologyQueue() {
 	w.Helper()
 	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rack}, {NodeLabel: corev1.LabelHostname}}}})
@@ -45,15 +46,15 @@ func (w *world) placedQueue() {
 	w.Queue("q", flavor, corev1.ResourceList{gpu: resource.MustParse("1000")})
 }
 
-// TestAGangIsPlacedAsAUnit: its types share a rack, as they ask; one that finds no rack has no pod at all; and a
-// replica that is restarted goes back to its place.
+// TestAGangIsPlacedAsAUnit: the replica types of a gang are placed in one rack, as they require. A gang that fits into
+// no rack has no pods, and a restarted replica returns to its node.
 func TestAGangIsPlacedAsAUnit(t *testing.T) {
 	w := newWorld(t)
 	rackOf := w.racks()
 	if len(rackOf) != 4 {
-		t.Fatalf("the simulated machines are %v", rackOf)
+		t.Fatalf("racks of the simulated nodes = %v, want 4 nodes", rackOf)
 	}
-	w.placedQueue()
+	w.topologyQueue()
 	gang := func(name string) *tensorstack.GenericJob {
 		return w.job(name, with("master", 1, 1), with("worker", 3, 1), onGPUs(4), inQueue(0),
 			annotated(kueue.PodSetRequiredTopologyAnnotation, rack), annotated(kueue.PodSetGroupNameAnnotation, "all"))
@@ -62,38 +63,38 @@ func TestAGangIsPlacedAsAUnit(t *testing.T) {
 	w.untilPhase("a", tensorstack.JobPhaseRunning)
 	w.Create(gang("b"))
 	w.untilPhase("b", tensorstack.JobPhaseRunning)
-	first, second := w.untilAtTheirPlaces("a"), w.untilAtTheirPlaces("b")
+	first, second := w.untilPlaced("a"), w.untilPlaced("b")
 	if a, b := racksOf(first, rackOf), racksOf(second, rackOf); len(a) != 1 || len(b) != 1 || maps.Equal(a, b) {
-		t.Errorf("they are in the racks %v and %v", a, b)
+		t.Errorf("gang a is in racks %v and gang b in %v, want one rack each, not the same", a, b)
 	}
 	w.Create(gang("c"))
-	w.UntilWorkloadOf("c", "finds no place", func(wl *kueue.Workload) bool {
+	w.UntilWorkloadOf("c", "cannot be placed", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 		return c != nil && c.Reason == kueue.WorkloadTopologyPlacementFailed
 	})
 	if pods := w.nodesOf("c"); len(pods) > 0 {
-		t.Errorf("of a gang without places there are pods: %v", pods)
+		t.Errorf("pods of gang c = %v, want none: it has no place", pods)
 	}
 	w.EndReplica("a-worker-1", 0, 1)
-	w.untilJob("a", "runs again", func(job *tensorstack.GenericJob) bool {
+	w.untilJob("a", "runs again with one restart", func(job *tensorstack.GenericJob) bool {
 		return job.Status.Phase == tensorstack.JobPhaseRunning && job.Status.Aggregate.Running == 4 && job.Status.Tasks[1].RestartCount == 1
 	})
-	if again := w.untilAtTheirPlaces("a"); !maps.Equal(again, first) {
-		t.Errorf("they were on %v and are on %v", first, again)
+	if again := w.untilPlaced("a"); !maps.Equal(again, first) {
+		t.Errorf("pods of gang a are on %v after the restart, want %v", again, first)
 	}
 	w.Delete(gang("a"))
 	w.untilPhase("c", tensorstack.JobPhaseRunning)
-	if third := w.untilAtTheirPlaces("c"); !maps.Equal(racksOf(third, rackOf), racksOf(first, rackOf)) {
-		t.Errorf("a was on %v, c is on %v", first, third)
+	if third := w.untilPlaced("c"); !maps.Equal(racksOf(third, rackOf), racksOf(first, rackOf)) {
+		t.Errorf("pods of gang c are on %v, want the rack that gang a released: %v", third, first)
 	}
 }
 
-// untilAtTheirPlaces waits until the pods of the job run where its Workload says, and gives the node of each.
-func (w *world) untilAtTheirPlaces(job string) map[string]string {
+// untilPlaced waits until the pods of the job are on the nodes assigned by its Workload, and returns the node of each.
+func (w *world) untilPlaced(job string) map[string]string {
 	w.Helper()
-	places := harness.PlacesOf(w.UntilWorkloadOf(job, "has places", func(wl *kueue.Workload) bool { return len(harness.PlacesOf(wl)) > 0 }))
+	places := harness.PlacesOf(w.UntilWorkloadOf(job, "has assigned nodes", func(wl *kueue.Workload) bool { return len(harness.PlacesOf(wl)) > 0 }))
 	var nodes map[string]string
-	harness.Until(w.World, &corev1.PodList{}, job+" is at its places", func(*corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are on their assigned nodes", func(*corev1.PodList) bool {
 		nodes = w.nodesOf(job)
 		on := map[string]int32{}
 		for _, node := range nodes {
@@ -104,7 +105,7 @@ func (w *world) untilAtTheirPlaces(job string) map[string]string {
 	return nodes
 }
 
-// nodesOf are the nodes of the job's pods that are not being deleted, by the names of the pods.
+// nodesOf returns the nodes of the job's pods that are not terminating, by pod name.
 func (w *world) nodesOf(job string) map[string]string {
 	w.Helper()
 	out := map[string]string{}
@@ -116,6 +117,7 @@ func (w *world) nodesOf(job string) map[string]string {
 	return out
 }
 
+// racksOf returns the racks of the nodes.
 func racksOf(nodes, rackOf map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for _, node := range nodes {

@@ -14,24 +14,24 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// longest is how long the queues let jobs run: a busy machine has started one, and told of it, long before.
-const longest = "15s"
+// maxDuration is how long the queues let jobs run: long enough to start a job and observe it on a busy machine.
+const maxDuration = "15s"
 
-// TestAQueueBoundsHowLongAGenericJobRuns: one that has run for as long as its queue lets it is paused, told so, and
-// gives its quota back; one that is resumed runs on.
+// TestAQueueBoundsHowLongAGenericJobRuns: a job that has run for the max-duration of its queue is paused, gets a
+// warning event, and releases its quota. It runs again when it is resumed.
 func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 	job := w.untilPhase("long", tensorstack.JobPhasePaused)
 	if mode := job.Spec.RunMode; mode == nil || mode.Pause == nil || !mode.Pause.Enabled {
-		t.Errorf("its run mode is %+v", mode)
+		t.Errorf("runMode = %+v, want pause enabled", mode)
 	}
-	if told := w.UntilEvent("long", "MaxDurationExceeded"); told.Type != corev1.EventTypeWarning {
-		t.Errorf("it is told %s", told.Type)
+	if event := w.UntilEvent("long", "MaxDurationExceeded"); event.Type != corev1.EventTypeWarning {
+		t.Errorf("type of the event = %s, want Warning", event.Type)
 	}
 	w.untilNoWorkload()
 	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "0")
@@ -39,13 +39,13 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 }
 
-// TestAQueueBoundsPodsThatOutliveTheirJob: a job that has ended, and cleans up nothing, does not keep its quota for
-// ever.
+// TestAQueueBoundsPodsThatOutliveTheirJob: a completed job whose clean-up policy leaves a pod running holds its quota
+// only until the max-duration of its queue.
 func TestAQueueBoundsPodsThatOutliveTheirJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	w.Create(w.job("done", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) {
 		job.Spec.SuccessRules, job.Spec.CleanUpPolicy = rules("worker 0"), tensorstack.CleanUpNone
 	}))
@@ -58,12 +58,13 @@ func TestAQueueBoundsPodsThatOutliveTheirJob(t *testing.T) {
 	w.untilPhase("next", tensorstack.JobPhaseRunning)
 }
 
-// TestAQueueBoundsHowLongABatchJobRuns: it is suspended, and its Workload says that it is not to be admitted again.
+// TestAQueueBoundsHowLongABatchJobRuns: a batch Job that has run for the max-duration of its queue is suspended, and
+// its Workload is deactivated, so that it is not admitted again.
 func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
 	job.Spec.Template = w.job("", with("worker", 1, 0)).Spec.ReplicaSpecs[0].Template
@@ -75,13 +76,14 @@ func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	}
 	until("runs", func(job *batchv1.Job) bool { return !*job.Spec.Suspend && job.Status.Active == 2 })
 	until("is suspended", func(job *batchv1.Job) bool { return *job.Spec.Suspend && job.Status.Active == 0 })
-	w.UntilWorkloadOf("long", "is deactivated and holds nothing", func(wl *kueue.Workload) bool {
+	w.UntilWorkloadOf("long", "is deactivated and holds no quota", func(wl *kueue.Workload) bool {
 		return !ptr.Deref(wl.Spec.Active, true) && wl.Status.Admission == nil
 	})
 	w.UntilOnlyPods()
 }
 
-// TestAClosedQueueAdmitsNothing: who runs runs on, also through a restart; who comes waits until it is open.
+// TestAClosedQueueAdmitsNothing: jobs that run in a queue when it is closed continue, also through a restart. New jobs
+// wait until it is open again.
 func TestAClosedQueueAdmitsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
@@ -99,8 +101,8 @@ func TestAClosedQueueAdmitsNothing(t *testing.T) {
 	w.untilPhase("out", tensorstack.JobPhaseRunning)
 }
 
-// vendorQueues are those of the vendor's table: a cohort of 6 (of 50 CPUs each there), whose queues have bounds and no
-// guarantees, and priorities.
+// vendorQueues creates the queues of the vendor's example: a cohort with a quota of 6 pods (6 times 50 CPUs in the
+// example) and the queues a to d, each with a borrowing limit and a queue priority but no quota of its own.
 func (w *world) vendorQueues() {
 	w.Helper()
 	flavor := kueue.ResourceFlavorReference(w.Namespace)
@@ -112,21 +114,22 @@ func (w *world) vendorQueues() {
 		&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.CohortSpec{ResourceGroups: group(6, nil)}})
 	for _, q := range []struct {
 		name     string
-		bound    int64
+		limit    int64
 		priority string
 	}{{"a", 4, "1"}, {"b", 2, "1"}, {"c", 1, "2"}, {"d", 4, "2"}} {
 		name := w.Namespace + "-" + q.name
 		w.Shared(&kueue.ClusterQueue{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"muster.dev/queue-priority": q.priority}},
 			Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}, Cohort: kueue.CohortReference(w.Namespace),
-				ResourceGroups: group(0, resource.NewQuantity(q.bound, resource.DecimalSI))}})
+				ResourceGroups: group(0, resource.NewQuantity(q.limit, resource.DecimalSI))}})
 		w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.name, Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
 	}
 }
 
-// TestTheVendorsTableOfQueues: who comes to a full cluster is blocked by equals and by the bound of his queue, and from
-// a queue of higher priority takes from the least of those below, but for a queue that is not to be taken from.
-func TestTheVendorsTableOfQueues(t *testing.T) {
+// TestTheVendorsExampleOfQueuePriorities: the cohort is full. A new job waits if its queue has no higher priority than
+// the others or is at its limit. A new job in a queue of higher priority preempts the job of lowest priority in a lower
+// queue, except in queues that are not preemptible.
+func TestTheVendorsExampleOfQueuePriorities(t *testing.T) {
 	w := newWorld(t)
 	w.vendorQueues()
 	submit := func(name string, priority int32) {
@@ -158,7 +161,7 @@ func TestTheVendorsTableOfQueues(t *testing.T) {
 	after := w.uids()
 	for _, name := range []string{"a1-worker-0", "a2-worker-0", "c1-worker-0", "d1-worker-0"} {
 		if before[name] != after[name] {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("pod %s was recreated, want it to keep running", name)
 		}
 	}
 }

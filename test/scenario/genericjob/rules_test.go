@@ -10,7 +10,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// rules reads finish rules: "master 0, worker 0+1" is two rules, "master 0 & worker 1" is one over two types.
+// rules parses finish rules: "master 0, worker 0+1" is two rules, "master 0 & worker 1" is one over two types.
 func rules(text string) []tensorstack.FinishRule {
 	if text == "" {
 		return nil
@@ -29,13 +29,13 @@ func rules(text string) []tensorstack.FinishRule {
 	return out
 }
 
-// TestRules: every combination of rules, on jobs of a master and three workers whose pods end one after the other, comes
-// to its end with the last of them and not before.
+// TestRules: the pods of a master and three workers end one after the other. For each combination of success and
+// failure rules the job completes when the last listed pod ends, not before, with the wanted phase and message.
 func TestRules(t *testing.T) {
 	w := newWorld(t)
 	for i, test := range []struct {
 		what, success, failure string
-		ends                   string // "worker-0 0": the pod and its exit code
+		ends                   string // pods and their exit codes, in order: "worker-0 0, master-0 1"
 		want                   tensorstack.JobPhase
 		message                string
 	}{
@@ -75,22 +75,22 @@ func TestRules(t *testing.T) {
 				if j == len(ends)-1 {
 					break
 				}
-				seen := w.untilJob(name, "tells that "+pod+" has ended", func(job *tensorstack.GenericJob) bool {
+				seen := w.untilJob(name, "counts "+pod+" as ended", func(job *tensorstack.GenericJob) bool {
 					return job.Status.Aggregate.Succeeded+job.Status.Aggregate.Failed == int32(j+1)
 				})
 				if seen.Status.Phase != tensorstack.JobPhaseRunning {
-					t.Fatalf("after %s it is %s", end, seen.Status.Phase)
+					t.Fatalf("phase = %s after %q, want Running", seen.Status.Phase, end)
 				}
 			}
-			job := w.untilJob(name, "has ended", func(job *tensorstack.GenericJob) bool {
+			job := w.untilJob(name, "is completed", func(job *tensorstack.GenericJob) bool {
 				return condition(job, tensorstack.JobCompleted).Status == "True"
 			})
 			want := strings.ReplaceAll(test.message, "%s", name)
 			if got := condition(job, tensorstack.JobCompleted).Message; job.Status.Phase != test.want || !strings.Contains(got, want) {
-				t.Errorf("it is %s: %q, want %s: %q", job.Status.Phase, got, test.want, want)
+				t.Errorf("phase and message = %s, %q, want %s, %q", job.Status.Phase, got, test.want, want)
 			}
 			if failed := condition(job, tensorstack.JobFailed).Status == "True"; failed != (test.want == tensorstack.JobPhaseFailed) {
-				t.Errorf("its condition Failed is %v", failed)
+				t.Errorf("condition Failed is true: %v, but the phase should be %s", failed, test.want)
 			}
 		})
 	}

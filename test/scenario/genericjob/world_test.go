@@ -1,6 +1,6 @@
-// Package genericjob tests, on the embedded control plane with the operator as users run it, what becomes of GenericJobs:
-// every rule, restart budget, clean-up policy and change of mode. Simulated machines run the pods, whose ends the tests
-// say.
+// Package genericjob tests GenericJobs on the embedded control plane, with the operator as users run it: finish rules,
+// restart budgets, clean-up policies, run modes, queues and placement. The pods run on simulated nodes, and the tests
+// decide when and how they end.
 package genericjob
 
 import (
@@ -30,7 +30,7 @@ elasticity: {growAfter: 0s, resizeCost: 0s}
 `})
 }
 
-// endless is how long pods run that nobody ends.
+// endless is the simulated duration of pods that run until the test ends them.
 const endless = "1h"
 
 // world is a namespace with GenericJobs.
@@ -38,13 +38,13 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so many pods, and the LocalQueue q.
+// queue creates a ClusterQueue with a quota of that many pods, named after the namespace, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
-// job is a GenericJob in the namespace, made of what the options say.
+// job returns a GenericJob in the namespace, with the options applied.
 func (w *world) job(name string, options ...func(*tensorstack.GenericJob)) *tensorstack.GenericJob {
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	for _, option := range options {
@@ -53,11 +53,13 @@ func (w *world) job(name string, options ...func(*tensorstack.GenericJob)) *tens
 	return job
 }
 
-// with is a type of replicas whose pods run until somebody ends them; restarts is how often each may be restarted.
+// with adds a replica type whose pods run until the test ends them. Each replica may be restarted on failure up to
+// restarts times.
 func with(replicaType string, count, restarts int32) func(*tensorstack.GenericJob) {
 	return withPolicy(replicaType, count, tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: restarts})
 }
 
+// withPolicy adds a replica type as with does, with any restart policy.
 func withPolicy(replicaType string, count int32, policy tensorstack.RestartPolicy) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		job.Spec.ReplicaSpecs = append(job.Spec.ReplicaSpecs, tensorstack.ReplicaSpec{
@@ -75,23 +77,24 @@ func withPolicy(replicaType string, count int32, policy tensorstack.RestartPolic
 	}
 }
 
+// inQueue puts the job into the LocalQueue q, with the priority.
 func inQueue(priority int32) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: "q", Priority: priority}}
 	}
 }
 
-// onGPUs has each pod ask for so many GPUs.
+// onGPUs makes each pod request that many GPUs.
 func onGPUs(amount int64) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
-		asks := corev1.ResourceList{gpu: *resource.NewQuantity(amount, resource.DecimalSI)}
+		requests := corev1.ResourceList{gpu: *resource.NewQuantity(amount, resource.DecimalSI)}
 		for i := range job.Spec.ReplicaSpecs {
-			job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: asks, Limits: asks}
+			job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: requests}
 		}
 	}
 }
 
-// annotated has all templates of the job bear the annotation.
+// annotated sets the annotation on all pod templates of the job.
 func annotated(key, value string) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		for i := range job.Spec.ReplicaSpecs {
@@ -102,24 +105,25 @@ func annotated(key, value string) func(*tensorstack.GenericJob) {
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
 
-// onSimulated is a flavor of the simulated machines.
+// onSimulated is the flavor of the simulated nodes.
 var onSimulated = kueue.ResourceFlavorSpec{
 	NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
 	Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
 }
 
-// untilJob waits until the condition holds for the job.
+// untilJob waits until the condition holds for the GenericJob of this name, and returns it.
 func (w *world) untilJob(name, what string, holds func(*tensorstack.GenericJob) bool) *tensorstack.GenericJob {
 	w.Helper()
 	return harness.UntilOne(w.World, &tensorstack.GenericJobList{}, name, what, holds)
 }
 
+// untilPhase waits until the GenericJob of this name is in the phase, and returns it.
 func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack.GenericJob {
 	w.Helper()
 	return w.untilJob(name, "is "+string(phase), func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
 }
 
-// uids are those of the pods, to see whether they are still the same later.
+// uids returns the UIDs of all pods by name, to tell later whether a pod was recreated.
 func (w *world) uids() map[string]types.UID {
 	w.Helper()
 	var list corev1.PodList
@@ -133,7 +137,7 @@ func (w *world) uids() map[string]types.UID {
 	return out
 }
 
-// podsOf are those of one of the jobs.
+// podsOf returns the pods of the job.
 func (w *world) podsOf(job string) []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
@@ -143,7 +147,7 @@ func (w *world) podsOf(job string) []corev1.Pod {
 	return list.Items
 }
 
-// untilPodsOf waits until the job has pods of these names, in order, and no others.
+// untilPodsOf waits until the job has exactly the pods of these names, which must be sorted.
 func (w *world) untilPodsOf(job string, names ...string) {
 	w.Helper()
 	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are %v", job, names), func(*corev1.PodList) bool {
@@ -151,16 +155,17 @@ func (w *world) untilPodsOf(job string, names ...string) {
 	})
 }
 
-// pause pauses and resumes a job.
-func (w *world) pause(name string, is bool) {
+// pause pauses the GenericJob of this name, or resumes it if enabled is false.
+func (w *world) pause(name string, enabled bool) {
 	w.Helper()
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
-	patch := fmt.Sprintf(`{"spec":{"runMode":{"pause":{"enabled":%v}}}}`, is)
+	patch := fmt.Sprintf(`{"spec":{"runMode":{"pause":{"enabled":%v}}}}`, enabled)
 	if err := w.Client.Patch(w.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.Fatalf("pausing %s, %v: %v", name, is, err)
+		w.Fatalf("setting pause.enabled of %s to %v: %v", name, enabled, err)
 	}
 }
 
+// condition returns the job's condition of the type, zero if it has none.
 func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) tensorstack.JobCondition {
 	for _, c := range job.Status.Conditions {
 		if c.Type == kind {
