@@ -1,6 +1,7 @@
 package jobset
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// claiming has the workers mount a claim.
+// claiming makes the workers of the JobSet mount a claim that it creates.
 func claiming(js *jobset.JobSet, name string, whenDeleted jobset.RetentionPolicyType) *jobset.JobSet {
 	js.Spec.VolumeClaimPolicies = append(js.Spec.VolumeClaimPolicies, jobset.VolumeClaimPolicy{
 		RetentionPolicy: &jobset.VolumeRetentionPolicy{WhenDeleted: &whenDeleted},
@@ -28,10 +29,10 @@ func claiming(js *jobset.JobSet, name string, whenDeleted jobset.RetentionPolicy
 	return js
 }
 
-// claims waits until the claims are exactly these.
-func (w *world) claims(names ...string) {
+// untilClaims waits until the namespace has exactly these PersistentVolumeClaims.
+func (w *world) untilClaims(names ...string) {
 	w.Helper()
-	harness.Until(w.World, &corev1.PersistentVolumeClaimList{}, "there are the claims", func(list *corev1.PersistentVolumeClaimList) bool {
+	harness.Until(w.World, &corev1.PersistentVolumeClaimList{}, fmt.Sprintf("the claims are %v", names), func(list *corev1.PersistentVolumeClaimList) bool {
 		var got []string
 		for _, c := range list.Items {
 			got = append(got, c.Name)
@@ -41,56 +42,61 @@ func (w *world) claims(names ...string) {
 	})
 }
 
+// TestClaimsAreSharedAndRetainedOnesAreReused: all pods of a JobSet mount the same claims. A retained claim has no
+// owner and is reused by the next JobSet of the name, the others are deleted with their JobSet.
 func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 	w := newWorld(t)
-	make := func() *jobset.JobSet {
-		return claiming(claiming(w.set(), "kept", jobset.RetentionPolicyRetain), "scratch", jobset.RetentionPolicyDelete)
+	newSet := func() *jobset.JobSet {
+		return claiming(claiming(w.set(), "retained", jobset.RetentionPolicyRetain), "scratch", jobset.RetentionPolicyDelete)
 	}
-	w.Create(make())
-	jobs := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
-	w.claims("kept-js", "scratch-js")
-	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 || got[0].PersistentVolumeClaim.ClaimName != "kept-js" {
-		t.Errorf("volumes %+v", got)
+	w.Create(newSet())
+	jobs := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
+	w.untilClaims("retained-js", "scratch-js")
+	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 || got[0].PersistentVolumeClaim.ClaimName != "retained-js" {
+		t.Errorf("volumes = %+v, want two, the first of claim retained-js", got)
 	}
-	var kept corev1.PersistentVolumeClaim
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "kept-js"}, &kept); err != nil {
+	var retained corev1.PersistentVolumeClaim
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "retained-js"}, &retained); err != nil {
 		t.Fatal(err)
 	}
-	if kept.Labels[jobset.JobSetNameKey] != "js" || len(kept.OwnerReferences) != 0 {
-		t.Errorf("claim %+v", kept.ObjectMeta)
+	if retained.Labels[jobset.JobSetNameKey] != "js" || len(retained.OwnerReferences) != 0 {
+		t.Errorf("claim = %+v, want the JobSet's label and no owners", retained.ObjectMeta)
 	}
-	// No kubelet lets go of the claim that pods use, so they end first.
+	// A claim in use by running pods is not deleted, and there is no kubelet to stop them: end them first.
 	w.succeed("js-leader-0", "js-workers-0", "js-workers-1")
-	w.jobSet("js", "completes", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
+	w.untilJobSet("js", "is completed", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
 	w.Delete(w.set())
-	w.claims("kept-js")
-	w.Create(make())
-	w.jobs("are there again", func(again map[string]batchv1.Job) bool {
+	w.untilClaims("retained-js")
+	w.Create(newSet())
+	w.untilJobs("are recreated", func(again map[string]batchv1.Job) bool {
 		return len(again) == 3 && again["js-workers-0"].UID != jobs["js-workers-0"].UID
 	})
-	w.claims("kept-js", "scratch-js")
-	uid := kept.UID
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(&kept), &kept); err != nil || kept.UID != uid {
-		t.Errorf("the claim was made anew: %v", err)
+	w.untilClaims("retained-js", "scratch-js")
+	uid := retained.UID
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(&retained), &retained); err != nil || retained.UID != uid {
+		t.Errorf("UID of claim retained-js = %s, want the same as before, %s: %v", retained.UID, uid, err)
 	}
 }
 
+// TestAConflictingClaimBlocksJobsUntilItIsDeleted: a claim of the name that is too small is reported by an event. There
+// are no Jobs until it is deleted.
 func TestAConflictingClaimBlocksJobsUntilItIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}
 	w.Create(small, claiming(w.set(), "data", jobset.RetentionPolicyRetain))
-	if e := w.UntilEvent("js", jobset.PVCCreationFailedReason); e.Note != "the PersistentVolumeClaim data-js is there already and has 1Mi, less than 1Gi: delete it, or give the JobSet another name" {
-		t.Errorf("note %q", e.Note)
+	const want = "the PersistentVolumeClaim data-js is there already and has 1Mi, less than 1Gi: delete it, or give the JobSet another name"
+	if e := w.UntilEvent("js", jobset.PVCCreationFailedReason); e.Note != want {
+		t.Errorf("note of the event = %q, want %q", e.Note, want)
 	}
-	w.thereAre()
+	w.untilOnlyJobs()
 	w.Delete(small)
-	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
+	w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 }
 
-// services waits until the Services are so.
-func (w *world) services(what string, hold func(map[string]corev1.Service) bool) map[string]corev1.Service {
+// untilServices waits until the condition holds for the Services by name, and returns them.
+func (w *world) untilServices(what string, holds func(map[string]corev1.Service) bool) map[string]corev1.Service {
 	w.Helper()
 	var byName map[string]corev1.Service
 	harness.Until(w.World, &corev1.ServiceList{}, what, func(list *corev1.ServiceList) bool {
@@ -98,61 +104,67 @@ func (w *world) services(what string, hold func(map[string]corev1.Service) bool)
 		for _, s := range list.Items {
 			byName[s.Name] = s
 		}
-		return hold(byName)
+		return holds(byName)
 	})
 	return byName
 }
 
-func TestTheServiceHasTheDocumentedSelectorAndIsRepaired(t *testing.T) {
+// TestTheServiceIsLabelledAndRecreated: clients find the Service by the label of its JobSet, it is recreated if it is
+// deleted, and an annotation adds one for each replicated job.
+func TestTheServiceIsLabelledAndRecreated(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.set())
-	first := w.services("there is a Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
+	first := w.untilServices("there is one Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
 	var list corev1.ServiceList
 	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{jobset.JobSetNameKey: "js"}); err != nil || len(list.Items) != 1 {
-		t.Errorf("found %d: %v", len(list.Items), err)
+		t.Errorf("%d Services have the label of the JobSet, want 1: %v", len(list.Items), err)
 	}
 	w.Delete(first.DeepCopy())
-	w.services("it is healed", func(s map[string]corev1.Service) bool {
+	w.untilServices("Service js is recreated", func(s map[string]corev1.Service) bool {
 		return len(s) == 1 && s["js"].UID != first.UID && s["js"].Name == "js"
 	})
 	w.Patch(w.set(), `{"metadata": {"annotations": {"muster.dev/service-per-replicated-job": "true"}}}`)
-	w.services("there is one for each replicated job", func(s map[string]corev1.Service) bool {
+	w.untilServices("there is also a Service for each replicated job", func(s map[string]corev1.Service) bool {
 		return len(s) == 3 && s["js-workers"].Spec.Selector[jobset.ReplicatedJobNameKey] == "workers" && s["js-leader"].Name != ""
 	})
 }
 
+// TestJobSetsOfOneSubdomainShareItsService: two JobSets with the same subdomain both own its Service, which selects the
+// pods of both and is deleted with the last of them.
 func TestJobSetsOfOneSubdomainShareItsService(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"one", "two"} {
 		js := w.named(name, w.replicated("r", 1, 1))
 		js.Spec.Network = &jobset.Network{Subdomain: "net"}
 		w.Create(js)
-		w.thereAre(map[string][]string{"one": {"one-r-0"}, "two": {"one-r-0", "two-r-0"}}[name]...)
+		w.untilOnlyJobs(map[string][]string{"one": {"one-r-0"}, "two": {"one-r-0", "two-r-0"}}[name]...)
 	}
-	shared := w.services("both have a part in it", func(s map[string]corev1.Service) bool { return len(s["net"].OwnerReferences) == 2 })["net"]
+	shared := w.untilServices("both JobSets own Service net", func(s map[string]corev1.Service) bool { return len(s["net"].OwnerReferences) == 2 })["net"]
 	for _, job := range []string{"one-r-0", "two-r-0"} {
 		pod := w.podsOf(job)[0]
 		for key, value := range shared.Spec.Selector {
 			if pod.Labels[key] != value {
-				t.Errorf("pod %s is not selected by %v", pod.Name, shared.Spec.Selector)
+				t.Errorf("labels of pod %s = %v, want the selector of the Service, %v", pod.Name, pod.Labels, shared.Spec.Selector)
 			}
 		}
 		if pod.Spec.Subdomain != "net" || pod.Spec.Hostname != job+"-0" {
-			t.Errorf("host name %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
+			t.Errorf("host name = %s.%s, want %s-0.net", pod.Spec.Hostname, pod.Spec.Subdomain, job)
 		}
 	}
 	w.Delete(w.named("one"))
-	w.services("it stays for the other", func(s map[string]corev1.Service) bool {
+	w.untilServices("only JobSet two owns Service net", func(s map[string]corev1.Service) bool {
 		return s["net"].UID == shared.UID && len(s["net"].OwnerReferences) == 1 && s["net"].OwnerReferences[0].Name == "two"
 	})
 	w.Delete(w.named("two"))
-	w.services("it goes with the last", func(s map[string]corev1.Service) bool { return len(s) == 0 })
+	w.untilServices("there are no Services", func(s map[string]corev1.Service) bool { return len(s) == 0 })
 }
 
+// TestRunningJobsGrowAndShrink: changed parallelism and completions are applied to the running Jobs, which are not
+// recreated.
 func TestRunningJobsGrowAndShrink(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.named("js", w.replicated("workers", 2, 2)))
-	before := w.thereAre("js-workers-0", "js-workers-1")
+	before := w.untilOnlyJobs("js-workers-0", "js-workers-1")
 	resize := func(pods int32) {
 		t.Helper()
 		var js jobset.JobSet
@@ -165,7 +177,7 @@ func TestRunningJobsGrowAndShrink(t *testing.T) {
 		if err := w.Client.Patch(t.Context(), after, client.MergeFrom(&js)); err != nil {
 			t.Fatal(err)
 		}
-		w.jobs("have their new size", func(jobs map[string]batchv1.Job) bool {
+		w.untilJobs("have their new size", func(jobs map[string]batchv1.Job) bool {
 			for name, job := range jobs {
 				if *job.Spec.Parallelism != pods || *job.Spec.Completions != pods || job.Status.Active != pods || job.UID != before[name].UID {
 					return false
@@ -177,5 +189,5 @@ func TestRunningJobsGrowAndShrink(t *testing.T) {
 	resize(3)
 	resize(1)
 	w.succeed("js-workers-0", "js-workers-1")
-	w.jobSet("js", "completes", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
+	w.untilJobSet("js", "is completed", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
 }

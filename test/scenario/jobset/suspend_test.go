@@ -16,7 +16,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// edit changes the pod template of the workers, and whether the JobSet is suspended, in one write.
+// edit changes the pod template of the workers and the suspension of JobSet js in one write.
 func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	w.Helper()
 	var js jobset.JobSet
@@ -33,83 +33,84 @@ func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	}
 }
 
-// TestTemplatesChangeWhileAJobSetIsSuspended: as Kueue's own adapter does it, templates are changed while the JobSet is
-// suspended. Nothing is left of what an earlier admission added.
+// TestTemplatesChangeWhileAJobSetIsSuspended: pod templates may be changed while the JobSet is suspended, as Kueue does
+// at each admission. Jobs that are resumed have the new templates, with nothing left of those of an earlier admission.
 func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.Suspend = ptr.To(true)
 	w.Create(js)
-	made := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
-	w.jobSet("js", "is suspended", func(js *jobset.JobSet) bool {
+	created := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
+	w.untilJobSet("js", "is suspended", func(js *jobset.JobSet) bool {
 		return is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason)(js) && counts("workers", 0, 0, 0, 0, 2)(js)
 	})
 	pool := func(name string) func(*corev1.PodTemplateSpec) {
 		return func(t *corev1.PodTemplateSpec) {
-			t.Labels, t.Annotations = map[string]string{"admitted-to": name}, map[string]string{"given": name}
+			t.Labels, t.Annotations = map[string]string{"admitted-to": name}, map[string]string{"added-by": name}
 			t.Spec.NodeSelector = map[string]string{"pool": name}
 			t.Spec.Tolerations = []corev1.Toleration{{Key: name, Operator: corev1.TolerationOpExists}}
 		}
 	}
 	for _, name := range []string{"a", "b"} {
 		w.edit(false, pool(name))
-		w.jobSet("js", "is resumed", is(jobset.JobSetSuspended, metav1.ConditionFalse, jobset.JobSetResumedReason))
+		w.untilJobSet("js", "is resumed", is(jobset.JobSetSuspended, metav1.ConditionFalse, jobset.JobSetResumedReason))
 		w.run("js-leader-0", "js-workers-0", "js-workers-1")
-		w.jobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
+		w.untilJobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
 		pod := w.podsOf("js-workers-0")[0]
 		if diff := cmp.Diff(map[string]string{"pool": name}, pod.Spec.NodeSelector); diff != "" || pod.Labels["admitted-to"] != name {
-			t.Errorf("pods in %s: labels %v, node selector %s", name, pod.Labels, diff)
+			t.Errorf("pod in pool %s has labels %v; node selector (-want +got):\n%s", name, pod.Labels, diff)
 		}
 		w.edit(true, func(t *corev1.PodTemplateSpec) {
 			t.Labels, t.Annotations, t.Spec.NodeSelector, t.Spec.Tolerations = nil, nil, nil, nil
 		})
-		w.jobSet("js", "has no pods left", counts("workers", 0, 0, 0, 0, 2))
+		w.untilJobSet("js", "has two suspended worker Jobs", counts("workers", 0, 0, 0, 0, 2))
 	}
 	w.edit(false, nil)
-	jobs := w.jobs("run as they were made", func(jobs map[string]batchv1.Job) bool { return !*jobs["js-workers-0"].Spec.Suspend })
+	jobs := w.untilJobs("are resumed", func(jobs map[string]batchv1.Job) bool { return !*jobs["js-workers-0"].Spec.Suspend })
 	for _, name := range []string{"js-leader-0", "js-workers-0"} {
-		if jobs[name].UID != made[name].UID {
-			t.Errorf("%s was made anew", name)
+		if jobs[name].UID != created[name].UID {
+			t.Errorf("%s was recreated, want it resumed", name)
 		}
-		if diff := cmp.Diff(made[name].Spec.Template, jobs[name].Spec.Template); diff != "" {
-			t.Errorf("%s (-made +restored):\n%s", name, diff)
+		if diff := cmp.Diff(created[name].Spec.Template, jobs[name].Spec.Template); diff != "" {
+			t.Errorf("template of Job %s (-created +resumed):\n%s", name, diff)
 		}
 	}
 }
 
-// TestAnEvictedJobSetKeepsFinishedJobs: before its first admission it has no children. An eviction suspends what has
-// not ended; the rest, the Service and the claims stay; and it goes on where its quota is next.
+// TestAnEvictedJobSetKeepsFinishedJobs: a JobSet has no Jobs, Service or claims before its first admission. An eviction
+// suspends its unfinished Jobs and keeps the finished ones, the Service and the claims. The suspended Jobs are resumed
+// in the flavor of the next admission.
 func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 	w := newWorld(t)
 	w.queue(map[string]string{"a": "0"})
 	w.Create(queued(claiming(w.set(), "data", jobset.RetentionPolicyDelete)))
-	w.jobSet("js", "waits", is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason))
-	w.UntilWorkloadOf("js", "says so", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
-	w.thereAre()
-	w.claims()
-	w.services("there are none", func(s map[string]corev1.Service) bool { return len(s) == 0 })
+	w.untilJobSet("js", "is suspended", is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason))
+	w.UntilWorkloadOf("js", "has conditions", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
+	w.untilOnlyJobs()
+	w.untilClaims()
+	w.untilServices("there are no Services", func(s map[string]corev1.Service) bool { return len(s) == 0 })
 	w.grow("a", "5")
-	made := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
-	for name, job := range made {
+	created := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
+	for name, job := range created {
 		if *job.Spec.Suspend || job.Generation != 1 {
-			t.Errorf("%s was made suspended, only to be resumed", name)
+			t.Errorf("Job %s was created suspended and then resumed, want it created running", name)
 		}
 	}
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.succeed("js-workers-0")
-	w.UntilWorkloadOf("js", "gives back what has ended", reclaims("workers", 2))
-	service := w.services("there is one", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
+	w.UntilWorkloadOf("js", "reclaims the two pods of the finished Job", reclaims("workers", 2))
+	service := w.untilServices("there is one Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
 
-	wl := w.UntilWorkloadOf("js", "runs", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	wl := w.UntilWorkloadOf("js", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
-	w.jobs("are suspended, but for what has ended", func(jobs map[string]batchv1.Job) bool {
+	w.untilJobs("are suspended, except for the finished one", func(jobs map[string]batchv1.Job) bool {
 		return *jobs["js-leader-0"].Spec.Suspend && *jobs["js-workers-1"].Spec.Suspend && !*jobs["js-workers-0"].Spec.Suspend && len(jobs) == 3
 	})
-	w.UntilWorkloadOf("js", "gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
-	w.claims("data-js")
-	w.replaceFlavor("a", "b", "3") // three pods are left
+	w.UntilWorkloadOf("js", "has no quota, and its finished pods are still reclaimable", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
+	w.untilClaims("data-js")
+	w.replaceFlavor("a", "b", "3") // the three unfinished pods
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
-	jobs := w.jobs("are resumed", func(jobs map[string]batchv1.Job) bool {
+	jobs := w.untilJobs("are resumed", func(jobs map[string]batchv1.Job) bool {
 		return !*jobs["js-leader-0"].Spec.Suspend && !*jobs["js-workers-1"].Spec.Suspend
 	})
 	for name, job := range jobs {
@@ -117,18 +118,19 @@ func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 		if name == "js-workers-0" {
 			want = map[string]string{"pool": "a"}
 		}
-		if diff := cmp.Diff(want, job.Spec.Template.Spec.NodeSelector); diff != "" || job.UID != made[name].UID {
-			t.Errorf("%s: made anew: %v; nodes (-want +got): %s", name, job.UID != made[name].UID, diff)
+		if diff := cmp.Diff(want, job.Spec.Template.Spec.NodeSelector); diff != "" || job.UID != created[name].UID {
+			t.Errorf("%s: recreated: %v, want false; node selector (-want +got):\n%s", name, job.UID != created[name].UID, diff)
 		}
 	}
-	if got := w.services("it is the same", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]; got.UID != service.UID {
-		t.Error("the Service was made anew")
+	if got := w.untilServices("there is still one Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]; got.UID != service.UID {
+		t.Error("the Service was recreated, want the same one")
 	}
 	w.succeed("js-leader-0", "js-workers-1")
-	w.jobSet("js", "completes", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
+	w.untilJobSet("js", "is completed", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
 	w.UntilWorkloadOf("js", "is finished", func(wl *kueue.Workload) bool { return wl.Status.Conditions != nil && finished(wl) })
 }
 
+// finished reports whether the Workload is finished.
 func finished(wl *kueue.Workload) bool {
 	for _, c := range wl.Status.Conditions {
 		if c.Type == kueue.WorkloadFinished && c.Status == metav1.ConditionTrue {
@@ -138,6 +140,7 @@ func finished(wl *kueue.Workload) bool {
 	return false
 }
 
+// reclaims reports whether the Workload has that many reclaimable pods of the pod set.
 func reclaims(podSet kueue.PodSetReference, count int32) func(*kueue.Workload) bool {
 	return func(wl *kueue.Workload) bool {
 		for _, r := range wl.Status.ReclaimablePods {
@@ -149,10 +152,11 @@ func reclaims(podSet kueue.PodSetReference, count int32) func(*kueue.Workload) b
 	}
 }
 
-// grow sets the quota of the only flavor.
+// grow sets the CPU quota of the only flavor, which is named after the pool.
 func (w *world) grow(pool, cpus string) { w.replaceFlavor("", pool, cpus) }
 
-// replaceFlavor gives the queue the only flavor to, made if need be.
+// replaceFlavor makes the flavor of the pool to, with this CPU quota, the only one of the queue. It creates the flavor,
+// unless from is empty.
 func (w *world) replaceFlavor(from, to, cpus string) {
 	w.Helper()
 	name := w.Namespace + "-" + to
@@ -167,7 +171,8 @@ func (w *world) replaceFlavor(from, to, cpus string) {
 	})
 }
 
-// TestARestartKeepsTheQuota: and pods that a restart may run again are not given back.
+// TestARestartKeepsTheQuota: a restarted JobSet keeps its admission. Its succeeded pods are not reclaimable while a
+// restart could run them again. They are when no restart is left, and then another JobSet gets their quota.
 func TestARestartKeepsTheQuota(t *testing.T) {
 	w := newWorld(t)
 	w.queue(map[string]string{"a": "5"})
@@ -178,10 +183,10 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	admitted := w.UntilWorkloadOf("js", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Create(queuedRival(w))
 	w.succeed("js-workers-0")
-	w.jobSet("js", "counts it", counts("workers", 1, 1, 0, 1, 0))
+	w.untilJobSet("js", "has one succeeded worker Job", counts("workers", 1, 1, 0, 1, 0))
 	w.fail(1, "js-leader-0")
-	w.jobSet("js", "restarts", func(js *jobset.JobSet) bool { return js.Status.Restarts == 1 })
-	w.jobs("are of the new attempt", func(jobs map[string]batchv1.Job) bool {
+	w.untilJobSet("js", "has one restart", func(js *jobset.JobSet) bool { return js.Status.Restarts == 1 })
+	w.untilJobs("are of attempt 1", func(jobs map[string]batchv1.Job) bool {
 		for _, name := range []string{"js-leader-0", "js-workers-0", "js-workers-1"} {
 			if jobs[name].Labels[jobset.RestartAttemptKey] != "1" {
 				return false
@@ -190,17 +195,17 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 		return true
 	})
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
-	w.jobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
+	w.untilJobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
 	var wl kueue.Workload
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admitted), &wl); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(admitted.Status.Admission, wl.Status.Admission); diff != "" || len(wl.Status.ReclaimablePods) != 0 {
-		t.Errorf("given back %v, admission (-before +after):\n%s", wl.Status.ReclaimablePods, diff)
+		t.Errorf("reclaimable pods = %v, want none; admission (-before +after):\n%s", wl.Status.ReclaimablePods, diff)
 	}
-	w.succeed("js-workers-0") // no restart is left: now it is given back, and the rival starts
-	w.jobs("of the rival run", func(jobs map[string]batchv1.Job) bool { _, ok := jobs["rival-r-0"]; return ok })
+	w.succeed("js-workers-0") // no restart is left: its quota is reclaimed, and the rival starts
+	w.untilJobs("include rival-r-0", func(jobs map[string]batchv1.Job) bool { _, ok := jobs["rival-r-0"]; return ok })
 }
 
-// queuedRival needs two CPUs.
+// queuedRival returns a JobSet in the queue that requests two CPUs.
 func queuedRival(w *world) *jobset.JobSet { return queued(w.named("rival", w.replicated("r", 1, 2))) }

@@ -1,5 +1,4 @@
-// Package jobset tests, on the embedded control plane, what becomes of JobSets. There are no nodes: the tests say what
-// becomes of the pods.
+// Package jobset tests JobSets on the embedded control plane. It has no nodes: the tests set the statuses of the pods.
 package jobset
 
 import (
@@ -33,16 +32,17 @@ func newWorld(t *testing.T) *world {
 	return &world{harness.New(t)}
 }
 
-// set is the JobSet js with a leader and two workers, whose Jobs have one pod and two.
+// set returns the JobSet js with one leader Job of one pod and two worker Jobs of two pods.
 func (w *world) set() *jobset.JobSet {
 	return w.named("js", w.replicated("leader", 1, 1), w.replicated("workers", 2, 2))
 }
 
+// named returns a JobSet of this name in the namespace.
 func (w *world) named(name string, replicated ...jobset.ReplicatedJob) *jobset.JobSet {
 	return &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: jobset.JobSetSpec{ReplicatedJobs: replicated}}
 }
 
-// replicated has so many Jobs of so many pods, each of which asks for a CPU.
+// replicated returns a replicated job of that many Jobs, each of that many pods, which request one CPU each.
 func (w *world) replicated(name string, replicas, pods int32) jobset.ReplicatedJob {
 	return jobset.ReplicatedJob{Name: name, Replicas: replicas, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
 		Parallelism: &pods, Completions: &pods, BackoffLimit: ptr.To[int32](0),
@@ -54,14 +54,15 @@ func (w *world) replicated(name string, replicas, pods int32) jobset.ReplicatedJ
 	}}}
 }
 
-// jobSet waits until the JobSet is so, and gives it.
-func (w *world) jobSet(name, what string, holds func(*jobset.JobSet) bool) *jobset.JobSet {
+// untilJobSet waits until the condition holds for the JobSet of this name, and returns it.
+func (w *world) untilJobSet(name, what string, holds func(*jobset.JobSet) bool) *jobset.JobSet {
 	w.Helper()
 	return harness.UntilOne(w.World, &jobset.JobSetList{}, name, what, holds)
 }
 
-// jobs waits until the Jobs are so, and gives them by name.
-func (w *world) jobs(what string, hold func(map[string]batchv1.Job) bool) map[string]batchv1.Job {
+// untilJobs waits until the condition holds for the Jobs by name, and returns them. what follows "the Jobs" in the
+// failure message.
+func (w *world) untilJobs(what string, holds func(map[string]batchv1.Job) bool) map[string]batchv1.Job {
 	w.Helper()
 	var byName map[string]batchv1.Job
 	harness.Until(w.World, &batchv1.JobList{}, "the Jobs "+what, func(list *batchv1.JobList) bool {
@@ -69,15 +70,15 @@ func (w *world) jobs(what string, hold func(map[string]batchv1.Job) bool) map[st
 		for _, job := range list.Items {
 			byName[job.Name] = job
 		}
-		return hold(byName)
+		return holds(byName)
 	})
 	return byName
 }
 
-// thereAre waits until there are exactly the Jobs of these names.
-func (w *world) thereAre(names ...string) map[string]batchv1.Job {
+// untilOnlyJobs waits until the namespace has exactly the Jobs of these names, and returns them by name.
+func (w *world) untilOnlyJobs(names ...string) map[string]batchv1.Job {
 	w.Helper()
-	return w.jobs(fmt.Sprintf("are %v", names), func(jobs map[string]batchv1.Job) bool {
+	return w.untilJobs(fmt.Sprintf("are %v", names), func(jobs map[string]batchv1.Job) bool {
 		for _, name := range names {
 			if _, ok := jobs[name]; !ok {
 				return false
@@ -87,7 +88,7 @@ func (w *world) thereAre(names ...string) map[string]batchv1.Job {
 	})
 }
 
-// run has all pods of the Jobs run and be ready, as soon as they are there.
+// run waits until the Jobs have all their pods, and makes these run and ready.
 func (w *world) run(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
@@ -97,7 +98,7 @@ func (w *world) run(jobs ...string) {
 	}
 }
 
-// succeed has all pods of the Jobs succeed, and fail has one of each fail with the exit code.
+// succeed waits until the Jobs have all their pods, and makes these succeed.
 func (w *world) succeed(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
@@ -107,6 +108,7 @@ func (w *world) succeed(jobs ...string) {
 	}
 }
 
+// fail makes one pod of each Job fail with the exit code.
 func (w *world) fail(exitCode int32, jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
@@ -114,17 +116,17 @@ func (w *world) fail(exitCode int32, jobs ...string) {
 	}
 }
 
-// podsOf are the pods of the present Job of the name, once all of them are there.
+// podsOf waits until the Job of this name is not suspended and has all its pods, and returns these.
 func (w *world) podsOf(job string) []corev1.Pod {
 	w.Helper()
 	var owner *batchv1.Job
-	w.jobs(job+" is there and may run", func(jobs map[string]batchv1.Job) bool {
+	w.untilJobs("include "+job+", which is not suspended", func(jobs map[string]batchv1.Job) bool {
 		found, ok := jobs[job]
 		owner = &found
 		return ok && found.DeletionTimestamp.IsZero() && !*found.Spec.Suspend
 	})
 	var pods []corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, "pods of "+job+" are there", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "Job "+job+" has all its pods", func(list *corev1.PodList) bool {
 		pods = nil
 		for _, pod := range list.Items {
 			if metav1.IsControlledBy(&pod, owner) && pod.DeletionTimestamp.IsZero() {
@@ -144,7 +146,16 @@ func is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason s
 	}
 }
 
-// counts are the numbers of an entry of the status: ready, succeeded, failed, active, suspended.
+// expectMessage fails the test unless the JobSet's condition of the type has this message.
+func (w *world) expectMessage(js *jobset.JobSet, kind jobset.JobSetConditionType, want string) {
+	w.Helper()
+	if got := meta.FindStatusCondition(js.Status.Conditions, string(kind)).Message; got != want {
+		w.Errorf("message of the condition %s = %q, want %q", kind, got, want)
+	}
+}
+
+// counts reports whether the status has these numbers of ready, succeeded, failed, active and suspended Jobs of the
+// replicated job.
 func counts(name string, want ...int32) func(*jobset.JobSet) bool {
 	return func(js *jobset.JobSet) bool {
 		for _, s := range js.Status.ReplicatedJobsStatus {
@@ -156,7 +167,8 @@ func counts(name string, want ...int32) func(*jobset.JobSet) bool {
 	}
 }
 
-// queue makes a ClusterQueue of so many CPUs with a flavor of the name for each label value, and the LocalQueue q.
+// queue creates a ClusterQueue with the flavors, named after their pools, each with its CPU quota, and the LocalQueue
+// q.
 func (w *world) queue(flavors map[string]string) {
 	w.Helper()
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
