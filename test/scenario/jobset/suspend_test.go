@@ -1,12 +1,12 @@
 package jobset
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -127,17 +127,9 @@ func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 	}
 	w.succeed("js-leader-0", "js-workers-1")
 	w.untilJobSet("js", "is completed", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
-	w.UntilWorkloadOf("js", "is finished", func(wl *kueue.Workload) bool { return wl.Status.Conditions != nil && finished(wl) })
-}
-
-// finished reports whether the Workload is finished.
-func finished(wl *kueue.Workload) bool {
-	for _, c := range wl.Status.Conditions {
-		if c.Type == kueue.WorkloadFinished && c.Status == metav1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	w.UntilWorkloadOf("js", "is finished", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
+	})
 }
 
 // reclaims reports whether the Workload has that many reclaimable pods of the pod set.
@@ -161,9 +153,7 @@ func (w *world) replaceFlavor(from, to, cpus string) {
 	w.Helper()
 	name := w.Namespace + "-" + to
 	if from != "" {
-		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": to}}}
-		w.Create(flavor)
-		w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
+		w.Shared(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": to}}})
 	}
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) {
 		q.Spec.ResourceGroups[0].Flavors = []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(name),

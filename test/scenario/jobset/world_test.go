@@ -2,8 +2,8 @@
 package jobset
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -173,30 +172,17 @@ func (w *world) queue(flavors map[string]string) {
 	w.Helper()
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}}}}}
-	names := make([]string, 0, len(flavors))
-	for pool := range flavors {
-		names = append(names, pool)
-	}
-	slices.Sort(names)
-	owned := []client.Object{queue}
-	for _, pool := range names {
+	for _, pool := range slices.Sorted(maps.Keys(flavors)) {
 		name := w.Namespace + "-" + pool
 		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{
 			NodeLabels: map[string]string{"pool": pool}, Tolerations: []corev1.Toleration{{Key: pool, Operator: corev1.TolerationOpExists}}}}
-		w.Create(flavor)
-		owned = append(owned, flavor)
+		w.Shared(flavor)
 		queue.Spec.ResourceGroups[0].Flavors = append(queue.Spec.ResourceGroups[0].Flavors, kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(name),
 			Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse(flavors[pool])}}})
 	}
-	w.Create(queue, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"},
+	w.Shared(queue)
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
-	w.Cleanup(func() {
-		for _, o := range owned {
-			if err := w.Client.Delete(context.Background(), o); err != nil {
-				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
-			}
-		}
-	})
 }
 
 // queued labels the JobSet for the queue q.
