@@ -19,7 +19,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// small is a job of one pod in the queue q, with what a task has beside.
+// small returns the manifest of a job with one pod in the queue q. container and resources are added to the container
+// and the resources of its task.
 func small(name, container, resources string) string {
 	return `
 apiVersion: lattice.dev/v1alpha1
@@ -36,8 +37,9 @@ spec:
 `
 }
 
-// TestTwoJobsShareAVolume: one makes it, the other names it, and it stays when the first is gone.
-func TestTwoJobsShareAVolume(t *testing.T) {
+// TestJobsShareAVolume: one job creates a volume, others refer to it by its ID, and it remains when the first job is
+// deleted.
+func TestJobsShareAVolume(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	w.volume("shared", w.Namespace, "1Gi")
@@ -45,7 +47,7 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 	first := w.job(small("first", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
 	w.job(small("second", mounts, "data: {type: volume, id: shared}"))
 	w.job(small("third", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
-	w.UntilPods("all run with the one volume", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("all three pods have nodes and mount claim vol-shared", func(pods map[string]corev1.Pod) bool {
 		for _, name := range []string{"first-t-0", "second-t-0", "third-t-0"} {
 			if pod := pods[name]; pod.Spec.NodeName == "" || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
 				return false
@@ -54,91 +56,95 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 		return true
 	})
 	w.Delete(first)
-	w.UntilPods("the first is gone", func(pods map[string]corev1.Pod) bool { _, there := pods["first-t-0"]; return !there })
+	w.UntilPods("first-t-0 is deleted", func(pods map[string]corev1.Pod) bool { _, exists := pods["first-t-0"]; return !exists })
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-shared", Namespace: w.Namespace}}
 	w.Get(claim)
 	if claim.DeletionTimestamp != nil {
-		t.Error("the volume goes with the job that made it")
+		t.Error("claim vol-shared is deleted with the job that created it, want it to remain")
 	}
 	w.end("second-t-0")
 	w.UntilPhase("second", lattice.Succeeded)
 }
 
-// TestAPendingJobMayChange: what was made of the spec of before becomes what the spec of now says, and what that says
-// no more goes.
+// TestAPendingJobMayChange: changing the spec of a pending job updates its objects. What the new spec no longer
+// contains is removed from them.
 func TestAPendingJobMayChange(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 1)
-	w.Create(w.Workload("first", "q")) // which has no pods that would end by themselves
-	w.UntilWorkload("first", "has the room", harness.Runs)
-	second := w.job(small("second", "variables: {STAYS: one, GOES: one}", ""))
+	w.Create(w.Workload("first", "q")) // it has no job, so it keeps its quota
+	w.UntilWorkload("first", "is admitted", harness.Runs)
+	second := w.job(small("second", "variables: {KEPT: one, REMOVED: one}", ""))
 	w.UntilLatticeJob("second", "waits for quota", func(job *lattice.LatticeJob) bool { return strings.HasPrefix(job.Status.Message, "Waiting for quota") })
-	variables := func(what string, want map[string]string) {
+	untilVariables := func(what string, want map[string]string) {
 		t.Helper()
-		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "second-t-main-env", what, func(made *corev1.ConfigMap) bool { return maps.Equal(made.Data, want) })
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "second-t-main-env", what, func(cm *corev1.ConfigMap) bool { return maps.Equal(cm.Data, want) })
 	}
-	variables("has both variables", map[string]string{"STAYS": "one", "GOES": "one"})
+	untilVariables("has both variables", map[string]string{"KEPT": "one", "REMOVED": "one"})
 	w.Change(second, func() {
 		task := second.Spec.Tasks["t"]
 		main := task.Workload.Containers["main"]
-		main.Variables = map[string]string{"STAYS": "two"}
+		main.Variables = map[string]string{"KEPT": "two"}
 		task.Workload.Containers["main"] = main
 		second.Spec.Tasks["t"] = task
 	})
-	variables("has what is left of them", map[string]string{"STAYS": "two"})
+	untilVariables("has only the variable KEPT", map[string]string{"KEPT": "two"})
 	w.Report("first", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 	if running := w.UntilPhase("second", lattice.Running); *running.Status.ObservedGeneration != running.Generation {
-		t.Errorf("it runs with generation %d of %d", *running.Status.ObservedGeneration, running.Generation)
+		t.Errorf("observedGeneration = %d, want %d", *running.Status.ObservedGeneration, running.Generation)
 	}
-	w.UntilPods("the second is on a node", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
+	w.UntilPods("second-t-0 has a node", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
 }
 
-// TestAPendingJobMayBeLabelled: by a label it is queued elsewhere.
-func TestAPendingJobMayBeLabelled(t *testing.T) {
+// TestALabelMovesAPendingJobToAnotherQueue: the queue label of a pending job takes precedence over the queue of its
+// spec.
+func TestALabelMovesAPendingJobToAnotherQueue(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 1)
 	job := w.job(strings.Replace(small("lost", "", ""), "queue: q", "queue: nowhere", 1))
-	w.UntilLatticeJob("lost", "says that there is no such queue", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("lost", "reports that there is no such queue", func(job *lattice.LatticeJob) bool {
 		return strings.HasPrefix(job.Status.Message, "Queue nowhere is neither")
 	})
 	w.Change(job, func() { job.Labels = map[string]string{kueue.QueueLabel: "q"} })
 	w.UntilPhase("lost", lattice.Running)
-	w.UntilPods("it is on a node", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
+	w.UntilPods("lost-t-0 has a node", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
 }
 
-// TestAJobThatCannotBeCompiledFails: for good, and says why; nothing is made of it.
+// TestAJobThatCannotBeCompiledFails: a job with an invalid template fails with the cause in its message and an event,
+// and gets no VCJob.
 func TestAJobThatCannotBeCompiledFails(t *testing.T) {
 	w := newWorld(t)
 	w.job(small("lost", `variables: {X: "${resources.nope.host}"}`, ""))
 	job := w.UntilPhase("lost", lattice.Failed)
 	const want = "Failed to compile job: compilation failed for task 't': template error: variable 'X': ${resources.nope.host}: there is no resource 'nope'"
 	if job.Status.Message != want || job.Status.ObservedGeneration == nil || *job.Status.ObservedGeneration != 1 {
-		t.Errorf("status %+v", job.Status)
+		t.Errorf("status = %+v, want the message %q and observedGeneration 1", job.Status, want)
 	}
 	w.UntilEvent("lost", "CompileFailed")
 	if w.VCJob("lost") != nil {
-		t.Error("a VCJob was made")
+		t.Error("a VCJob was created, want none")
 	}
 }
 
-// TestANameOwnedByAnotherJobIsRejected: two jobs whose tasks come to the same names do not take each other's objects.
+// TestANameOwnedByAnotherJobIsRejected: a job whose objects would have the names of another job's objects does not take
+// these over: it stays pending and reports the name.
 func TestANameOwnedByAnotherJobIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	w.job(strings.Replace(small("a", "", ""), "    t:\n", "    b-c:\n", 1))
 	w.UntilPhase("a", lattice.Succeeded)
 	w.job(strings.Replace(small("a-b", "", ""), "    t:\n", "    c:\n", 1))
-	w.UntilLatticeJob("a-b", "says that it cannot", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("a-b", "reports the name that it cannot use", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") && strings.Contains(job.Status.Message, "a-b-c")
 	})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a-b-c", Namespace: w.Namespace}}
 	w.Get(account)
 	if len(account.OwnerReferences) != 1 || account.OwnerReferences[0].Name != "a" {
-		t.Errorf("owners %v", account.OwnerReferences)
+		t.Errorf("owners of ServiceAccount a-b-c = %v, want only job a", account.OwnerReferences)
 	}
 }
 
-// TestSecretsAreNotLeaked: what comes with a secret is in no ConfigMap, event, status, VCJob or log.
+// TestSecretsAreNotLeaked: text that a template combines with a secret does not appear in ConfigMaps, events, statuses,
+// VCJobs, pods, ServiceAccounts or logs of the operator, also if the template is invalid.
 func TestSecretsAreNotLeaked(t *testing.T) {
 	const planted = "hunter2-3f9c"
 	w := newWorld(t)
@@ -157,19 +163,19 @@ func TestSecretsAreNotLeaked(t *testing.T) {
 		if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 			t.Fatal(err)
 		}
-		w.lacks(list, planted, "aHVudGVyMi0zZjlj")
+		w.expectNone(list, planted, "aHVudGVyMi0zZjlj")
 	}
 	var jobs lattice.LatticeJobList
 	if err := w.Client.List(t.Context(), &jobs, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range jobs.Items {
-		w.lacks(jobs.Items[i].Status, planted)
+		w.expectNone(jobs.Items[i].Status, planted)
 	}
 	logs := 0
 	err := filepath.WalkDir(w.Cluster.Dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Base(path) != "operator.log" {
-			return nil // what the cluster has removed meanwhile has no log
+			return nil // the cluster may have removed the file in the meantime
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -177,32 +183,32 @@ func TestSecretsAreNotLeaked(t *testing.T) {
 		}
 		logs++
 		if strings.Contains(string(text), planted) {
-			t.Errorf("%s has it", path)
+			t.Errorf("%s contains %q", path, planted)
 		}
 		return nil
 	})
 	if err != nil || logs == 0 {
-		t.Errorf("%d logs of the operator were read: %v", logs, err)
+		t.Errorf("%d logs of the operator were read, want at least one: %v", logs, err)
 	}
 	var secrets corev1.SecretList
 	if err := w.Client.List(t.Context(), &secrets, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := json.Marshal(secrets.Items); !strings.Contains(string(text), "aHVudGVyMi0zZjlj") {
-		t.Error("the binary file is lost")
+		t.Error("no Secret contains the binary file")
 	}
 }
 
-// lacks fails the test if what is to be read holds one of the texts.
-func (w *world) lacks(what any, texts ...string) {
+// expectNone fails the test if the JSON of the object contains one of the texts.
+func (w *world) expectNone(object any, texts ...string) {
 	w.Helper()
-	body, err := json.Marshal(what)
+	body, err := json.Marshal(object)
 	if err != nil {
 		w.Fatal(err)
 	}
 	for _, text := range texts {
 		if strings.Contains(string(body), text) {
-			w.Errorf("%T has it", what)
+			w.Errorf("%T contains %q", object, text)
 		}
 	}
 }

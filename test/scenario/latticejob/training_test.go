@@ -16,37 +16,39 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// meeting is what torch.distributed does at its start: rank 0 listens where all look for it, the others tell it who
-// they are and wait for its word. It prints all that came, and nobody ends before.
-const meeting = `
+// rendezvous does what torch.distributed does at its start: rank 0 listens on the master's address, the others connect
+// to it, send their variables and wait for an answer. Rank 0 answers when all are connected, and prints their
+// variables.
+const rendezvous = `
 import os, socket, time
 me = " ".join(name + "=" + os.environ[name] for name in ["RANK", "NODE_RANK", "NNODES", "WORLD_SIZE"])
 nodes = int(os.environ["NNODES"])
 if os.environ["RANK"] == "0":
-    there, came = socket.create_server(("", int(os.environ["MASTER_PORT"]))), [me]
-    others = []
-    while len(came) < nodes:
-        other, _ = there.accept()
-        others.append(other)
-        came.append(other.makefile().readline().strip())
-    print("\n".join(sorted(came)), flush=True)
-    for other in others:
-        other.sendall(b"go\n")
-        other.recv(1)
+    server, joined = socket.create_server(("", int(os.environ["MASTER_PORT"]))), [me]
+    peers = []
+    while len(joined) < nodes:
+        peer, _ = server.accept()
+        peers.append(peer)
+        joined.append(peer.makefile().readline().strip())
+    print("\n".join(sorted(joined)), flush=True)
+    for peer in peers:
+        peer.sendall(b"go\n")
+        peer.recv(1)
 else:
     while True:
         try:
-            there = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), 5)
+            master = socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), 5)
             break
         except OSError:
             time.sleep(0.1)
-    there.settimeout(None)
-    there.sendall((me + "\n").encode())
-    there.makefile().readline()
+    master.settimeout(None)
+    master.sendall((me + "\n").encode())
+    master.makefile().readline()
 `
 
-// TestTrainingWorkersConnect: its pods know their ranks and find the first by the variables of PyTorch, as processes of
-// this machine, from an image that is root's. The job is complete with its coordinator.
+// TestTrainingWorkersConnect: the pods of a PyTorch training, which run as processes of this machine, have their ranks
+// and the address of rank 0 in the variables of PyTorch, and connect by these. The job succeeds, and its VCJob is
+// completed.
 func TestTrainingWorkersConnect(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -57,7 +59,7 @@ func TestTrainingWorkersConnect(t *testing.T) {
 	w.job(fmt.Sprintf(`
 apiVersion: lattice.dev/v1alpha1
 kind: LatticeJob
-metadata: {name: meet}
+metadata: {name: train}
 spec:
   queue: q
   training: {framework: PyTorch, nccl: {debug: INFO}}
@@ -72,22 +74,22 @@ spec:
   tasks:
     master: {}
     worker: {replicas: 2}
-`, python, meeting))
-	w.UntilPhase("meet", lattice.Succeeded)
-	vcjob := w.VCJob("meet")
+`, python, rendezvous))
+	w.UntilPhase("train", lattice.Succeeded)
+	vcjob := w.VCJob("train")
 	if vcjob.Status.State.Phase != volcano.Completed || vcjob.Spec.MinAvailable != 3 {
-		t.Errorf("its VCJob is %s with minAvailable %d", vcjob.Status.State.Phase, vcjob.Spec.MinAvailable)
+		t.Errorf("VCJob has phase %s and minAvailable %d, want Completed and 3", vcjob.Status.State.Phase, vcjob.Spec.MinAvailable)
 	}
 	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs("meet-master-0", &corev1.PodLogOptions{Container: "main"}).DoRaw(t.Context())
+	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs("train-master-0", &corev1.PodLogOptions{Container: "main"}).DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"RANK=0 NODE_RANK=0 NNODES=3 WORLD_SIZE=3", "RANK=1 NODE_RANK=1 NNODES=3 WORLD_SIZE=3", "RANK=2 NODE_RANK=2 NNODES=3 WORLD_SIZE=3"}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(log)), "\n")); diff != "" {
-		t.Errorf("who met (-want +got):\n%s", diff)
+		t.Errorf("workers that connected (-want +got):\n%s", diff)
 	}
 }

@@ -1,5 +1,6 @@
-// Package latticejob tests, on the embedded control plane with the operator as users run it, what becomes of LatticeJobs
-// where Muster runs what they are compiled to. Simulated machines run the pods, whose ends the tests say; a training runs on this one.
+// Package latticejob tests LatticeJobs, and the VCJobs that they are compiled to, on the embedded control plane with
+// the operator as users run it. The pods run on simulated nodes, where the tests end them. Those of one training run as
+// processes of this machine.
 package latticejob
 
 import (
@@ -25,12 +26,12 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
-// world is a namespace of the shared cluster.
+// world is a namespace with LatticeJobs.
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// in is the world in the namespace of a document's manifest, which is made if it is missing.
+// in returns the world in another namespace, that of an example, which it creates if it does not exist.
 func (w *world) in(namespace string) *world {
 	w.Helper()
 	err := w.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -42,18 +43,19 @@ func (w *world) in(namespace string) *world {
 	return &world{&other}
 }
 
-// queue makes a LocalQueue with a ClusterQueue of its own on simulated machines, which gives so much of the resource.
-func (w *world) queue(name string, of corev1.ResourceName, amount int64) *kueue.ClusterQueue {
+// queue creates a LocalQueue and, on the simulated nodes, a ClusterQueue of its own with that much of the resource and
+// plenty of CPU and memory. It returns the ClusterQueue.
+func (w *world) queue(name string, limited corev1.ResourceName, amount int64) *kueue.ClusterQueue {
 	w.Helper()
 	shared := w.Namespace + "-" + name
-	covered := []corev1.ResourceName{of}
+	covered := []corev1.ResourceName{limited}
 	cq := &kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: shared},
 		Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
 			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: covered, Flavors: []kueue.FlavorQuotas{{
 				Name:      kueue.ResourceFlavorReference(shared),
-				Resources: []kueue.ResourceQuota{{Name: of, NominalQuota: *resource.NewQuantity(amount, resource.DecimalSI)}},
+				Resources: []kueue.ResourceQuota{{Name: limited, NominalQuota: *resource.NewQuantity(amount, resource.DecimalSI)}},
 			}}}},
 		},
 	}
@@ -79,13 +81,13 @@ func (w *world) queue(name string, of corev1.ResourceName, amount int64) *kueue.
 	return cq
 }
 
-// serve has the cluster serve a kind of somebody else's, with objects of any shape.
+// serve makes the API server serve a kind of another product, whose objects may have any fields.
 func (w *world) serve(group, version, kind, plural string) {
 	w.Helper()
 	w.Shared(harness.ForeignKind(group, version, kind, plural))
 }
 
-// example makes the job of a document, as it is.
+// example creates the job of an example file, unmodified.
 func (w *world) example(file string) *lattice.LatticeJob {
 	w.Helper()
 	text, err := os.ReadFile("../../../examples/latticejob/" + file)
@@ -95,7 +97,7 @@ func (w *world) example(file string) *lattice.LatticeJob {
 	return w.job(string(text))
 }
 
-// job makes a job of the text of its manifest.
+// job creates the LatticeJob of the manifest. It is deleted at the end of the test.
 func (w *world) job(text string) *lattice.LatticeJob {
 	w.Helper()
 	job := &lattice.LatticeJob{}
@@ -114,7 +116,7 @@ func (w *world) job(text string) *lattice.LatticeJob {
 	return job
 }
 
-// external reads an object of somebody else's kind.
+// external reads an object of another product's kind.
 func (w *world) external(apiVersion, kind, name string) *unstructured.Unstructured {
 	w.Helper()
 	o := &unstructured.Unstructured{}
@@ -126,11 +128,11 @@ func (w *world) external(apiVersion, kind, name string) *unstructured.Unstructur
 	return o
 }
 
-// end ends a pod, once it runs, with success; simulated pods do so by themselves after a while.
+// end ends a pod with success once it runs, unless its simulation has ended it before.
 func (w *world) end(name string) {
 	w.Helper()
 	var pod corev1.Pod
-	w.UntilPods(name+" runs", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods(name+" runs or has succeeded", func(pods map[string]corev1.Pod) bool {
 		pod = pods[name]
 		return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded
 	})
@@ -149,7 +151,7 @@ func (w *world) end(name string) {
 	}
 }
 
-// volume makes a volume of the class that claims can be bound to.
+// volume creates a PersistentVolume of the class for claims to be bound to.
 func (w *world) volume(name, class, size string) {
 	w.Helper()
 	w.Shared(&corev1.PersistentVolume{
@@ -164,7 +166,7 @@ func (w *world) volume(name, class, size string) {
 	})
 }
 
-// claim makes a claim that somebody has made before the job.
+// claim creates a PersistentVolumeClaim that exists before the job.
 func (w *world) claim(name, class, size string) *corev1.PersistentVolumeClaim {
 	w.Helper()
 	claim := &corev1.PersistentVolumeClaim{
