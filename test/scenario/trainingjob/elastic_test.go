@@ -24,9 +24,9 @@ import (
 	"github.com/musterhq/muster/examples"
 )
 
-// TestTheWorkedCaseOfFiveUnits: a job gives of what it has beyond its minimum to one that comes, a higher priority takes
-// all that it can use, and who is stopped for it comes back with all there is.
-func TestTheWorkedCaseOfFiveUnits(t *testing.T) {
+// TestTheWorkedExampleOfFiveUnits: a job shrinks, though not below its minimum, for a new job. A job whose priority is
+// raised takes all that it can use and stops the other, which resumes with its maximum when the quota is free again.
+func TestTheWorkedExampleOfFiveUnits(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
 	w.Create(w.job("job1", 2, 4))
@@ -35,14 +35,15 @@ func TestTheWorkedCaseOfFiveUnits(t *testing.T) {
 	w.untilRuns("job2", 2)
 	w.ExpectSamePods(pods, w.untilWorkers("job1", 3))
 	w.patch("job2", `{"spec": {"priority": 1}}`)
-	w.untilStands("job1", breezeml.StageWaiting, 0)
+	w.untilStage("job1", breezeml.StageWaiting, 0)
 	w.untilRuns("job2", 4)
 	w.Delete(&breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "job2", Namespace: w.Namespace}})
 	w.untilRuns("job1", 4)
 }
 
-// TestTheWorkedCaseOfTwoSizes: who has but one size keeps it; who has several takes the rest.
-func TestTheWorkedCaseOfTwoSizes(t *testing.T) {
+// TestTheWorkedExampleOfAFixedSize: a job with equal minimum and maximum keeps its size, and an elastic job uses what
+// is left.
+func TestTheWorkedExampleOfAFixedSize(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
 	w.Create(w.job("first", 3, 3))
@@ -52,8 +53,8 @@ func TestTheWorkedCaseOfTwoSizes(t *testing.T) {
 	w.untilRuns("first", 3)
 }
 
-// TestOperatorKilledWhileAJobIsResized: as it shrinks, as it grows, and as a higher priority brings it down to its minimum.
-// The sizes are the same in the end, and nobody who stays is made anew.
+// TestOperatorKilledWhileAJobIsResized: the operator is killed while a job shrinks, grows, and shrinks to its minimum
+// for a higher priority. The sizes are the same as without the kills, and workers that stay keep their pods.
 func TestOperatorKilledWhileAJobIsResized(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
@@ -73,8 +74,8 @@ func TestOperatorKilledWhileAJobIsResized(t *testing.T) {
 	w.ExpectSamePods(pods, w.untilWorkers("job1", 2))
 }
 
-// TestARealTrainingIsResized: 2 -> 4 -> 3 workers while it runs, on this machine. After each resize the loss goes on from
-// where it was, in the pods that stay.
+// TestARealTrainingIsResized: a training that runs as processes of this machine is resized from 2 to 4 to 3 workers.
+// After each resize it continues from its last step and loss, and worker 0 keeps its pod.
 func TestARealTrainingIsResized(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("the example is written in Python, and there is no python3 in the PATH")
@@ -87,19 +88,20 @@ func TestARealTrainingIsResized(t *testing.T) {
 	w.Create(job...)
 	w.untilRuns("spirals", 2)
 	log := w.follow("spirals-worker-0")
-	log.until(t, 2, 40)
+	log.untilTrained(t, 2, 40)
 	w.Delete(&breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "neighbour", Namespace: w.Namespace}})
-	log.until(t, 4, 40)
+	log.untilTrained(t, 4, 40)
 	w.Create(w.sleeper("urgent", 1, 5))
-	log.until(t, 3, 40)
+	log.untilTrained(t, 3, 40)
 	for i, r := range log.rounds {
 		if (r.step == 0) != (i == 0) {
-			t.Errorf("round %d of %v begins at step %d", i, log.rounds, r.step)
+			t.Errorf("round %d of %v begins at step %d: only the first round may begin at step 0", i, log.rounds, r.step)
 		}
 	}
 }
 
-// machineQueue is queue of so many pods that run on this machine.
+// machineQueue creates a ClusterQueue with a quota of that many pods, without nodes of its own, so that they may run on
+// this machine, and the LocalQueue default.
 func (w *world) machineQueue(pods int64) {
 	w.Helper()
 	w.Shared(
@@ -116,15 +118,15 @@ func (w *world) machineQueue(pods int64) {
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 }
 
-// sleeper is a TrainingJob of one size that does nothing, on this machine.
-func (w *world) sleeper(name string, size, rank int32) *breezeml.TrainingJob {
-	return w.job(name, size, size, priority(rank), func(job *breezeml.TrainingJob) {
+// sleeper returns a TrainingJob of a fixed size whose workers sleep on this machine.
+func (w *world) sleeper(name string, size, prio int32) *breezeml.TrainingJob {
+	return w.job(name, size, size, priority(prio), func(job *breezeml.TrainingJob) {
 		c := &job.Spec.ReplicaSpecs.Template.Spec.Containers[0]
 		c.Command, c.Resources = []string{"sleep", "600"}, corev1.ResourceRequirements{}
 	})
 }
 
-// training is the example, all of it but its neighbour, in the namespace and for many steps.
+// training returns the objects of the example in the namespace, without its batch Job, with many steps.
 func (w *world) training() []client.Object {
 	w.Helper()
 	file, err := examples.Files.Open("trainingjob/elastic-training.yaml")
@@ -151,7 +153,7 @@ func (w *world) training() []client.Object {
 	}
 }
 
-// setSteps has it train for longer than the test takes.
+// setSteps makes the job train for longer than the test takes.
 func (w *world) setSteps(job *unstructured.Unstructured) {
 	w.Helper()
 	path := []string{"spec", "replicaSpecs", "template", "spec", "containers"}
@@ -166,22 +168,24 @@ func (w *world) setSteps(job *unstructured.Unstructured) {
 	}
 }
 
-// trainingLog reads what the worker with rank 0 says.
+// trainingLog reads the log of the worker with rank 0.
 type trainingLog struct {
 	lines  *bufio.Scanner
 	rounds []round
-	// step and loss are the last that were told.
+	// step and loss are the last ones in the log.
 	step int
 	loss float64
 }
 
+// round is the time between two resizes: its number of workers and its first step.
 type round struct{ workers, step int }
 
 var (
-	beginsLine = regexp.MustCompile(`round of (\d+) begins at step (\d+)`)
-	stepLine   = regexp.MustCompile(`step (\d+) loss ([0-9.]+) workers (\d+)`)
+	roundLine = regexp.MustCompile(`round of (\d+) begins at step (\d+)`)
+	stepLine  = regexp.MustCompile(`step (\d+) loss ([0-9.]+) workers (\d+)`)
 )
 
+// follow follows the log of the pod, until the end of the test.
 func (w *world) follow(pod string) *trainingLog {
 	w.Helper()
 	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
@@ -196,18 +200,19 @@ func (w *world) follow(pod string) *trainingLog {
 	return &trainingLog{lines: bufio.NewScanner(stream), loss: 1000}
 }
 
-// until reads until a round of so many workers has trained for so many steps. On the way steps only go on, and with them
-// the loss falls, across rounds too: all samples count in each step, so it does not depend on how many share them.
-func (l *trainingLog) until(t *testing.T, workers, steps int) {
+// untilTrained reads until a round of that many workers has trained for that many steps. It fails the test if a step is
+// repeated or the loss rises by more than noise, across rounds too: each step counts all samples, so the loss does not
+// depend on the number of workers.
+func (l *trainingLog) untilTrained(t *testing.T, workers, steps int) {
 	t.Helper()
 	began := -1
 	for l.lines.Scan() {
 		line := l.lines.Text()
-		if m := beginsLine.FindStringSubmatch(line); m != nil {
+		if m := roundLine.FindStringSubmatch(line); m != nil {
 			r := round{number(m[1]), number(m[2])}
 			t.Log(line)
 			if r.step < l.step {
-				t.Fatalf("the round %q begins before step %d, which was done", line, l.step)
+				t.Fatalf("%q begins before step %d, which is done: want no step repeated", line, l.step)
 			}
 			l.rounds = append(l.rounds, r)
 			began = -1
@@ -222,7 +227,7 @@ func (l *trainingLog) until(t *testing.T, workers, steps int) {
 		}
 		step, loss := number(m[1]), decimal(m[2])
 		if step <= l.step || loss > l.loss*1.5+0.01 {
-			t.Fatalf("%q follows step %d with loss %.4f", line, l.step, l.loss)
+			t.Fatalf("%q follows step %d with loss %.4f: want a later step and no higher loss", line, l.step, l.loss)
 		}
 		l.step, l.loss = step, loss
 		if began >= 0 && number(m[3]) == workers && step >= began+steps {
@@ -230,9 +235,10 @@ func (l *trainingLog) until(t *testing.T, workers, steps int) {
 			return
 		}
 	}
-	t.Fatalf("the log ends before a round of %d workers has gone on for %d steps: %v", workers, steps, l.lines.Err())
+	t.Fatalf("the log ends before %d workers have trained for %d steps: %v", workers, steps, l.lines.Err())
 }
 
+// number parses a number that a pattern has matched.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -241,6 +247,7 @@ func number(text string) int {
 	return n
 }
 
+// decimal parses a decimal number that a pattern has matched.
 func decimal(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package trainingjob tests, on the embedded control plane with the operator as users run it, what becomes of
-// TrainingJobs: sizes, stages, times and ends. Simulated machines run the pods, whose ends the tests say.
+// Package trainingjob tests TrainingJobs on the embedded control plane, with the operator as users run it: sizes,
+// stages, times and run policies. The pods run on simulated nodes, and the tests decide when and how they end. Those of
+// one training run as processes of this machine.
 package trainingjob
 
 import (
@@ -21,7 +22,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// Pods may be pending for a while on a busy machine; whoever is stuck is told so soon enough for a test.
+// On a busy machine pods may be pending for a while: pendingTimeout is longer than that, but short enough for a test of
+// stuck pods.
 const (
 	pendingTimeout = 20 * time.Second
 	cooldown       = 2 * time.Second
@@ -41,7 +43,7 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue of so many GPUs on simulated machines, and the LocalQueue default.
+// queue creates a ClusterQueue of that many GPUs on simulated nodes, and the LocalQueue default.
 func (w *world) queue(gpus int64) {
 	w.Helper()
 	w.Queue("default", kueue.ResourceFlavorSpec{
@@ -50,7 +52,8 @@ func (w *world) queue(gpus int64) {
 	}, corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)})
 }
 
-// job is a TrainingJob in the namespace whose pods run until somebody ends them, each with a GPU.
+// job returns a TrainingJob in the namespace whose pods request one GPU each and run until the test ends them. The
+// options are applied to it.
 func (w *world) job(name string, least, most int32, options ...func(*breezeml.TrainingJob)) *breezeml.TrainingJob {
 	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	job.Spec.MinSize, job.Spec.MaxSize = ptr.To(least), ptr.To(most)
@@ -69,41 +72,43 @@ func (w *world) job(name string, least, most int32, options ...func(*breezeml.Tr
 	return job
 }
 
+// priority sets the priority of the job.
 func priority(n int32) func(*breezeml.TrainingJob) {
 	return func(job *breezeml.TrainingJob) { job.Spec.Priority = n }
 }
 
-// untilJob waits until the condition holds for the job.
+// untilJob waits until the condition holds for the TrainingJob of this name, and returns it.
 func (w *world) untilJob(name, what string, holds func(*breezeml.TrainingJob) bool) *breezeml.TrainingJob {
 	w.Helper()
 	return harness.UntilOne(w.World, &breezeml.TrainingJobList{}, name, what, holds)
 }
 
-// untilStands waits until the job is in the stage, with the size.
-func (w *world) untilStands(name string, stage breezeml.Stage, size int32) *breezeml.TrainingJob {
+// untilStage waits until the job is in the stage with this current size, and returns it.
+func (w *world) untilStage(name string, stage breezeml.Stage, size int32) *breezeml.TrainingJob {
 	w.Helper()
-	return w.untilJob(name, fmt.Sprintf("is %s with %d", stage, size), func(job *breezeml.TrainingJob) bool {
+	return w.untilJob(name, fmt.Sprintf("is %s with size %d", stage, size), func(job *breezeml.TrainingJob) bool {
 		return job.Status.Stage == stage && job.Status.CurrentSize == size
 	})
 }
 
-// untilRuns waits until so many workers of the job run, and there are no other pods of it.
+// untilRuns waits until the status has that many running workers and the job has exactly that many pods, all running.
+// It returns the job.
 func (w *world) untilRuns(name string, size int32) *breezeml.TrainingJob {
 	w.Helper()
-	job := w.untilJob(name, fmt.Sprintf("tells of %d workers that run", size), func(job *breezeml.TrainingJob) bool {
+	job := w.untilJob(name, fmt.Sprintf("reports %d running workers", size), func(job *breezeml.TrainingJob) bool {
 		return job.Status.Stage == breezeml.StageRunning && job.Status.CurrentSize == size && job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == size
 	})
 	w.untilWorkers(name, size)
 	return job
 }
 
-// untilWorkers waits until so many pods of the job run and there are no others of it, and gives their UIDs.
+// untilWorkers waits until the job has exactly that many pods, all running, and returns their UIDs by name.
 func (w *world) untilWorkers(name string, size int32) map[string]types.UID {
 	w.Helper()
 	return w.UntilSize(breezeml.JobNameLabel, name, int(size))
 }
 
-// podsOf are the names of the pods of a job, in order.
+// podsOf returns the names of the job's pods, sorted.
 func (w *world) podsOf(name string) []string {
 	w.Helper()
 	var list corev1.PodList
@@ -118,7 +123,7 @@ func (w *world) podsOf(name string) []string {
 	return out
 }
 
-// end ends the pod of a worker once it runs: with the exit code.
+// end ends the pod of a worker with the exit code, once it runs.
 func (w *world) end(name string, code int) {
 	w.Helper()
 	var pod corev1.Pod
@@ -142,25 +147,26 @@ func (w *world) end(name string, code int) {
 	}
 }
 
-// patch changes a TrainingJob.
+// patch changes the TrainingJob of this name by a JSON merge patch.
 func (w *world) patch(name, patch string) {
 	w.Helper()
 	w.Patch(&breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}, patch)
 }
 
+// isTrue reports whether the job has a true condition of the type.
 func isTrue(job *breezeml.TrainingJob, kind breezeml.JobConditionType) bool {
 	return slices.ContainsFunc(job.Status.ExecStatus.Conditions, func(c breezeml.JobCondition) bool {
 		return c.Type == kind && c.Status == corev1.ConditionTrue
 	})
 }
 
-// activate deactivates the only Workload of the namespace, or activates it.
-func (w *world) activate(is bool) {
+// setActive activates or deactivates the only Workload of the namespace.
+func (w *world) setActive(active bool) {
 	w.Helper()
 	var list kueue.WorkloadList
 	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace)); err != nil || len(list.Items) != 1 {
-		w.Fatalf("%d Workloads, %v", len(list.Items), err)
+		w.Fatalf("the namespace has %d Workloads, want 1: %v", len(list.Items), err)
 	}
-	patch := fmt.Sprintf(`{"spec": {"active": %v}}`, is)
+	patch := fmt.Sprintf(`{"spec": {"active": %v}}`, active)
 	w.Patch(&list.Items[0], patch)
 }
