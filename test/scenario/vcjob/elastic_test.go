@@ -12,7 +12,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// between has the template of a task say that it runs with no fewer pods than the first number, and at most with the second.
+// between annotates the template of a task to run with at least least and at most most pods.
 func between(least, most int) func(*volcano.TaskSpec) {
 	return func(task *volcano.TaskSpec) {
 		task.Template.Annotations[muster.MinReplicasAnnotation] = fmt.Sprint(least)
@@ -20,14 +20,14 @@ func between(least, most int) func(*volcano.TaskSpec) {
 	}
 }
 
-// elasticPods waits until so many pods of the job elastic run and there are no others of it, and gives their ids.
-func (w *world) elasticPods(count int) map[string]types.UID {
+// untilElasticPods waits until job elastic has exactly that many pods, all running, and returns their UIDs by name.
+func (w *world) untilElasticPods(count int) map[string]types.UID {
 	w.Helper()
 	return w.UntilSize(volcano.JobNameKey, "elastic", count)
 }
 
-// ranked is a job of so many pods that goes before others.
-func (w *world) ranked(name string, pods int32) *volcano.Job {
+// prioritized returns a job of that many pods with a high WorkloadPriorityClass, which it creates.
+func (w *world) prioritized(name string, pods int32) *volcano.Job {
 	w.Helper()
 	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100}
 	w.Shared(class)
@@ -36,9 +36,10 @@ func (w *world) ranked(name string, pods int32) *volcano.Job {
 	})
 }
 
-// TestAnAnnotatedTaskGrowsAndShrinks: whatever minAvailable says. It begins with what there is, grows into what others
-// leave, gives of it to one that comes, and all beyond its minimum to one that goes first, and gets it back, with the operator
-// killed at each change. Nobody who stays is made anew, and nothing of that is a restart.
+// TestAnAnnotatedTaskGrowsAndShrinks: the annotations of an elastic task take precedence over minAvailable. The job
+// starts with the free quota, grows when other jobs end, shrinks for a new job, shrinks to its minimum for a job of
+// higher priority, and grows back, while the operator is killed during changes. Pods that stay are never recreated, and
+// a resize does not count as a restart.
 func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
@@ -46,36 +47,37 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	w.Create(neighbour)
 	w.untilPhase("neighbour", volcano.Running)
 	w.Create(w.job("elastic", with("worker", 4, endless, between(2, 5)), func(job *volcano.Job) { job.Spec.MinAvailable = 4 }))
-	pods := w.elasticPods(3)
+	pods := w.untilElasticPods(3)
 	w.Delete(neighbour)
 	w.KillOperator()
-	pods = w.ExpectSamePods(pods, w.elasticPods(5))
+	pods = w.ExpectSamePods(pods, w.untilElasticPods(5))
 	equal := w.job("equal", with("worker", 1, endless))
 	w.Create(equal)
 	w.KillOperator()
 	w.untilPhase("equal", volcano.Running)
-	pods = w.ExpectSamePods(pods, w.elasticPods(4))
+	pods = w.ExpectSamePods(pods, w.untilElasticPods(4))
 	w.Delete(equal)
-	pods = w.ExpectSamePods(pods, w.elasticPods(5))
-	w.Create(w.ranked("urgent", 3))
+	pods = w.ExpectSamePods(pods, w.untilElasticPods(5))
+	w.Create(w.prioritized("urgent", 3))
 	w.KillOperator()
 	w.untilPhase("urgent", volcano.Running)
-	pods = w.ExpectSamePods(pods, w.elasticPods(2))
+	pods = w.ExpectSamePods(pods, w.untilElasticPods(2))
 	if pods["elastic-worker-0"] == "" || pods["elastic-worker-1"] == "" {
-		t.Errorf("at its minimum it has %v", pods)
+		t.Errorf("pods at the minimum size = %v, want elastic-worker-0 and elastic-worker-1", pods)
 	}
 	for i := range 3 {
 		w.EndReplica(fmt.Sprintf("urgent-worker-%d", i), 0, 0)
 	}
-	w.ExpectSamePods(pods, w.elasticPods(5))
-	job := w.untilJob("elastic", "runs with all it can use", func(job *volcano.Job) bool { return job.Status.Running == 5 })
+	w.ExpectSamePods(pods, w.untilElasticPods(5))
+	job := w.untilJob("elastic", "reports 5 running pods", func(job *volcano.Job) bool { return job.Status.Running == 5 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 || job.Status.MinAvailable != 2 {
-		t.Errorf("%d retries, version %d, at least %d", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
+		t.Errorf("retryCount = %d, version = %d, minAvailable = %d, want 0, 0 and 2", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
 	}
 }
 
-// TestTwoAnnotatedTasksAreRefused: the job says why, and holds nobody up.
-func TestTwoAnnotatedTasksAreRefused(t *testing.T) {
+// TestTwoAnnotatedTasksAreRejected: only one task of a job may be elastic. A job with two is reported by an event and does
+// not block the queue.
+func TestTwoAnnotatedTasksAreRejected(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("both", with("a", 1, endless, between(1, 2)), with("b", 1, endless, between(1, 2))))

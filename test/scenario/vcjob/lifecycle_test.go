@@ -21,18 +21,19 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 )
 
-// TestAGangRunsTogetherAndCompletes: with names, labels and counts as Volcano has them, on the default scheduler.
+// TestAGangRunsTogetherAndCompletes: the pods, labels and counts of a job are those of Volcano, but its pods use the
+// default scheduler. When all pods have succeeded the job is completed and its quota released.
 func TestAGangRunsTogetherAndCompletes(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	w.Create(w.job("train", with("ps", 1, endless), with("worker", 2, endless)))
-	job := w.untilJob("train", "runs whole", func(job *volcano.Job) bool {
+	job := w.untilJob("train", "runs with all its pods", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Running && job.Status.Running == 3
 	})
 	if job.Status.MinAvailable != 3 || job.Spec.SchedulerName != "volcano" {
-		t.Errorf("minAvailable %d, scheduler %q", job.Status.MinAvailable, job.Spec.SchedulerName)
+		t.Errorf("minAvailable = %d, schedulerName = %q, want 3 and volcano", job.Status.MinAvailable, job.Spec.SchedulerName)
 	}
-	w.UntilPods("they are known as Volcano's", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("train-worker-1 has the labels of Volcano and the default scheduler", func(pods map[string]corev1.Pod) bool {
 		pod := pods["train-worker-1"]
 		return pod.Labels["volcano.sh/job-name"] == "train" && pod.Labels["volcano.sh/task-spec"] == "worker" && pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 	})
@@ -40,15 +41,15 @@ func TestAGangRunsTogetherAndCompletes(t *testing.T) {
 		w.EndReplica(name, 0, 0)
 	}
 	if job = w.untilPhase("train", volcano.Completed); job.Status.Succeeded != 3 || job.Status.RetryCount != 0 {
-		t.Errorf("%d succeeded, %d retries", job.Status.Succeeded, job.Status.RetryCount)
+		t.Errorf("succeeded = %d, retryCount = %d, want 3 and 0", job.Status.Succeeded, job.Status.RetryCount)
 	}
-	harness.Until(w.World, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is finished", func(list *kueue.WorkloadList) bool {
 		return slices.ContainsFunc(list.Items[0].Status.Conditions, func(c metav1.Condition) bool { return c.Type == kueue.WorkloadFinished && c.Status == "True" })
 	})
 }
 
-// TestARestartStormEndsAtMaxRetry: the job fails, with all its restarts counted, whichever way it restarts, and though
-// the operator is killed in the middle.
+// TestARestartStormEndsAtMaxRetry: a job whose pod fails again and again fails after maxRetry restarts, whether the job
+// or only the pod is restarted, and although the operator is killed meanwhile.
 func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
@@ -62,10 +63,11 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 			}
 		}
 		job := w.untilPhase(name, volcano.Failed)
-		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; retryCount is 3, the limit that maxRetry sets") {
-			t.Errorf("%s: %d retries: %s", action, s.RetryCount, s.State.Message)
+		want := "pod " + name + "-worker-0 has failed with exit code 137; retryCount is 3, the limit that maxRetry sets"
+		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, want) {
+			t.Errorf("%s: retryCount = %d with the message %q, want 3 and %q", action, s.RetryCount, s.State.Message, want)
 		}
-		w.UntilPods("none of its pods runs on", func(pods map[string]corev1.Pod) bool {
+		w.UntilPods("no pod of "+name+" runs", func(pods map[string]corev1.Pod) bool {
 			for podName, pod := range pods {
 				if strings.HasPrefix(podName, name+"-") && pod.Status.Phase == corev1.PodRunning {
 					return false
@@ -76,27 +78,28 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 	}
 }
 
-// TestAnEvictedPodRestartsItsJob: as the policy of every LatticeJob says.
+// TestAnEvictedPodRestartsItsJob: with the policy of all LatticeJobs, RestartJob on PodEvicted, deleting a pod restarts
+// the job, which counts as one retry.
 func TestAnEvictedPodRestartsItsJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("evicted", with("worker", 2, endless), on(bus.PodEvictedEvent, bus.RestartJobAction)))
-	w.untilJob("evicted", "runs whole", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	w.untilJob("evicted", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
 	var pod corev1.Pod
 	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "evicted-worker-1"}, &pod); err != nil {
 		t.Fatal(err)
 	}
 	w.Delete(&pod)
-	job := w.untilJob("evicted", "runs again", func(job *volcano.Job) bool {
+	job := w.untilJob("evicted", "runs again after one retry", func(job *volcano.Job) bool {
 		return job.Status.RetryCount == 1 && job.Status.State.Phase == volcano.Running && job.Status.Running == 2
 	})
 	if job.Status.Version != 1 {
-		t.Errorf("version %d, want 1", job.Status.Version)
+		t.Errorf("version = %d, want 1", job.Status.Version)
 	}
 }
 
-// TestAPodWithAMissingClaimIsPending: in the queue default, which gives places, it keeps the one that it has, and is
-// pending for as long as the policy bears.
+// TestAPodWithAMissingClaimIsPending: in the queue default, which assigns nodes, pods that mount a missing claim stay
+// pending on their nodes, without a restart, until the timeout of the PodPending policy aborts the job.
 func TestAPodWithAMissingClaimIsPending(t *testing.T) {
 	w := newWorld(t)
 	claims := func(task *volcano.TaskSpec) {
@@ -108,36 +111,37 @@ func TestAPodWithAMissingClaimIsPending(t *testing.T) {
 	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodPendingEvent, Action: bus.AbortJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Second}}}
 	w.Create(job)
 	if aborted := w.untilPhase("claims", volcano.Aborted); aborted.Status.RetryCount != 0 || aborted.Status.Version != 0 {
-		t.Errorf("it was begun anew: %+v", aborted.Status)
+		t.Errorf("retryCount = %d, version = %d, want 0 and 0: the job must not restart", aborted.Status.RetryCount, aborted.Status.Version)
 	}
 	w.UntilOnlyPods()
 }
 
-// TestCommandsStopAndResumeAJob: a stopped one gives its quota to others. A Command that names no UID is for the job of
-// the name.
+// TestCommandsStopAndResumeAJob: Commands abort, resume and complete jobs, and are deleted once carried out. An aborted
+// job releases its quota to others. A Command whose target has no UID applies to the job of that name.
 func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	held := w.job("held", with("worker", 2, endless))
-	w.Create(held)
-	w.untilPhase("held", volcano.Running)
-	w.ask(held, bus.AbortJobAction)
-	w.untilPhase("held", volcano.Aborted)
+	aborted := w.job("aborted", with("worker", 2, endless))
+	w.Create(aborted)
+	w.untilPhase("aborted", volcano.Running)
+	w.commandJob(aborted, bus.AbortJobAction)
+	w.untilPhase("aborted", volcano.Aborted)
 	w.UntilOnlyPods()
 	other := w.job("other", with("worker", 2, endless))
 	w.Create(other)
 	w.untilPhase("other", volcano.Running)
-	w.ask(held, bus.ResumeJobAction)
-	w.untilJob("held", "waits for quota and says so", func(job *volcano.Job) bool {
+	w.commandJob(aborted, bus.ResumeJobAction)
+	w.untilJob("aborted", "reports that it waits for quota", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Pending && job.Status.State.Reason == "WaitingForQuota" && job.Status.State.Message != ""
 	})
-	w.command(bus.CompleteJobAction, &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "other"})
+	w.createCommand(bus.CompleteJobAction, &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "other"})
 	w.untilPhase("other", volcano.Completed)
-	w.untilPhase("held", volcano.Running)
-	harness.Until(w.World, &bus.CommandList{}, "the Commands are gone", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
+	w.untilPhase("aborted", volcano.Running)
+	harness.Until(w.World, &bus.CommandList{}, "the Commands are deleted", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
 }
 
-// TestPodsAboveTheMinimumRunAsCapacityFrees: two of four at once, and in the end all.
+// TestPodsAboveTheMinimumRunAsCapacityFrees: with quota for minAvailable only, a job runs these pods first and the
+// others when those have ended.
 func TestPodsAboveTheMinimumRunAsCapacityFrees(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
@@ -148,17 +152,17 @@ func TestPodsAboveTheMinimumRunAsCapacityFrees(t *testing.T) {
 		w.EndReplica(name, 0, 0)
 	}
 	if job := w.untilPhase("elastic", volcano.Completed); job.Status.Succeeded != 4 {
-		t.Errorf("%d succeeded, want 4", job.Status.Succeeded)
+		t.Errorf("succeeded = %d, want 4", job.Status.Succeeded)
 	}
 }
 
-// TestPodsAboveTheMinimumAreEvictedFirst: for a job that goes first, whose gang needs their room, and they come again
-// when that has ended; neither is a restart.
+// TestPodsAboveTheMinimumAreEvictedFirst: a job of higher priority evicts the pods above minAvailable of another job.
+// They are recreated when it has ended, and neither counts as a restart.
 func TestPodsAboveTheMinimumAreEvictedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
 	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
-	w.untilJob("elastic", "runs whole", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	w.untilJob("elastic", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	first := w.job("first", with("worker", 2, endless), func(job *volcano.Job) {
 		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: w.Namespace}
 	})
@@ -173,13 +177,14 @@ func TestPodsAboveTheMinimumAreEvictedFirst(t *testing.T) {
 	w.UntilOnlyPods("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
 	w.EndReplica("first-worker-0", 0, 0)
 	w.EndReplica("first-worker-1", 0, 0)
-	job := w.untilJob("elastic", "runs whole again", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	job := w.untilJob("elastic", "runs with all its pods again", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 {
-		t.Errorf("%d retries, version %d", job.Status.RetryCount, job.Status.Version)
+		t.Errorf("retryCount = %d, version = %d, want 0 and 0", job.Status.RetryCount, job.Status.Version)
 	}
 }
 
-// TestAQueueIsFoundByItsName: a LocalQueue, else a ClusterQueue, else the job says which there are.
+// TestAQueueIsFoundByItsName: the queue of a job may be the name of a ClusterQueue, for which a LocalQueue is created.
+// If there is no queue of the name, the message lists those that exist.
 func TestAQueueIsFoundByItsName(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
@@ -187,17 +192,18 @@ func TestAQueueIsFoundByItsName(t *testing.T) {
 	w.untilPhase("byname", volcano.Running)
 	var local kueue.LocalQueue
 	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: w.Namespace}, &local); err != nil {
-		t.Errorf("the LocalQueue of the ClusterQueue's name: %v", err)
+		t.Errorf("reading the LocalQueue with the name of the ClusterQueue: %v", err)
 	}
 	w.Create(w.job("lost", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = "nowhere" }))
-	job := w.untilJob("lost", "says that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
+	job := w.untilJob("lost", "reports that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
 	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") || !strings.Contains(m, w.Namespace) {
-		t.Errorf("it says %q", m)
+		t.Errorf("message = %q, want that queue nowhere does not exist, and the queues q and %s", m, w.Namespace)
 	}
 }
 
-// TestPluginObjectsAreCreatedBeforePods, and go with the job.
-func TestPluginObjectsAreCreatedBeforePods(t *testing.T) {
+// TestPluginMpiBringsSvcAndSsh: a job with the plugin mpi also gets the objects and host names of the plugins svc and
+// ssh.
+func TestPluginMpiBringsSvcAndSsh(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	job := w.job("plugged", with("master", 1, endless), with("worker", 2, endless), func(job *volcano.Job) {
@@ -208,44 +214,44 @@ func TestPluginObjectsAreCreatedBeforePods(t *testing.T) {
 	objects := map[string]client.Object{"plugged-svc": &corev1.ConfigMap{}, "plugged-ssh": &corev1.Secret{}, "plugged": &networkingv1.NetworkPolicy{}}
 	for name, object := range objects {
 		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, object); err != nil {
-			t.Errorf("%T: %v", object, err)
+			t.Errorf("reading %T %s: %v", object, name, err)
 		}
 	}
 	if secret := objects["plugged-ssh"].(*corev1.Secret); !strings.HasPrefix(string(secret.Data["id_rsa"]), "-----BEGIN") {
-		t.Error("the Secret has no key")
+		t.Error("id_rsa of the Secret is not a private key")
 	}
 	var pod corev1.Pod
 	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "plugged-master-0"}, &pod); err != nil {
 		t.Fatal(err)
 	}
 	if pod.Spec.Hostname != "plugged-master-0" || pod.Spec.Subdomain != "plugged" {
-		t.Errorf("it is %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
+		t.Errorf("host name = %s.%s, want plugged-master-0.plugged", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 }
 
-// TestAJobWhosePluginIsRefusedHoldsNoQuota: there are no pods without what a plugin makes, so others may have the room,
-// and the job says what keeps it.
-func TestAJobWhosePluginIsRefusedHoldsNoQuota(t *testing.T) {
+// TestAJobWhosePluginFailsHoldsNoQuota: a job has no pods until its plugins have created their objects. While one
+// cannot, the job reports the reason and its quota is free for others.
+func TestAJobWhosePluginFailsHoldsNoQuota(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
-	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
-	w.Create(w.job("taken", with("worker", 1, endless), plugin("svc")))
-	const why = "the name taken is taken by an object that belongs to another owner"
-	w.untilJob("taken", "says what keeps it", func(job *volcano.Job) bool {
+	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "blocked", Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.Create(w.job("blocked", with("worker", 1, endless), plugin("svc")))
+	const why = "the name blocked is taken by an object that belongs to another owner"
+	w.untilJob("blocked", "reports the name that its plugin cannot use", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Pending && strings.Contains(job.Status.State.Message, why)
 	})
 	w.Create(w.job("next", with("worker", 1, endless)))
 	w.untilPhase("next", volcano.Running)
 }
 
-// TestAFinishedJobIsDeletedAfterItsTTL: at once, with a time of zero.
+// TestAFinishedJobIsDeletedAfterItsTTL: a job with ttlSecondsAfterFinished 0 is deleted as soon as it has ended.
 func TestAFinishedJobIsDeletedAfterItsTTL(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
 	job := w.job("brief", with("worker", 1, "1s"), func(job *volcano.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
 	w.Create(job)
-	harness.Until(w.World, &volcano.JobList{}, "it is gone", func(list *volcano.JobList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &volcano.JobList{}, "the job is deleted", func(list *volcano.JobList) bool { return len(list.Items) == 0 })
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
-		t.Errorf("reading it: %v", err)
+		t.Errorf("reading the deleted job: %v, want not found", err)
 	}
 }

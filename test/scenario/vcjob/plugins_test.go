@@ -2,6 +2,9 @@ package vcjob
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +18,7 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// plugin has the job have a plugin.
+// plugin adds a plugin with these arguments to the job.
 func plugin(name string, arguments ...string) func(*volcano.Job) {
 	return func(job *volcano.Job) {
 		if job.Spec.Plugins == nil {
@@ -25,8 +28,8 @@ func plugin(name string, arguments ...string) func(*volcano.Job) {
 	}
 }
 
-// running is the pods of the job once it runs, by their names without the job's.
-func (w *world) running(job *volcano.Job) map[string]corev1.Pod {
+// runJob creates the job, waits until it runs, and returns its pods, by name without that of the job.
+func (w *world) runJob(job *volcano.Job) map[string]corev1.Pod {
 	w.Helper()
 	w.Create(job)
 	w.untilPhase(job.Name, volcano.Running)
@@ -41,8 +44,9 @@ func (w *world) running(job *volcano.Job) map[string]corev1.Pod {
 	return pods
 }
 
-// says fails the test unless the container of the pod has the variables.
-func (w *world) says(pod corev1.Pod, want map[string]string) {
+// expectEnv fails the test unless the container of the pod has the variables. An empty value also stands for a missing
+// variable.
+func (w *world) expectEnv(pod corev1.Pod, want map[string]string) {
 	w.Helper()
 	got := map[string]string{}
 	for _, v := range pod.Spec.Containers[0].Env {
@@ -55,17 +59,18 @@ func (w *world) says(pod corev1.Pod, want map[string]string) {
 	}
 }
 
-func (w *world) object(o client.Object, name string) {
+// getOwned reads the object of this name, and fails the test unless a VCJob controls it.
+func (w *world) getOwned(o client.Object, name string) {
 	w.Helper()
 	o.SetName(name)
 	o.SetNamespace(w.Namespace)
 	w.Get(o)
 	if !metav1.IsControlledBy(o, w.jobOf(o)) {
-		w.Errorf("%T %s is not the job's", o, name)
+		w.Errorf("owners of %T %s = %v, want its VCJob as controller", o, name, o.GetOwnerReferences())
 	}
 }
 
-// jobOf is the VCJob that controls the object.
+// jobOf returns the VCJob that controls the object, an empty one if it has no controller.
 func (w *world) jobOf(o client.Object) *volcano.Job {
 	w.Helper()
 	job := &volcano.Job{}
@@ -76,92 +81,94 @@ func (w *world) jobOf(o client.Object) *volcano.Job {
 	return job
 }
 
-// TestPluginSvc: pods have host names that a headless Service of the job answers for, know all others by files and variables,
-// and nobody else reaches them.
+// TestPluginSvc: the pods have host names of a headless Service of the job, the hosts of all tasks in variables and in
+// files of a ConfigMap, and a NetworkPolicy.
 func TestPluginSvc(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.running(w.job("named", with("ps", 1, endless), with("big-worker", 2, endless), plugin("svc"), plugin("env")))
+	pods := w.runJob(w.job("named", with("ps", 1, endless), with("big-worker", 2, endless), plugin("svc"), plugin("env")))
 	var service corev1.Service
 	var hosts corev1.ConfigMap
-	w.object(&service, "named")
-	w.object(&hosts, "named-svc")
-	w.object(&networkingv1.NetworkPolicy{}, "named")
+	w.getOwned(&service, "named")
+	w.getOwned(&hosts, "named-svc")
+	w.getOwned(&networkingv1.NetworkPolicy{}, "named")
 	if service.Spec.ClusterIP != corev1.ClusterIPNone || service.Spec.Selector[volcano.JobNameKey] != "named" {
-		t.Errorf("Service %+v", service.Spec)
+		t.Errorf("spec of the Service = %+v, want headless with the pods of job named", service.Spec)
 	}
 	for key, want := range map[string]string{"ps.host": "named-ps-0.named", "VC_BIG_WORKER_NUM": "2",
 		"VC_BIG_WORKER_HOSTS": "named-big-worker-0.named,named-big-worker-1.named"} {
 		if hosts.Data[key] != want {
-			t.Errorf("%s is %q, want %q", key, hosts.Data[key], want)
+			t.Errorf("%s in the ConfigMap = %q, want %q", key, hosts.Data[key], want)
 		}
 	}
 	pod := pods["big-worker-1"]
 	if pod.Spec.Hostname != "named-big-worker-1" || pod.Spec.Subdomain != "named" {
-		t.Errorf("its host is %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
+		t.Errorf("host name = %s.%s, want named-big-worker-1.named", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		if m.MountPath == "/etc/volcano" && m.Name != "named-svc" {
-			t.Errorf("its hosts are %+v", m)
+			t.Errorf("mount at /etc/volcano = %+v, want volume named-svc", m)
 		}
 	}
-	w.says(pod, map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"})
+	w.expectEnv(pod, map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"})
 }
 
-// TestPluginSvcFollowsASize: pods that run find those that came later, as elastic trainings want it.
+// TestPluginSvcFollowsASize: when the number of replicas changes, the hosts in the ConfigMap follow, so that running
+// pods find new ones, as elastic trainings require.
 func TestPluginSvcFollowsASize(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
 	job := w.job("sized", with("worker", 1, endless), plugin("svc"))
-	w.running(job)
+	w.runJob(job)
 	for _, count := range []int32{3, 2} {
 		w.Change(job, func() { job.Spec.Tasks[0].Replicas, job.Spec.MinAvailable = count, 1 })
-		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "sized-svc", "has the hosts of all pods", func(hosts *corev1.ConfigMap) bool {
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "sized-svc", fmt.Sprintf("has the hosts of %d pods", count), func(hosts *corev1.ConfigMap) bool {
 			return len(strings.Fields(hosts.Data["worker.host"])) == int(count) && hosts.Data["VC_WORKER_NUM"] == strconv.Itoa(int(count))
 		})
 	}
 }
 
-// TestPluginSsh: pods log in to each other with a key of the job's own, which nobody is told.
+// TestPluginSsh: the pods mount a Secret with a key pair of the job, by which they may log in to each other.
 func TestPluginSsh(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pod := w.running(w.job("keyed", with("worker", 2, endless), plugin("ssh")))["worker-0"]
+	pod := w.runJob(w.job("keyed", with("worker", 2, endless), plugin("ssh")))["worker-0"]
 	var keys corev1.Secret
-	w.object(&keys, "keyed-ssh")
+	w.getOwned(&keys, "keyed-ssh")
 	if string(keys.Data["authorized_keys"]) != string(keys.Data["id_rsa.pub"]) || !strings.HasPrefix(string(keys.Data["id_rsa"]), "-----BEGIN") ||
 		!strings.Contains(string(keys.Data["config"]), "Host keyed-worker-1\n") {
-		t.Errorf("the Secret has %d keys", len(keys.Data))
+		t.Errorf("Secret has the entries %v, want a private key, the public key as authorized, and a config with the hosts", slices.Sorted(maps.Keys(keys.Data)))
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.Secret != nil && v.Secret.SecretName == "keyed-ssh" && *v.Secret.DefaultMode == 0o600 {
 			return
 		}
 	}
-	t.Errorf("no volume has the keys: %+v", pod.Spec.Volumes)
+	t.Errorf("volumes = %+v, want one of Secret keyed-ssh with mode 0600", pod.Spec.Volumes)
 }
 
-// TestPluginPytorch: the master is rank 0, and workers come after it.
+// TestPluginPytorch: the variables of PyTorch give the master rank 0 and the workers the following ranks, and the
+// master has a container port.
 func TestPluginPytorch(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.running(w.job("torch", with("master", 1, endless), with("worker", 2, endless), plugin("pytorch", "--port=3333")))
+	pods := w.runJob(w.job("torch", with("master", 1, endless), with("worker", 2, endless), plugin("pytorch", "--port=3333")))
 	all := map[string]string{"MASTER_ADDR": "torch-master-0.torch", "MASTER_PORT": "3333", "WORLD_SIZE": "3"}
 	for pod, rank := range map[string]string{"master-0": "0", "worker-0": "1", "worker-1": "2"} {
 		all["RANK"] = rank
-		w.says(pods[pod], all)
+		w.expectEnv(pods[pod], all)
 	}
 	if ports := pods["master-0"].Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 3333 {
-		t.Errorf("ports %+v", ports)
+		t.Errorf("ports of the master = %+v, want 3333", ports)
 	}
-	w.object(&corev1.Service{}, "torch") // for the name of the master
+	w.getOwned(&corev1.Service{}, "torch") // for the host name of the master
 }
 
-// TestPluginTensorflow: each pod is told the cluster, and which part it plays.
+// TestPluginTensorflow: TF_CONFIG has the hosts of the cluster and the pod's own task.
 func TestPluginTensorflow(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.running(w.job("flow", with("ps", 1, endless), with("worker", 2, endless), plugin("tensorflow")))
+	pods := w.runJob(w.job("flow", with("ps", 1, endless), with("worker", 2, endless), plugin("tensorflow")))
 	for _, v := range pods["worker-1"].Spec.Containers[0].Env {
 		if v.Name != "TF_CONFIG" {
 			continue
@@ -177,62 +184,64 @@ func TestPluginTensorflow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Join(config.Cluster["worker"], " "); got != "flow-worker-0.flow:2222 flow-worker-1.flow:2222" || config.Task.Type != "worker" || config.Task.Index != 1 {
-			t.Errorf("TF_CONFIG %s", v.Value)
+			t.Errorf("TF_CONFIG = %s, want both worker hosts and the task worker 1", v.Value)
 		}
-		w.object(&corev1.Service{}, "flow")
+		w.getOwned(&corev1.Service{}, "flow")
 		return
 	}
-	t.Error("it has no TF_CONFIG")
+	t.Error("worker-1 has no TF_CONFIG")
 }
 
-// TestPluginMpi: the master knows the workers' hosts, and has a key to them.
+// TestPluginMpi: the master has the hosts of the workers in MPI_HOST, the job has a key, and the workers have the SSH
+// port.
 func TestPluginMpi(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.running(w.job("mpi", with("master", 1, endless), with("worker", 2, endless), plugin("mpi")))
-	w.says(pods["master-0"], map[string]string{"MPI_HOST": "mpi-worker-0.mpi,mpi-worker-1.mpi"})
-	w.says(pods["worker-0"], map[string]string{"MPI_HOST": ""})
-	w.object(&corev1.Secret{}, "mpi-ssh")
-	w.object(&corev1.Service{}, "mpi")
+	pods := w.runJob(w.job("mpi", with("master", 1, endless), with("worker", 2, endless), plugin("mpi")))
+	w.expectEnv(pods["master-0"], map[string]string{"MPI_HOST": "mpi-worker-0.mpi,mpi-worker-1.mpi"})
+	w.expectEnv(pods["worker-0"], map[string]string{"MPI_HOST": ""})
+	w.getOwned(&corev1.Secret{}, "mpi-ssh")
+	w.getOwned(&corev1.Service{}, "mpi")
 	if ports := pods["worker-1"].Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 22 {
-		t.Errorf("ports %+v", ports)
+		t.Errorf("ports of worker-1 = %+v, want 22", ports)
 	}
 }
 
-// TestPluginRay: the head starts Ray, and workers join it by its name.
+// TestPluginRay: the head starts Ray, the workers join it by its host name, and a Service of its own exposes it.
 func TestPluginRay(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.running(w.job("ray", with("head", 1, endless), with("worker", 1, endless), plugin("ray")))
+	pods := w.runJob(w.job("ray", with("head", 1, endless), with("worker", 1, endless), plugin("ray")))
 	head, worker := pods["head-0"].Spec.Containers[0], pods["worker-0"].Spec.Containers[0]
 	if !strings.Contains(strings.Join(head.Command, " "), "ray start --head") || len(head.Ports) != 3 {
-		t.Errorf("head runs %q with ports %v", head.Command, head.Ports)
+		t.Errorf("head runs %q with ports %v, want ray start --head and 3 ports", head.Command, head.Ports)
 	}
 	if got := strings.Join(worker.Command, " "); !strings.Contains(got, "--address=ray-head-0.ray:6379") {
-		t.Errorf("worker runs %q", got)
+		t.Errorf("worker runs %q, want --address=ray-head-0.ray:6379", got)
 	}
-	w.object(&corev1.Service{}, "ray")
+	w.getOwned(&corev1.Service{}, "ray")
 	service := &corev1.Service{}
-	if w.object(service, "ray-head-svc"); service.Spec.ClusterIP == corev1.ClusterIPNone || len(service.Spec.Ports) != 3 {
-		t.Errorf("the head's Service has %s and ports %v", service.Spec.ClusterIP, service.Spec.Ports)
+	if w.getOwned(service, "ray-head-svc"); service.Spec.ClusterIP == corev1.ClusterIPNone || len(service.Spec.Ports) != 3 {
+		t.Errorf("Service of the head has cluster IP %q and ports %v, want an IP and 3 ports", service.Spec.ClusterIP, service.Spec.Ports)
 	}
 }
 
-// TestATaskThatComesLaterIsAdmittedWhenTheOthersHaveEnded: it had no pods when the job was admitted, and is told to wait.
-func TestATaskThatComesLaterIsAdmittedWhenTheOthersHaveEnded(t *testing.T) {
+// TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded: a task that had no replicas when its job was admitted has no
+// quota. The job reports this, and the task's pods run when those of the other task have ended.
+func TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
 	job := w.job("grows", with("first", 1, endless), with("later", 0, endless))
 	w.Create(job)
 	w.untilPhase("grows", volcano.Running)
 	w.Change(job, func() { job.Spec.Tasks[1].Replicas = 2 })
-	w.untilJob("grows", "says that the task waits", func(job *volcano.Job) bool {
+	w.untilJob("grows", "reports a task without quota", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Running && job.Status.State.Reason == "TaskWithoutQuota"
 	})
 	w.EndReplica("grows-first-0", 0, 0)
 	w.EndReplica("grows-later-0", 0, 0)
 	w.EndReplica("grows-later-1", 0, 0)
 	if job := w.untilPhase("grows", volcano.Completed); job.Status.Succeeded != 3 || job.Status.RetryCount != 0 {
-		t.Errorf("%d succeeded, %d retries", job.Status.Succeeded, job.Status.RetryCount)
+		t.Errorf("succeeded = %d, retryCount = %d, want 3 and 0", job.Status.Succeeded, job.Status.RetryCount)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 )
 
-// TestAVolcanoQueueIsKeptAsAClusterQueue: jobs that name it run within its capability, its status is filled, and both go
-// together.
-func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
+// TestAVolcanoQueueHasAClusterQueue: a Volcano Queue controls a ClusterQueue with its weight. Jobs that name it run
+// within its capability, and its status has their number and allocation.
+func TestAVolcanoQueueHasAClusterQueue(t *testing.T) {
 	w := newWorld(t)
 	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-team"}, Spec: scheduling.QueueSpec{
 		Weight: 3,
-		// The simulated machines are tainted, so what all share is none of theirs.
+		// The capacity of the simulated nodes is not shared among the queues: they are tainted.
 		Deserved:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		Capability: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}
 	w.Create(queue)
@@ -31,11 +31,11 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 			w.Error(err)
 		}
 	})
-	asks := func(task *volcano.TaskSpec) {
+	oneCPU := func(task *volcano.TaskSpec) {
 		task.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}
 	in := func(job *volcano.Job) { job.Spec.Queue = queue.Name }
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue is there", func(list *kueue.ClusterQueueList) bool {
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue exists", func(list *kueue.ClusterQueueList) bool {
 		for i := range list.Items {
 			if q := &list.Items[i]; q.Name == queue.Name {
 				return metav1.IsControlledBy(q, queue) && q.Spec.Cohort == "volcano" && q.Spec.FairSharing != nil && q.Spec.FairSharing.Weight.Value() == 3
@@ -43,11 +43,11 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 		}
 		return false
 	})
-	w.Create(w.job("first", with("worker", 2, endless, asks), in))
+	w.Create(w.job("first", with("worker", 2, endless, oneCPU), in))
 	w.untilPhase("first", volcano.Running)
-	w.Create(w.job("second", with("worker", 1, endless, asks), in))
-	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
-	harness.Until(w.World, &scheduling.QueueList{}, "its status says so", func(list *scheduling.QueueList) bool {
+	w.Create(w.job("second", with("worker", 1, endless, oneCPU), in))
+	w.untilJob("second", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	harness.Until(w.World, &scheduling.QueueList{}, "the status of the Queue has both jobs and 2 CPUs", func(list *scheduling.QueueList) bool {
 		for _, q := range list.Items {
 			if q.Name == queue.Name {
 				cpu := q.Status.Allocated[corev1.ResourceCPU]
@@ -62,21 +62,21 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 	w.untilPhase("second", volcano.Completed)
 }
 
-// TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt: more room admits who waits; what runs in a Queue that is deleted runs on to its end, and
-// then the ClusterQueue goes.
+// TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt: a larger capability admits a waiting job. When the Queue is
+// deleted, its jobs run to their end, and the ClusterQueue is deleted after that.
 func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 	w := newWorld(t)
 	cpu := func(amount string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 	}
-	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-goes"}, Spec: scheduling.QueueSpec{Deserved: cpu("1"), Capability: cpu("1")}}
+	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-deleted"}, Spec: scheduling.QueueSpec{Deserved: cpu("1"), Capability: cpu("1")}}
 	w.Create(queue)
 	w.Cleanup(func() {
 		if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), queue)); err != nil {
 			w.Error(err)
 		}
 	})
-	kept := func(what string, holds func(*kueue.ClusterQueue) bool) {
+	untilClusterQueue := func(what string, holds func(*kueue.ClusterQueue) bool) {
 		t.Helper()
 		harness.Until(w.World, &kueue.ClusterQueueList{}, what, func(list *kueue.ClusterQueueList) bool {
 			for i := range list.Items {
@@ -87,7 +87,7 @@ func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 			return holds(nil)
 		})
 	}
-	kept("the ClusterQueue is there", func(q *kueue.ClusterQueue) bool { return q != nil })
+	untilClusterQueue("the ClusterQueue exists", func(q *kueue.ClusterQueue) bool { return q != nil })
 	job := func(name string) *volcano.Job {
 		return w.job(name, func(job *volcano.Job) { job.Spec.Queue = queue.Name }, with("worker", 1, endless, func(task *volcano.TaskSpec) {
 			task.Template.Spec.Containers[0].Resources.Requests = cpu("1")
@@ -96,19 +96,19 @@ func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 	w.Create(job("first"))
 	w.untilPhase("first", volcano.Running)
 	w.Create(job("second"))
-	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.untilJob("second", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
 	w.Change(queue, func() { queue.Spec.Deserved, queue.Spec.Capability = cpu("2"), cpu("2") })
 	w.untilPhase("second", volcano.Running)
 
 	if err := w.Client.Delete(w.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	kept("it is to go, and is in use", func(q *kueue.ClusterQueue) bool { return q != nil && !q.DeletionTimestamp.IsZero() })
+	untilClusterQueue("the ClusterQueue is terminating but in use", func(q *kueue.ClusterQueue) bool { return q != nil && !q.DeletionTimestamp.IsZero() })
 	for _, name := range []string{"first", "second"} {
 		w.EndReplica(name+"-worker-0", 0, 0)
 		if job := w.untilPhase(name, volcano.Completed); job.Status.RetryCount != 0 || job.Status.Version != 0 {
-			t.Errorf("%s has %d retries, version %d", name, job.Status.RetryCount, job.Status.Version)
+			t.Errorf("%s has retryCount %d and version %d, want 0 and 0", name, job.Status.RetryCount, job.Status.Version)
 		}
 	}
-	kept("it is gone", func(q *kueue.ClusterQueue) bool { return q == nil })
+	untilClusterQueue("the ClusterQueue is deleted", func(q *kueue.ClusterQueue) bool { return q == nil })
 }

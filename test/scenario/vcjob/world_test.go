@@ -1,5 +1,5 @@
-// Package vcjob tests, on the embedded control plane with the operator as users run it, what becomes of the Jobs of
-// batch.volcano.sh where Volcano is not there. Simulated machines run the pods, whose ends the tests say.
+// Package vcjob tests the Jobs of batch.volcano.sh without Volcano, on the embedded control plane with the operator as
+// users run it. The pods run on simulated nodes, and the tests decide when and how they end.
 package vcjob
 
 import (
@@ -28,7 +28,7 @@ elasticity:
 `})
 }
 
-// endless is how long pods run that nobody ends.
+// endless is the simulated duration of pods that run until the test ends them.
 const endless = "1h"
 
 // world is a namespace with VCJobs.
@@ -36,13 +36,13 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so many pods, and the LocalQueue q.
+// queue creates a ClusterQueue with a quota of that many pods, named after the namespace, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
-// job is a VCJob in the namespace, made of what the options say.
+// job returns a VCJob in the namespace, with the options applied.
 func (w *world) job(name string, options ...func(*volcano.Job)) *volcano.Job {
 	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: volcano.JobSpec{Queue: "q", SchedulerName: "volcano"}}
 	for _, option := range options {
@@ -51,7 +51,8 @@ func (w *world) job(name string, options ...func(*volcano.Job)) *volcano.Job {
 	return job
 }
 
-// with is a task whose pods run for as long, or until somebody ends them.
+// with adds a task whose pods succeed after the duration, unless the test ends them before. The changes are applied to
+// the task.
 func with(name string, count int32, duration string, change ...func(*volcano.TaskSpec)) func(*volcano.Job) {
 	return func(job *volcano.Job) {
 		task := volcano.TaskSpec{Name: name, Replicas: count, Template: corev1.PodTemplateSpec{
@@ -71,30 +72,32 @@ func with(name string, count int32, duration string, change ...func(*volcano.Tas
 	}
 }
 
+// on adds a policy: on the event, the action is taken.
 func on(event bus.Event, action bus.Action) func(*volcano.Job) {
 	return func(job *volcano.Job) {
 		job.Spec.Policies = append(job.Spec.Policies, volcano.LifecyclePolicy{Event: event, Action: action})
 	}
 }
 
-// ask makes a Command for the job, as vcctl does but for the owner.
-func (w *world) ask(job *volcano.Job, action bus.Action) {
+// commandJob creates a Command for the job, as vcctl does, except that the Command has no owner.
+func (w *world) commandJob(job *volcano.Job, action bus.Action) {
 	w.Helper()
-	w.command(action, metav1.NewControllerRef(job, volcano.GroupVersion.WithKind("Job")))
+	w.createCommand(action, metav1.NewControllerRef(job, volcano.GroupVersion.WithKind("Job")))
 }
 
-// command makes a Command for what is named.
-func (w *world) command(action bus.Action, target *metav1.OwnerReference) {
+// createCommand creates a Command for the target.
+func (w *world) createCommand(action bus.Action, target *metav1.OwnerReference) {
 	w.Helper()
-	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "ask-", Namespace: w.Namespace}, Action: action, TargetObject: target})
+	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "command-", Namespace: w.Namespace}, Action: action, TargetObject: target})
 }
 
-// untilJob waits until the condition holds for the job.
+// untilJob waits until the condition holds for the VCJob of this name, and returns it.
 func (w *world) untilJob(name, what string, holds func(*volcano.Job) bool) *volcano.Job {
 	w.Helper()
 	return harness.UntilOne(w.World, &volcano.JobList{}, name, what, holds)
 }
 
+// untilPhase waits until the VCJob of this name is in the phase, and returns it.
 func (w *world) untilPhase(name string, phase volcano.JobPhase) *volcano.Job {
 	w.Helper()
 	return w.untilJob(name, "is "+string(phase), func(job *volcano.Job) bool { return job.Status.State.Phase == phase })
