@@ -12,7 +12,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestACohortsQuotaIsSharedByWeights: eight CPUs that belong to neither of two queues come while both want all of them.
+// TestACohortsQuotaIsSharedByWeights: a lending queue gets a quota of eight CPUs while two queues of weights 1 and 3 in
+// its cohort each have a demand for all of them. They get 2 and 6, and both report the same weighted share.
 func TestACohortsQuotaIsSharedByWeights(t *testing.T) {
 	w := newWorld(t)
 	lender := w.lender(0)
@@ -25,16 +26,17 @@ func TestACohortsQuotaIsSharedByWeights(t *testing.T) {
 		w.UntilWorkload(name, "waits", harness.Waits(kueue.WorkloadExceedsMaxQuota, ""))
 	}
 	w.Change(lender, func() { lender.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("8") })
-	w.untilRunning("who weighs three times as much has three times as much", map[kueue.LocalQueueName]int{"light": 2, "heavy": 6})
-	// Both borrow a quarter of the eight, by their weights.
+	w.untilRunning("queue heavy runs three times as much as queue light", map[kueue.LocalQueueName]int{"light": 2, "heavy": 6})
+	// Divided by their weights, both borrow 2 of the 8 CPUs: 250 per mille.
 	for _, name := range []string{"light", "heavy"} {
-		harness.UntilOne(w.World, &kueue.ClusterQueueList{}, w.Namespace+"-"+name, "tells its share", func(q *kueue.ClusterQueue) bool {
+		harness.UntilOne(w.World, &kueue.ClusterQueueList{}, w.Namespace+"-"+name, "has the weighted share 250", func(q *kueue.ClusterQueue) bool {
 			return q.Status.FairSharing != nil && q.Status.FairSharing.WeightedShare == 250
 		})
 	}
 }
 
-// TestQuotaAboveTheFairShareIsReclaimed: and keeps what is his share, whatever the others still want.
+// TestQuotaAboveTheFairShareIsReclaimed: a queue that uses all lent quota loses what is above its fair share to a queue
+// that demands quota later. It keeps its fair share, although the other has more Workloads waiting.
 func TestQuotaAboveTheFairShareIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.lender(8)
@@ -43,14 +45,14 @@ func TestQuotaAboveTheFairShareIsReclaimed(t *testing.T) {
 	for i := range 8 {
 		w.Create(w.workload(fmt.Sprintf("early-%d", i), "early", 0))
 	}
-	w.untilRunning("the first has all", map[kueue.LocalQueueName]int{"early": 8})
+	w.untilRunning("queue early runs 8 Workloads", map[kueue.LocalQueueName]int{"early": 8})
 	for i := range 8 {
 		w.Create(w.workload(fmt.Sprintf("late-%d", i), "late", 0))
 	}
-	w.untilRunning("both have the same", map[kueue.LocalQueueName]int{"early": 4, "late": 4})
-	evicted := 0
+	w.untilRunning("both queues run 4 Workloads", map[kueue.LocalQueueName]int{"early": 4, "late": 4})
+	preempted := 0
 	var all kueue.WorkloadList
-	harness.Until(w.World, &all, "those who wait are told why", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &all, "8 Workloads report that they wait for quota", func(list *kueue.WorkloadList) bool {
 		waiting := 0
 		for i := range list.Items {
 			if waits(&list.Items[i]) {
@@ -64,12 +66,13 @@ func TestQuotaAboveTheFairShareIsReclaimed(t *testing.T) {
 		if c == nil {
 			continue
 		}
-		evicted++
+		preempted++
 		if o.Spec.QueueName != "early" || c.Reason != kueue.InCohortFairSharingReason || c.Status != metav1.ConditionTrue {
-			t.Errorf("%s: %s %s: %s", o.Name, c.Status, c.Reason, c.Message)
+			t.Errorf("%s in queue %s has Preempted=%s %s: %s, want only Workloads of queue early, with reason %s",
+				o.Name, o.Spec.QueueName, c.Status, c.Reason, c.Message, kueue.InCohortFairSharingReason)
 		}
 	}
-	if evicted != 4 {
-		t.Errorf("%d were evicted, want 4", evicted)
+	if preempted != 4 {
+		t.Errorf("%d Workloads were preempted, want 4", preempted)
 	}
 }

@@ -1,4 +1,5 @@
-// Package fairsharing tests, on the embedded control plane, what an operator does whose configuration compares shares and use.
+// Package fairsharing tests, on the embedded control plane, an operator whose configuration enables fair sharing: by
+// weights within a cohort, and by past usage within a ClusterQueue.
 package fairsharing
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// fairly has use fade slowly, and be sampled and written often.
-const fairly = `
+// config makes past usage decay slowly, so that tests do not depend on their duration, and has it sampled and written
+// often, so that they do not wait long.
+const config = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 fairSharing:
@@ -28,9 +30,9 @@ queueStatus:
   interval: 1s
 `
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: true, Config: fairly}) }
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: true, Config: config}) }
 
-// world is a namespace with queues of CPUs in one flavor. All are named after it.
+// world is a namespace with ClusterQueues of CPUs in one flavor. The names of all of these begin with the namespace's.
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world {
@@ -39,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// queueOf is a ClusterQueue with so many CPUs of its own.
+// queueOf returns a ClusterQueue with a nominal quota of that many CPUs.
 func (w *world) queueOf(name string, cpus int64) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{},
@@ -50,7 +52,7 @@ func (w *world) queueOf(name string, cpus int64) *kueue.ClusterQueue {
 	}}
 }
 
-// sharing is one of the world's cohort, which reclaims, of a weight.
+// sharing returns a ClusterQueue of the world's cohort, with the weight, which may reclaim quota from the others.
 func (w *world) sharing(name string, cpus int64, weight string) *kueue.ClusterQueue {
 	q := w.queueOf(name, cpus)
 	q.Spec.Cohort = kueue.CohortReference(w.Namespace)
@@ -59,7 +61,7 @@ func (w *world) sharing(name string, cpus int64, weight string) *kueue.ClusterQu
 	return q
 }
 
-// lender makes a ClusterQueue of the world's cohort that needs nothing itself.
+// lender creates a ClusterQueue of the world's cohort without Workloads of its own, whose quota the others borrow.
 func (w *world) lender(cpus int64) *kueue.ClusterQueue {
 	w.Helper()
 	q := w.queueOf("lender", cpus)
@@ -68,13 +70,13 @@ func (w *world) lender(cpus int64) *kueue.ClusterQueue {
 	return q
 }
 
-// local is a LocalQueue that leads to one of the world's ClusterQueues.
+// local returns a LocalQueue of one of the world's ClusterQueues.
 func (w *world) local(name, to string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace + "-" + to)}}
 }
 
-// workload has one pod of one CPU.
+// workload returns a Workload of one pod that requests one CPU.
 func (w *world) workload(name, queue string, priority int32) *kueue.Workload {
 	o := w.Workload(name, queue)
 	o.Spec.Priority = ptr.To(priority)
@@ -82,9 +84,10 @@ func (w *world) workload(name, queue string, priority int32) *kueue.Workload {
 	return o
 }
 
+// waits reports whether a Workload waits for quota that others use.
 var waits = harness.Waits(kueue.WorkloadWaitingForQuota, "")
 
-// untilRunning waits until so many Workloads of each LocalQueue run.
+// untilRunning waits until each LocalQueue has that many admitted Workloads, and there are no others.
 func (w *world) untilRunning(what string, want map[kueue.LocalQueueName]int) {
 	w.Helper()
 	harness.Until(w.World, &kueue.WorkloadList{}, what, func(list *kueue.WorkloadList) bool {
@@ -98,6 +101,7 @@ func (w *world) untilRunning(what string, want map[kueue.LocalQueueName]int) {
 	})
 }
 
+// finish reports that the Workload has succeeded.
 func (w *world) finish(name string) {
 	w.Helper()
 	w.Report(name, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
