@@ -36,7 +36,7 @@ func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
 
 // TestAnElasticTypeGrowsAndShrinks: an elastic replica type uses all free quota, releases some of it to a new job, is
 // reduced to its minimum by a job of higher priority, and grows back afterwards. The replicas that stay keep their pods
-// throughout, although the operator is killed at each change.
+// throughout, although the operator is killed during changes.
 func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.queue(6)

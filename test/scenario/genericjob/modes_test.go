@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -26,9 +24,8 @@ func (w *world) untilNoWorkload() {
 // untilWaits waits until the Workload of the job waits for quota, with the priority.
 func (w *world) untilWaits(job string, priority int32) {
 	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, fmt.Sprintf("the Workload of %s waits in the queue with priority %d", job, priority), func(list *kueue.WorkloadList) bool {
-		i := slices.IndexFunc(list.Items, func(wl kueue.Workload) bool { return wl.OwnerReferences[0].Name == job })
-		return i >= 0 && meta.IsStatusConditionFalse(list.Items[i].Status.Conditions, kueue.WorkloadQuotaReserved) && *list.Items[i].Spec.Priority == priority
+	w.UntilWorkloadOf(job, fmt.Sprintf("waits in the queue with priority %d", priority), func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved) && *wl.Spec.Priority == priority
 	})
 }
 
@@ -166,9 +163,7 @@ func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
 	w.pause("leaves", true)
 	w.untilPhase("leaves", tensorstack.JobPhasePaused)
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "leaves", Namespace: w.Namespace}}
-	if err := w.Client.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"runMode":{"debug":{"enabled":false},"pause":{"enabled":false}}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	w.Patch(job, `{"spec":{"runMode":{"debug":{"enabled":false},"pause":{"enabled":false}}}}`)
 	w.untilPhase("leaves", tensorstack.JobPhaseRunning)
 	w.UntilPods("leaves-worker-0 exists", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["leaves-worker-0"]

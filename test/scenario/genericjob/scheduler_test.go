@@ -19,15 +19,7 @@ var t9kPodGroup = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Ve
 // podGroups returns the CRD of t9k-scheduler's PodGroups. The operator takes its presence as a sign that this scheduler
 // is installed.
 func podGroups() *unstructured.Unstructured {
-	definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"group": t9kPodGroup.Group, "scope": "Namespaced",
-		"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
-		"versions": []any{map[string]any{"name": t9kPodGroup.Version, "served": true, "storage": true,
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
-	}}}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	definition.SetName("podgroups." + t9kPodGroup.Group)
-	return definition
+	return harness.ForeignKind(t9kPodGroup.Group, t9kPodGroup.Version, t9kPodGroup.Kind, "podgroups")
 }
 
 // listOf returns an empty list of the kind.

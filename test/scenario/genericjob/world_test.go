@@ -159,10 +159,7 @@ func (w *world) untilPodsOf(job string, names ...string) {
 func (w *world) pause(name string, enabled bool) {
 	w.Helper()
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
-	patch := fmt.Sprintf(`{"spec":{"runMode":{"pause":{"enabled":%v}}}}`, enabled)
-	if err := w.Client.Patch(w.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.Fatalf("setting pause.enabled of %s to %v: %v", name, enabled, err)
-	}
+	w.Patch(job, fmt.Sprintf(`{"spec":{"runMode":{"pause":{"enabled":%v}}}}`, enabled))
 }
 
 // condition returns the job's condition of the type, zero if it has none.

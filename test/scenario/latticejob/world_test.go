@@ -136,18 +136,8 @@ func (w *world) end(name string) {
 		pod = pods[name]
 		return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded
 	})
-	if pod.Status.Phase == corev1.PodSucceeded {
-		return
-	}
-	ended := pod.DeepCopy()
-	ended.Status.Phase = corev1.PodSucceeded
-	ended.Status.ContainerStatuses = nil
-	for _, c := range pod.Spec.Containers {
-		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now(), FinishedAt: metav1.Now(), Reason: "Completed"}}})
-	}
-	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("ending %s: %v", name, err)
+	if pod.Status.Phase == corev1.PodRunning {
+		w.EndPod(pod, 0)
 	}
 }
 

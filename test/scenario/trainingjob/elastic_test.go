@@ -104,18 +104,7 @@ func TestARealTrainingIsResized(t *testing.T) {
 // this machine, and the LocalQueue default.
 func (w *world) machineQueue(pods int64) {
 	w.Helper()
-	w.Shared(
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
-		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
-			NamespaceSelector: &metav1.LabelSelector{},
-			ResourceGroups: []kueue.ResourceGroup{{
-				CoveredResources: []corev1.ResourceName{corev1.ResourcePods},
-				Flavors: []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(w.Namespace),
-					Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(pods, resource.DecimalSI)}}}},
-			}},
-		}})
-	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: w.Namespace},
-		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // sleeper returns a TrainingJob of a fixed size whose workers sleep on this machine.

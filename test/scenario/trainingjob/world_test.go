@@ -127,24 +127,11 @@ func (w *world) podsOf(name string) []string {
 func (w *world) end(name string, code int) {
 	w.Helper()
 	var pod corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, name+" runs", func(list *corev1.PodList) bool {
-		i := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == name })
-		if i < 0 {
-			return false
-		}
-		pod = list.Items[i]
+	w.UntilPods(name+" runs", func(pods map[string]corev1.Pod) bool {
+		pod = pods[name]
 		return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 	})
-	ended := pod.DeepCopy()
-	ended.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		ended.Status.Phase = corev1.PodFailed
-	}
-	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "trainingjob", Image: "example.com/trainer", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}}}
-	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("ending %s: %v", name, err)
-	}
+	w.EndPod(pod, code)
 }
 
 // patch changes the TrainingJob of this name by a JSON merge patch.
