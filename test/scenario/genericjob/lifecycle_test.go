@@ -2,6 +2,7 @@ package genericjob
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -148,6 +149,12 @@ func TestCleanUp(t *testing.T) {
 				})
 				if job.Status.Phase != phase {
 					t.Errorf("phase = %s after the clean-up, want %s", job.Status.Phase, phase)
+				}
+				// Give the operator the time in which it starts another job, to see that it deletes no more pods.
+				w.Create(w.job("later", with("worker", 1, 0)))
+				w.untilPhase("later", tensorstack.JobPhaseRunning)
+				if got := slices.Sorted(maps.Keys(w.nodesOf("clean"))); !slices.Equal(got, left) {
+					t.Errorf("pods = %v after the clean-up, want %v", got, left)
 				}
 			})
 		}
