@@ -105,10 +105,9 @@ func TestPluginSvc(t *testing.T) {
 	if pod.Spec.Hostname != "named-big-worker-1" || pod.Spec.Subdomain != "named" {
 		t.Errorf("host name = %s.%s, want named-big-worker-1.named", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
-	for _, m := range pod.Spec.Containers[0].VolumeMounts {
-		if m.MountPath == "/etc/volcano" && m.Name != "named-svc" {
-			t.Errorf("mount at /etc/volcano = %+v, want volume named-svc", m)
-		}
+	mounts := pod.Spec.Containers[0].VolumeMounts
+	if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/volcano" && m.Name == "named-svc" }) {
+		t.Errorf("mounts = %+v, want volume named-svc at /etc/volcano", mounts)
 	}
 	w.expectEnv(pod, map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"})
 }
