@@ -75,8 +75,8 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	}
 }
 
-// TestTwoAnnotatedTasksAreRejected: only one task of a job may be elastic. A job with two is reported by an event and does
-// not block the queue.
+// TestTwoAnnotatedTasksAreRejected: only one task of a job may be elastic. A job with two is reported by an event and
+// does not block the queue.
 func TestTwoAnnotatedTasksAreRejected(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)

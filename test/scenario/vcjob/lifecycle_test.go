@@ -1,8 +1,6 @@
 package vcjob
 
 import (
-	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +42,8 @@ func TestAGangRunsTogetherAndCompletes(t *testing.T) {
 	if job = w.untilPhase("train", volcano.Completed); job.Status.Succeeded != 3 || job.Status.RetryCount != 0 {
 		t.Errorf("succeeded = %d, retryCount = %d, want 3 and 0", job.Status.Succeeded, job.Status.RetryCount)
 	}
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is finished", func(list *kueue.WorkloadList) bool {
-		return slices.ContainsFunc(list.Items[0].Status.Conditions, func(c metav1.Condition) bool { return c.Type == kueue.WorkloadFinished && c.Status == "True" })
+	w.UntilWorkloadOf("train", "is finished", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 	})
 }
 
@@ -163,16 +162,7 @@ func TestPodsAboveTheMinimumAreEvictedFirst(t *testing.T) {
 	w.queue(4)
 	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
 	w.untilJob("elastic", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 4 })
-	first := w.job("first", with("worker", 2, endless), func(job *volcano.Job) {
-		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: w.Namespace}
-	})
-	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100}
-	w.Create(class, first)
-	w.Cleanup(func() {
-		if err := w.Client.Delete(context.Background(), class); err != nil {
-			w.Error(err)
-		}
-	})
+	w.Create(w.prioritized("first", 2))
 	w.untilPhase("first", volcano.Running)
 	w.UntilOnlyPods("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
 	w.EndReplica("first-worker-0", 0, 0)

@@ -1,7 +1,6 @@
 package vcjob
 
 import (
-	"context"
 	"testing"
 
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -9,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -25,36 +23,21 @@ func TestAVolcanoQueueHasAClusterQueue(t *testing.T) {
 		// The capacity of the simulated nodes is not shared among the queues: they are tainted.
 		Deserved:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		Capability: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}
-	w.Create(queue)
-	w.Cleanup(func() {
-		if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), queue)); err != nil {
-			w.Error(err)
-		}
-	})
+	w.Shared(queue)
 	oneCPU := func(task *volcano.TaskSpec) {
 		task.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}
 	in := func(job *volcano.Job) { job.Spec.Queue = queue.Name }
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue exists", func(list *kueue.ClusterQueueList) bool {
-		for i := range list.Items {
-			if q := &list.Items[i]; q.Name == queue.Name {
-				return metav1.IsControlledBy(q, queue) && q.Spec.Cohort == "volcano" && q.Spec.FairSharing != nil && q.Spec.FairSharing.Weight.Value() == 3
-			}
-		}
-		return false
+	harness.UntilOne(w.World, &kueue.ClusterQueueList{}, queue.Name, "is controlled by the Queue and has its weight", func(q *kueue.ClusterQueue) bool {
+		return metav1.IsControlledBy(q, queue) && q.Spec.Cohort == "volcano" && q.Spec.FairSharing != nil && q.Spec.FairSharing.Weight.Value() == 3
 	})
 	w.Create(w.job("first", with("worker", 2, endless, oneCPU), in))
 	w.untilPhase("first", volcano.Running)
 	w.Create(w.job("second", with("worker", 1, endless, oneCPU), in))
 	w.untilJob("second", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
-	harness.Until(w.World, &scheduling.QueueList{}, "the status of the Queue has both jobs and 2 CPUs", func(list *scheduling.QueueList) bool {
-		for _, q := range list.Items {
-			if q.Name == queue.Name {
-				cpu := q.Status.Allocated[corev1.ResourceCPU]
-				return q.Status.State == scheduling.QueueStateOpen && q.Status.Running == 1 && q.Status.Pending == 1 && cpu.String() == "2"
-			}
-		}
-		return false
+	harness.UntilOne(w.World, &scheduling.QueueList{}, queue.Name, "has both jobs and 2 CPUs in its status", func(q *scheduling.Queue) bool {
+		cpu := q.Status.Allocated[corev1.ResourceCPU]
+		return q.Status.State == scheduling.QueueStateOpen && q.Status.Running == 1 && q.Status.Pending == 1 && cpu.String() == "2"
 	})
 	for _, name := range []string{"first-worker-0", "first-worker-1", "second-worker-0"} {
 		w.EndReplica(name, 0, 0)
@@ -70,12 +53,7 @@ func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 	}
 	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-deleted"}, Spec: scheduling.QueueSpec{Deserved: cpu("1"), Capability: cpu("1")}}
-	w.Create(queue)
-	w.Cleanup(func() {
-		if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), queue)); err != nil {
-			w.Error(err)
-		}
-	})
+	w.Shared(queue)
 	untilClusterQueue := func(what string, holds func(*kueue.ClusterQueue) bool) {
 		t.Helper()
 		harness.Until(w.World, &kueue.ClusterQueueList{}, what, func(list *kueue.ClusterQueueList) bool {
@@ -100,9 +78,7 @@ func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 	w.Change(queue, func() { queue.Spec.Deserved, queue.Spec.Capability = cpu("2"), cpu("2") })
 	w.untilPhase("second", volcano.Running)
 
-	if err := w.Client.Delete(w.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(queue)
 	untilClusterQueue("the ClusterQueue is terminating but in use", func(q *kueue.ClusterQueue) bool { return q != nil && !q.DeletionTimestamp.IsZero() })
 	for _, name := range []string{"first", "second"} {
 		w.EndReplica(name+"-worker-0", 0, 0)
