@@ -150,9 +150,7 @@ func TestCleanUp(t *testing.T) {
 				if job.Status.Phase != phase {
 					t.Errorf("phase = %s after the clean-up, want %s", job.Status.Phase, phase)
 				}
-				// Give the operator the time in which it starts another job, to see that it deletes no more pods.
-				w.Create(w.job("later", with("worker", 1, 0)))
-				w.untilPhase("later", tensorstack.JobPhaseRunning)
+				untilAnotherJobRuns(t)
 				if got := slices.Sorted(maps.Keys(w.nodesOf("clean"))); !slices.Equal(got, left) {
 					t.Errorf("pods = %v after the clean-up, want %v", got, left)
 				}
@@ -269,6 +267,7 @@ func TestDeletionOfAJobOnAnUnreachableNode(t *testing.T) {
 	w.untilWaits("next", 0)
 	w.Delete(job)
 	w.UntilPods("lost-worker-0 is terminating", func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
+	untilAnotherJobRuns(t)
 	w.untilWaits("next", 0)
 	if err := w.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)

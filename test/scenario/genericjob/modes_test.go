@@ -74,6 +74,7 @@ func TestPausedFromTheBeginning(t *testing.T) {
 	if c := condition(job, tensorstack.JobPaused); c.Status != "True" || job.Status.Aggregate.Deleted != 2 {
 		t.Errorf("condition Paused = %+v and counts = %+v, want Paused and 2 deleted", c, job.Status.Aggregate)
 	}
+	untilAnotherJobRuns(t)
 	w.untilNoWorkload()
 	w.UntilOnlyPods()
 	w.pause("later", false)

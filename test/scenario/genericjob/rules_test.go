@@ -53,7 +53,7 @@ func TestRules(t *testing.T) {
 		{"success though others have failed", "master 0", "worker 0+1", "worker-0 1, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
 		{"a failure rule over types", "worker 2", "master 0 & worker 0+1", "worker-1 1, master-0 1, worker-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"master":["0"],"worker":["0","1"]}`},
 		{"a success rule over types, of several", "master 0 & worker 0, worker 1 & master 0", "worker 0", "worker-1 0, worker-0 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"a failure rule goes before the last success rule", "worker 0", "worker 0", "worker-1 0, worker-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["0"]}`},
+		{"a failure rule precedes the last success rule", "worker 0", "worker 0", "worker-1 0, worker-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["0"]}`},
 		{"failure rules alone", "", "master 0", "worker-0 0, worker-1 0, worker-2 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
 	} {
 		name := fmt.Sprintf("rules-%d", i)

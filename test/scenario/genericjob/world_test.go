@@ -123,6 +123,16 @@ func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack
 	return w.untilJob(name, "is "+string(phase), func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
 }
 
+// untilAnotherJobRuns creates a job with a queue of its own in another namespace, and waits until it runs. Tests use it
+// before they check that the operator has not done something: what it would do has been done by then.
+func untilAnotherJobRuns(t *testing.T) {
+	t.Helper()
+	other := newWorld(t)
+	other.queue(1)
+	other.Create(other.job("another", with("worker", 1, 0), inQueue(0)))
+	other.untilPhase("another", tensorstack.JobPhaseRunning)
+}
+
 // uids returns the UIDs of all pods by name, to tell later whether a pod was recreated.
 func (w *world) uids() map[string]types.UID {
 	w.Helper()

@@ -90,9 +90,10 @@ func TestAConflictingClaimBlocksJobsUntilItIsDeleted(t *testing.T) {
 	if e := w.UntilEvent("js", jobset.PVCCreationFailedReason); e.Note != want {
 		t.Errorf("note of the event = %q, want %q", e.Note, want)
 	}
-	w.untilOnlyJobs()
+	w.Create(w.named("other", w.replicated("r", 1, 1))) // its Job would come after those of js
+	w.untilOnlyJobs("other-r-0")
 	w.Delete(small)
-	w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
+	w.untilOnlyJobs("other-r-0", "js-leader-0", "js-workers-0", "js-workers-1")
 }
 
 // untilServices waits until the condition holds for the Services by name, and returns them.
