@@ -6,13 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestRestartBudget: under each restart policy a replica is restarted, under the same pod name, as often as the limit

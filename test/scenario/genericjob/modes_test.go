@@ -5,14 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // untilNoWorkload waits until the namespace has no Workload, so that nothing in it requests or uses quota.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // claiming makes the workers of the JobSet mount a claim that it creates.

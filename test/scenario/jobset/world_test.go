@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +17,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: true}) }

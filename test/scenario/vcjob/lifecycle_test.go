@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +16,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestAGangRunsTogetherAndCompletes: the pods, labels and counts of a job are those of Volcano, but its pods use the

@@ -3,8 +3,6 @@ package vcjob
 import (
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestAVolcanoQueueHasAClusterQueue: a Volcano Queue controls a ClusterQueue with its weight. Jobs that name it run

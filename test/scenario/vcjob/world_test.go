@@ -5,8 +5,6 @@ package vcjob
 import (
 	"testing"
 
-	"github.com/musterhq/muster/test/scenario/harness"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,16 +14,11 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true, Config: `
-apiVersion: config.muster.dev/v1alpha1
-kind: Configuration
-elasticity:
-  growAfter: 0s
-  resizeCost: 0s
-`})
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true, Config: harness.ResizeAtOnce})
 }
 
 // endless is the simulated duration of pods that run until the test ends them.
