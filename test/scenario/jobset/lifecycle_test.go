@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
@@ -115,8 +114,8 @@ func TestAJobSetManagedByAnotherControllerIsLeftAlone(t *testing.T) {
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.untilJobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
 	w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || len(foreign.Status.ReplicatedJobsStatus) != 0 {
-		t.Errorf("status of the foreign JobSet = %+v, want none: %v", foreign.Status, err)
+	if w.Get(foreign); len(foreign.Status.ReplicatedJobsStatus) != 0 {
+		t.Errorf("status of the foreign JobSet = %+v, want none", foreign.Status)
 	}
 }
 

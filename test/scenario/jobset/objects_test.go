@@ -54,10 +54,8 @@ func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 || got[0].PersistentVolumeClaim.ClaimName != "retained-js" {
 		t.Errorf("volumes = %+v, want two, the first of claim retained-js", got)
 	}
-	var retained corev1.PersistentVolumeClaim
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "retained-js"}, &retained); err != nil {
-		t.Fatal(err)
-	}
+	retained := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "retained-js", Namespace: w.Namespace}}
+	w.Get(retained)
 	if retained.Labels[jobset.JobSetNameKey] != "js" || len(retained.OwnerReferences) != 0 {
 		t.Errorf("claim = %+v, want the JobSet's label and no owners", retained.ObjectMeta)
 	}
@@ -72,8 +70,8 @@ func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 	})
 	w.untilClaims("retained-js", "scratch-js")
 	uid := retained.UID
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(&retained), &retained); err != nil || retained.UID != uid {
-		t.Errorf("UID of claim retained-js = %s, want the same as before, %s: %v", retained.UID, uid, err)
+	if w.Get(retained); retained.UID != uid {
+		t.Errorf("UID of claim retained-js = %s, want the same as before, %s", retained.UID, uid)
 	}
 }
 
@@ -167,16 +165,11 @@ func TestRunningJobsGrowAndShrink(t *testing.T) {
 	before := w.untilOnlyJobs("js-workers-0", "js-workers-1")
 	resize := func(pods int32) {
 		t.Helper()
-		var js jobset.JobSet
-		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "js"}, &js); err != nil {
-			t.Fatal(err)
-		}
-		after := js.DeepCopy()
-		spec := &after.Spec.ReplicatedJobs[0].Template.Spec
-		spec.Parallelism, spec.Completions = ptr.To(pods), ptr.To(pods)
-		if err := w.Client.Patch(t.Context(), after, client.MergeFrom(&js)); err != nil {
-			t.Fatal(err)
-		}
+		js := w.named("js")
+		w.Change(js, func() {
+			spec := &js.Spec.ReplicatedJobs[0].Template.Spec
+			spec.Parallelism, spec.Completions = ptr.To(pods), ptr.To(pods)
+		})
 		w.untilJobs("have their new size", func(jobs map[string]batchv1.Job) bool {
 			for name, job := range jobs {
 				if *job.Spec.Parallelism != pods || *job.Spec.Completions != pods || job.Status.Active != pods || job.UID != before[name].UID {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -19,18 +18,13 @@ import (
 // edit changes the pod template of the workers and the suspension of JobSet js in one write.
 func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	w.Helper()
-	var js jobset.JobSet
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "js"}, &js); err != nil {
-		w.Fatal(err)
-	}
-	after := js.DeepCopy()
-	after.Spec.Suspend = &suspend
-	if edit != nil {
-		edit(&after.Spec.ReplicatedJobs[1].Template.Spec.Template)
-	}
-	if err := w.Client.Patch(w.Context(), after, client.MergeFrom(&js)); err != nil {
-		w.Fatal(err)
-	}
+	js := w.named("js")
+	w.Change(js, func() {
+		js.Spec.Suspend = &suspend
+		if edit != nil {
+			edit(&js.Spec.ReplicatedJobs[1].Template.Spec.Template)
+		}
+	})
 }
 
 // TestTemplatesChangeWhileAJobSetIsSuspended: pod templates may be changed while the JobSet is suspended, as Kueue does
@@ -186,10 +180,8 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	})
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.untilJobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
-	var wl kueue.Workload
-	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admitted), &wl); err != nil {
-		t.Fatal(err)
-	}
+	wl := admitted.DeepCopy()
+	w.Get(wl)
 	if diff := cmp.Diff(admitted.Status.Admission, wl.Status.Admission); diff != "" || len(wl.Status.ReclaimablePods) != 0 {
 		t.Errorf("reclaimable pods = %v, want none; admission (-before +after):\n%s", wl.Status.ReclaimablePods, diff)
 	}

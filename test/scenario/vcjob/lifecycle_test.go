@@ -83,11 +83,7 @@ func TestAnEvictedPodRestartsItsJob(t *testing.T) {
 	w.queue(2)
 	w.Create(w.job("evicted", with("worker", 2, endless), on(bus.PodEvictedEvent, bus.RestartJobAction)))
 	w.untilJob("evicted", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
-	var pod corev1.Pod
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "evicted-worker-1"}, &pod); err != nil {
-		t.Fatal(err)
-	}
-	w.Delete(&pod)
+	w.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evicted-worker-1", Namespace: w.Namespace}})
 	job := w.untilJob("evicted", "runs again after one retry", func(job *volcano.Job) bool {
 		return job.Status.RetryCount == 1 && job.Status.State.Phase == volcano.Running && job.Status.Running == 2
 	})
@@ -179,10 +175,7 @@ func TestAQueueIsFoundByItsName(t *testing.T) {
 	w.queue(4)
 	w.Create(w.job("byname", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = w.Namespace }))
 	w.untilPhase("byname", volcano.Running)
-	var local kueue.LocalQueue
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: w.Namespace}, &local); err != nil {
-		t.Errorf("reading the LocalQueue with the name of the ClusterQueue: %v", err)
-	}
+	w.Get(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Namespace: w.Namespace}}) // created for the ClusterQueue
 	w.Create(w.job("lost", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = "nowhere" }))
 	job := w.untilJob("lost", "reports that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
 	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") || !strings.Contains(m, w.Namespace) {
@@ -200,20 +193,14 @@ func TestPluginMpiBringsSvcAndSsh(t *testing.T) {
 	})
 	w.Create(job)
 	w.untilPhase("plugged", volcano.Running)
-	objects := map[string]client.Object{"plugged-svc": &corev1.ConfigMap{}, "plugged-ssh": &corev1.Secret{}, "plugged": &networkingv1.NetworkPolicy{}}
-	for name, object := range objects {
-		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, object); err != nil {
-			t.Errorf("reading %T %s: %v", object, name, err)
-		}
-	}
-	if secret := objects["plugged-ssh"].(*corev1.Secret); !strings.HasPrefix(string(secret.Data["id_rsa"]), "-----BEGIN") {
+	w.getOwned(&corev1.ConfigMap{}, "plugged-svc")
+	w.getOwned(&networkingv1.NetworkPolicy{}, "plugged")
+	secret := &corev1.Secret{}
+	if w.getOwned(secret, "plugged-ssh"); !strings.HasPrefix(string(secret.Data["id_rsa"]), "-----BEGIN") {
 		t.Error("id_rsa of the Secret is not a private key")
 	}
-	var pod corev1.Pod
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "plugged-master-0"}, &pod); err != nil {
-		t.Fatal(err)
-	}
-	if pod.Spec.Hostname != "plugged-master-0" || pod.Spec.Subdomain != "plugged" {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plugged-master-0", Namespace: w.Namespace}}
+	if w.Get(pod); pod.Spec.Hostname != "plugged-master-0" || pod.Spec.Subdomain != "plugged" {
 		t.Errorf("host name = %s.%s, want plugged-master-0.plugged", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 }

@@ -59,7 +59,7 @@ func (w *world) expectEnv(pod corev1.Pod, want map[string]string) {
 	}
 }
 
-// getOwned reads the object of this name, and fails the test unless a VCJob controls it.
+// getOwned reads the object of this name into o, and fails the test unless a VCJob controls it.
 func (w *world) getOwned(o client.Object, name string) {
 	w.Helper()
 	o.SetName(name)
