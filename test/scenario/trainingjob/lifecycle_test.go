@@ -54,9 +54,9 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	harness.Until(w.World, &corev1.ServiceList{}, "the Services are deleted", func(list *corev1.ServiceList) bool { return len(list.Items) == 0 })
 }
 
-// TestWrongSizesAreAStage: a job with invalid sizes is in the stage WrongConfiguration until they are corrected, and
-// does not block the jobs behind it. It counts as submitted and queued only since the correction.
-func TestWrongSizesAreAStage(t *testing.T) {
+// TestAJobWithInvalidSizesWaitsForCorrection: a job with invalid sizes is in the stage WrongConfiguration until they
+// are corrected, and does not block the jobs behind it. It counts as submitted and queued only since the correction.
+func TestAJobWithInvalidSizesWaitsForCorrection(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	for name, least := range map[string]int32{"above": 3, "zero": 0, "negative": -1} {
