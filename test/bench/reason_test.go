@@ -21,12 +21,11 @@ import (
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// reasonMost is how soon it stands in its status why a Workload waits, while the API
-// server is quiet.
+// reasonMost is the longest that a Workload may wait for the reason in its status while the API server is idle.
 const reasonMost = time.Second
 
-// TestReason: from the creation of a Workload for which there is no room to the reason in
-// its status, the longest of some that come one after the other.
+// TestReason measures the time from the creation of a Workload that does not fit its queue's quota until its status has
+// the reason. The longest of 20 Workloads, created one after the other, counts.
 func TestReason(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -38,13 +37,13 @@ func TestReason(t *testing.T) {
 	var longest time.Duration
 	const rounds = 20
 	for round := range rounds {
-		longest = max(longest, timeToReason(t, c, waiting(namespace, fmt.Sprintf("waits-%d", round), full)))
+		longest = max(longest, timeToReason(t, c, tooLarge(namespace, fmt.Sprintf("waits-%d", round), full)))
 	}
-	figure.Reach(t, "from a Workload without room to its reason, at most", figure.Seconds(longest), figure.Seconds(reasonMost), longest <= reasonMost)
+	figure.Reach(t, "from a Workload that does not fit to its reason, at most", figure.Seconds(longest), figure.Seconds(reasonMost), longest <= reasonMost)
 }
 
-// waiting is a Workload for which there is no room.
-func waiting(namespace, name string, queue kueue.LocalQueueName) *kueue.Workload {
+// tooLarge returns a Workload that asks for more than the quota of fullQueue.
+func tooLarge(namespace, name string, queue kueue.LocalQueueName) *kueue.Workload {
 	return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: kueue.WorkloadSpec{
 		QueueName: queue, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
@@ -53,8 +52,8 @@ func waiting(namespace, name string, queue kueue.LocalQueueName) *kueue.Workload
 		}}}}}}
 }
 
-// TestReasonsOfABurst: the same for many Workloads that are created side by side, each from its own creation. Their
-// creations are load too; beside them stands how long they took.
+// TestReasonsOfABurst measures the same for many Workloads that eight clients create at once, each from its own creation.
+// The creations are load as well, so the time that they take is printed beside the waits.
 func TestReasonsOfABurst(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -72,34 +71,38 @@ func TestReasonsOfABurst(t *testing.T) {
 		}
 		defer changes.Stop()
 		began := time.Now()
-		created, creating := createSideBySide(ctx, t, c, size, func(i int) *kueue.Workload { return waiting(namespace, fmt.Sprintf("burst-%d", i), full) })
-		told := map[string]time.Time{}
-		for len(told) < size {
+		created, creating := createConcurrently(ctx, t, c, size, func(i int) *kueue.Workload { return tooLarge(namespace, fmt.Sprintf("burst-%d", i), full) })
+		reported := map[string]time.Time{}
+		for len(reported) < size {
 			event, open := <-changes.ResultChan()
 			if !open {
-				t.Fatalf("%d of %d had a reason within two minutes", len(told), size)
+				t.Fatalf("%d of %d Workloads had a reason within two minutes", len(reported), size)
 			}
 			o, ok := event.Object.(*kueue.Workload)
-			if _, known := told[o.GetName()]; ok && !known && meta.IsStatusConditionFalse(o.Status.Conditions, kueue.WorkloadQuotaReserved) {
-				told[o.Name] = time.Now()
+			if !ok {
+				continue
+			}
+			if _, known := reported[o.Name]; !known && meta.IsStatusConditionFalse(o.Status.Conditions, kueue.WorkloadQuotaReserved) {
+				reported[o.Name] = time.Now()
 			}
 		}
 		creations := <-creating
 		var waits []time.Duration
 		for i := range created {
-			waits = append(waits, told[fmt.Sprintf("burst-%d", i)].Sub(created[i]))
+			waits = append(waits, reported[fmt.Sprintf("burst-%d", i)].Sub(created[i]))
 		}
 		slices.Sort(waits)
-		what := fmt.Sprintf("%d Workloads without room at once: to its reason, ", size)
-		figure.Note(what+"the median", figure.Seconds(waits[size/2]))
-		figure.Note(what+"the longest", figure.Seconds(waits[size-1]))
-		figure.Note("  to create them, and until the last has its reason", fmt.Sprintf("%s, %s", figure.Seconds(creations), figure.Seconds(time.Since(began))))
+		what := fmt.Sprintf("%d Workloads that do not fit, at once: to the reason, ", size)
+		figure.Note(what+"median", figure.Seconds(waits[size/2]))
+		figure.Note(what+"longest", figure.Seconds(waits[size-1]))
+		figure.Note("  to create them; until the last has its reason", fmt.Sprintf("%s, %s", figure.Seconds(creations), figure.Seconds(time.Since(began))))
 	}
 }
 
-// createSideBySide creates so many Workloads by eight clients, and sends how long that took when it is done. When each was
-// begun to be created is known then.
-func createSideBySide(ctx context.Context, t *testing.T, c client.Client, size int, of func(i int) *kueue.Workload) (created []time.Time, took <-chan time.Duration) {
+// createConcurrently starts to create size Workloads with eight clients at a time and returns at once. The channel
+// receives the time that it took when all are created. Only then may the caller read created, which holds when the
+// creation of each Workload began.
+func createConcurrently(ctx context.Context, t *testing.T, c client.Client, size int, of func(i int) *kueue.Workload) (created []time.Time, took <-chan time.Duration) {
 	t.Helper()
 	created = make([]time.Time, size)
 	done := make(chan time.Duration, 1)
@@ -126,7 +129,7 @@ func createSideBySide(ctx context.Context, t *testing.T, c client.Client, size i
 	return created, done
 }
 
-// fullQueue makes a queue of one CPU and gives the name of the LocalQueue that leads to it.
+// fullQueue creates a ClusterQueue of one CPU, and returns the name of a LocalQueue of it.
 func fullQueue(t *testing.T, c client.Client, namespace string) kueue.LocalQueueName {
 	t.Helper()
 	owned := []client.Object{
@@ -156,7 +159,7 @@ func fullQueue(t *testing.T, c client.Client, namespace string) kueue.LocalQueue
 	return kueue.LocalQueueName(queue.Name)
 }
 
-// timeToReason creates the Workload and waits until its status says why it waits.
+// timeToReason creates the Workload and returns how long it takes until its status says why it is pending.
 func timeToReason(t *testing.T, c client.WithWatch, workload *kueue.Workload) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -176,6 +179,6 @@ func timeToReason(t *testing.T, c client.WithWatch, workload *kueue.Workload) ti
 			return time.Since(began)
 		}
 	}
-	t.Fatalf("%s had no reason within a minute", workload.Name)
+	t.Fatalf("the status of Workload %s had no reason within a minute", workload.Name)
 	return 0
 }

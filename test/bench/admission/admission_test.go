@@ -21,15 +21,15 @@ const (
 	writesPerWorkloadMost = 1.2
 	operatorPeakMost      = 250_000_000
 	patience              = 12 * time.Minute
-	// settle is for what the operator writes after the last Workload's end: the status
-	// of queues, at most once in 5 s.
+	// settle is the time that the operator is given for writes after the last Workload has finished: it writes the
+	// status of a queue at most once in 5 s.
 	settle = 10 * time.Second
 )
 
-// TestAdmission: how long the load takes, beside the floor: the same Workloads,
-// created at the same times, each with one write to admit and one to finish it, with
-// no operator there. The load itself takes 66 s of its queues, however fast all else is. The floor is played before and after,
-// and what counts is the mean: the speed of a machine that others share with it changes within minutes.
+// TestAdmission measures the wall time of the load and compares it to the floor: the same Workloads without an operator,
+// created at the same times, with one write to admit and one to finish each. The quota alone makes the load last 66 s.
+// The floor is played before and after the operator, and the mean counts, because the speed of a shared machine changes
+// within minutes.
 func TestAdmission(t *testing.T) {
 	cluster := testcluster.Get(t)
 	server := figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))
@@ -41,13 +41,13 @@ func TestAdmission(t *testing.T) {
 	createQueues(t, cluster.Client, namespace)
 	running := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
 	running.AwaitReady(t)
-	awaitQuiet(t)
+	awaitSettled(t)
 	r := newRequests(t, cluster, namespace)
 	load := arrivals(t, namespace)
 	before, serverBefore, operatorBefore := cluster.Writes(t), server.CPU(t), running.CPU(t)
 	measured := play(t, newDriver(r), load)
 	serverCPU, operatorCPU := server.CPU(t)-serverBefore, running.CPU(t)-operatorBefore
-	awaitQuiet(t)
+	awaitSettled(t)
 	wrote := countWrites(t, cluster, before, measured.tally, len(load), int(r.statusWrites.Load()))
 	peak := running.Peak(t)
 	r.clear(t)
@@ -58,8 +58,8 @@ func TestAdmission(t *testing.T) {
 	bound := time.Duration(floorFactorMost * float64(max(floor, capacityMinimum)))
 	figure.Reach(t, fmt.Sprintf("wall time of %d workloads", len(load)), figure.Seconds(measured.wall), figure.Seconds(bound), measured.wall <= bound)
 	figure.Note("  the same with nothing to decide: the floor", figure.Seconds(floor))
-	figure.Note("    before it, after it", figure.Seconds(floorBefore.wall)+", "+figure.Seconds(floorAfter.wall))
-	figure.Note("  writes a second where none waits for its time", fmt.Sprintf("%.0f", capacity))
+	figure.Note("    before the operator, after it", figure.Seconds(floorBefore.wall)+", "+figure.Seconds(floorAfter.wall))
+	figure.Note("  writes a second, each sent as soon as possible", fmt.Sprintf("%.0f", capacity))
 	for _, class := range classes {
 		figure.Note(fmt.Sprintf("mean time to admission, %s", class.name), figure.Seconds(measured.waits[class.name]))
 		figure.Note("  the floor", figure.Seconds((floorBefore.waits[class.name]+floorAfter.waits[class.name])/2))
@@ -71,13 +71,12 @@ func TestAdmission(t *testing.T) {
 	figure.Reach(t, "peak memory of the operator", figure.MiB(peak), figure.MiB(operatorPeakMost), peak <= operatorPeakMost)
 }
 
-// playFloor plays the load where no operator is, and gives the CPU time that the
-// control plane took for it.
+// playFloor plays the load without an operator, and returns its result and the CPU time that the control plane used.
 func playFloor(t *testing.T, cluster *testcluster.Cluster, server figure.Process) (result, time.Duration) {
 	t.Helper()
 	namespace := cluster.Namespace(t)
 	d := newDriver(newRequests(t, cluster, namespace))
-	d.admits = true
+	d.admitsItself = true
 	load := arrivals(t, namespace)
 	before := server.CPU(t)
 	floor := play(t, d, load)
@@ -86,19 +85,19 @@ func playFloor(t *testing.T, cluster *testcluster.Cluster, server figure.Process
 	return floor, used
 }
 
-// playCapacity plays a part of the load as fast as it can be written, where no
-// operator is, and gives the writes a second. It also warms the API server up.
+// playCapacity plays a tenth of the load without an operator as fast as the API server accepts it, and returns the writes
+// a second. It also warms the API server up.
 func playCapacity(t *testing.T, cluster *testcluster.Cluster) float64 {
 	t.Helper()
 	namespace := cluster.Namespace(t)
 	d := newDriver(newRequests(t, cluster, namespace))
-	d.admits, d.atOnce = true, true
+	d.admitsItself, d.immediately = true, true
 	load := arrivals(t, namespace)
 	load = load[:(len(load)+9)/10]
 	took := play(t, d, load).wall
 	d.clear(t)
-	const writesOfEach = 3
-	return writesOfEach * float64(len(load)) / took.Seconds()
+	const writesEach = 3 // create, admit, finish
+	return writesEach * float64(len(load)) / took.Seconds()
 }
 
 func play(t *testing.T, d *driver, load []arrival) result {
@@ -112,34 +111,33 @@ func play(t *testing.T, d *driver, load []arrival) result {
 	return out
 }
 
-// awaitQuiet waits until what is written in the background is written.
-func awaitQuiet(t *testing.T) {
+// awaitSettled waits until the operator has made its deferred writes.
+func awaitSettled(t *testing.T) {
 	t.Helper()
 	select {
-	case <-time.After(settle): // that nothing is under way can only be seen by waiting
+	case <-time.After(settle): // there is no event after the last write
 	case <-t.Context().Done():
 		t.Fatal(t.Context().Err())
 	}
 }
 
-// reportWrites prints the operator's writes. What must be reached is about all but
-// evictions and reasons, and lets each eviction cost one more: who was evicted is admitted
-// again.
+// reportWrites prints the operator's writes. The limit does not count reasons, nor two writes for each eviction: the
+// eviction itself, and the second admission of the evicted Workload.
 func reportWrites(t *testing.T, wrote writes, workloads int) {
 	t.Helper()
 	each := func(count int) float64 { return float64(count) / float64(workloads) }
 	counted := each(wrote.total() - wrote.reasons - 2*wrote.evictions)
-	figure.Reach(t, "writes a workload but evictions and reasons, one for each eviction left out", fmt.Sprintf("%.3f", counted), fmt.Sprint(writesPerWorkloadMost), counted <= writesPerWorkloadMost)
+	figure.Reach(t, "writes a workload, without evictions and reasons, less one for each eviction", fmt.Sprintf("%.3f", counted), fmt.Sprint(writesPerWorkloadMost), counted <= writesPerWorkloadMost)
 	figure.Note("  all of them", fmt.Sprintf("%.3f", each(wrote.total())))
 	for _, part := range []struct {
 		what  string
 		count int
 	}{
 		{"admissions", wrote.admissions}, {"status of queues", wrote.queueStatus},
-		{"evictions", wrote.evictions}, {"quota given back after them", wrote.releases},
-		{"reasons to wait", wrote.reasons}, {"refused as conflicts", wrote.vain}, {"other changes of Workloads", wrote.other},
+		{"evictions", wrote.evictions}, {"quota released after evictions", wrote.releases},
+		{"reasons of pending Workloads", wrote.reasons}, {"conflicts", wrote.conflicts}, {"other changes of Workloads", wrote.other},
 	} {
 		figure.Note("  "+part.what, fmt.Sprint(part.count))
 	}
-	figure.Note("  all else", wrote.elsewhereText())
+	figure.Note("  other resources", wrote.othersText())
 }

@@ -16,58 +16,56 @@ import (
 )
 
 const (
-	// writersOfAKind create, admit or finish side by side: enough to keep two cores busy. More
-	// only make the API server slower, and with it the floor.
+	// writersOfAKind is how many creations, admissions and finishes run at a time, each: enough to keep two cores busy.
+	// More would only make the API server, and with it the floor, slower.
 	writersOfAKind = 8
-	// again is when a Workload that changed while it was to be finished is looked at anew.
-	again = 10 * time.Millisecond
+	// retryAfter is the delay before a Workload is finished again after a conflict.
+	retryAfter = 10 * time.Millisecond
 )
 
-// driver plays a load: it creates Workloads when they are due, and marks each
-// Finished its run time after its admission. One that is evicted before begins its
-// run again when it is admitted again. One goroutine owns the state; it learns all
-// of it from one watch, and leaves what it decides to writers.
+// driver plays a load: it creates Workloads when they are due, and marks each Finished when its run time has passed since
+// its admission. A Workload that is evicted before that starts its run time again with its next admission. One goroutine
+// owns the state, which it learns from one watch; writer goroutines make the requests.
 type driver struct {
 	*requests
-	// admits has the driver admit as well, each Workload as soon as it is there.
-	admits bool
-	// atOnce has nothing wait: neither the creations for their time, nor the ends.
-	atOnce bool
+	// admitsItself has the driver also admit each Workload as soon as it exists, in place of the operator.
+	admitsItself bool
+	// immediately makes all arrival times and run times zero.
+	immediately bool
 
 	jobs     map[string]*job
 	due      dueHeap
 	tally    tally
-	admitted chan known // for the writers
-	finished chan known
+	toAdmit  chan known // for the writers
+	toFinish chan known
 	conflict chan string
 	failed   chan error
 }
 
-// job is a Workload in the eyes of the driver.
+// job is the driver's state of a Workload.
 type job struct {
 	arrival
 	known
-	created, admitted time.Time // admitted for the first time
-	holds             bool      // it has an admission
-	runs              bool      // and is not evicted
+	created, admitted time.Time // when the watch first showed it, and first showed it admitted
+	hasAdmission      bool      // status.admission is set
+	runs              bool      // admitted and not evicted
 	evicted, done     bool
-	turn              int // of its runs: a due time is for one of them
+	attempt           int // counts the runs; an entry of the heap is valid for one of them
 }
 
-// result is what a driver saw.
+// result holds the measurements of one play.
 type result struct {
 	wall time.Duration
-	// waits are the times from the first sight of a Workload to its first admission,
-	// by class.
+	// waits holds the mean time from the creation of a Workload to its first admission, by class.
 	waits map[string]time.Duration
 	tally tally
 }
 
 func newDriver(r *requests) *driver { return &driver{requests: r, jobs: map[string]*job{}} }
 
-// play plays the load to its end.
+// play plays the load until its last Workload is finished. version is the resource version from which it watches.
 func (d *driver) play(ctx context.Context, load []arrival, version string) (result, error) {
-	// What is being written when the last Workload is done is let be written.
+	// Requests use ctx, so that those under way when the last Workload finishes are completed.
 	playing, stop := context.WithCancel(ctx)
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -76,18 +74,18 @@ func (d *driver) play(ctx context.Context, load []arrival, version string) (resu
 	for _, a := range load {
 		d.jobs[a.name] = &job{arrival: a}
 	}
-	// A write has a place in its channel whatever the writers do: a Workload is admitted
-	// and finished once, or a few times where it was evicted.
-	d.admitted, d.finished = make(chan known, len(load)), make(chan known, 4*len(load))
+	// The channels are large enough that sending never blocks: a Workload is admitted and finished once, or a few
+	// times if it is evicted.
+	d.toAdmit, d.toFinish = make(chan known, len(load)), make(chan known, 4*len(load))
 	d.conflict, d.failed = make(chan string, 4*len(load)), make(chan error, 1)
 	began := time.Now()
-	turns := semaphore.NewWeighted(writersOfAKind) // in the order in which they are asked for
+	creations := semaphore.NewWeighted(writersOfAKind) // serves streams in the order of their requests
 	for _, stream := range streams(load) {
-		writers.Go(func() { d.arrive(playing, began, stream, turns) })
+		writers.Go(func() { d.arrive(playing, began, stream, creations) })
 	}
 	for range writersOfAKind {
-		writers.Go(func() { work(playing, d.admitted, func(w known) { d.writeAdmission(ctx, w) }) })
-		writers.Go(func() { work(playing, d.finished, func(w known) { d.writeEnd(ctx, w) }) })
+		writers.Go(func() { work(playing, d.toAdmit, func(w known) { d.writeAdmission(ctx, w) }) })
+		writers.Go(func() { work(playing, d.toFinish, func(w known) { d.writeEnd(ctx, w) }) })
 	}
 	ended, err := d.follow(ctx, changes)
 	if err != nil {
@@ -96,27 +94,27 @@ func (d *driver) play(ctx context.Context, load []arrival, version string) (resu
 	return result{wall: ended.Sub(began), waits: d.waits(), tally: d.tally}, nil
 }
 
-// arrive creates each Workload of a stream when its time has come, one after the other: who submits waits for the answer. A
-// stream that is behind its times takes its turn like all others.
-func (d *driver) arrive(ctx context.Context, began time.Time, stream []arrival, turns *semaphore.Weighted) {
+// arrive creates the Workloads of a stream at their times, one after the other: the next creation waits for the response
+// to the one before. A stream that is late gets no preference over others.
+func (d *driver) arrive(ctx context.Context, began time.Time, stream []arrival, creations *semaphore.Weighted) {
 	for _, a := range stream {
-		if wait := time.Until(began.Add(a.at)); wait > 0 && !d.atOnce {
+		if wait := time.Until(began.Add(a.at)); wait > 0 && !d.immediately {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
 				return
 			}
 		}
-		if turns.Acquire(ctx, 1) != nil {
+		if creations.Acquire(ctx, 1) != nil {
 			return
 		}
 		err := d.create(ctx, a.body)
-		turns.Release(1)
+		creations.Release(1)
 		d.report(ctx, err)
 	}
 }
 
-// work does what comes until the context ends.
+// work calls do for each item until the context ends.
 func work[T any](ctx context.Context, items <-chan T, do func(T)) {
 	for {
 		select {
@@ -129,7 +127,7 @@ func work[T any](ctx context.Context, items <-chan T, do func(T)) {
 }
 
 func (d *driver) writeAdmission(ctx context.Context, w known) {
-	j := d.jobs[w.name] // the map is not written any more, nor is what is read here
+	j := d.jobs[w.name] // safe: neither the map nor these fields change after the start
 	d.report(ctx, d.requests.admit(ctx, w, j.queue, j.class.cpu))
 }
 
@@ -148,11 +146,11 @@ func (d *driver) report(ctx context.Context, err error) {
 	}
 	select {
 	case d.failed <- err:
-	default: // the first one is enough
+	default: // the first error ends the play
 	}
 }
 
-// follow keeps track of all Workloads until the last is done, and says when that was.
+// follow processes watch events and due finishes until the last Workload is finished, and returns when that was seen.
 func (d *driver) follow(ctx context.Context, changes <-chan change) (time.Time, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -164,7 +162,7 @@ func (d *driver) follow(ctx context.Context, changes <-chan change) (time.Time, 
 			return time.Time{}, err
 		case name := <-d.conflict:
 			if j := d.jobs[name]; j.runs && !j.done {
-				heap.Push(&d.due, due{time.Now().Add(again), j, j.turn})
+				heap.Push(&d.due, due{time.Now().Add(retryAfter), j, j.attempt})
 			}
 		case c := <-changes:
 			if c.err != nil {
@@ -184,7 +182,7 @@ func (d *driver) follow(ctx context.Context, changes <-chan change) (time.Time, 
 	}
 }
 
-// see takes in a change, and reports whether it is the Workload's end.
+// see updates the state from a change, and reports whether it is the one that finished the Workload.
 func (d *driver) see(c change) bool {
 	j := d.jobs[c.Object.Metadata.Name]
 	if j == nil || c.Type == "DELETED" {
@@ -193,29 +191,29 @@ func (d *driver) see(c change) bool {
 	j.known = c.known()
 	if c.Type == "ADDED" {
 		j.created = c.seen
-		if d.admits {
-			d.admitted <- j.known
+		if d.admitsItself {
+			d.toAdmit <- j.known
 		}
 	}
 	finished := c.is(kueue.WorkloadFinished)
 	d.tally.count(j, &c)
-	j.holds, j.evicted = c.Object.Status.Admission != nil, c.is(kueue.WorkloadEvicted)
+	j.hasAdmission, j.evicted = c.Object.Status.Admission != nil, c.is(kueue.WorkloadEvicted)
 	if finished {
 		ended := !j.done
 		j.done, j.runs = true, false
 		return ended
 	}
-	switch runs := c.is(kueue.WorkloadAdmitted) && j.holds && !j.evicted; {
+	switch runs := c.is(kueue.WorkloadAdmitted) && j.hasAdmission && !j.evicted; {
 	case runs && !j.runs:
 		if j.admitted.IsZero() {
 			j.admitted = c.seen
 		}
-		j.turn++
+		j.attempt++
 		run := j.class.run
-		if d.atOnce {
+		if d.immediately {
 			run = 0
 		}
-		heap.Push(&d.due, due{c.seen.Add(run), j, j.turn})
+		heap.Push(&d.due, due{c.seen.Add(run), j, j.attempt})
 		j.runs = true
 	case !runs:
 		j.runs = false
@@ -223,17 +221,17 @@ func (d *driver) see(c change) bool {
 	return false
 }
 
-// finishDue has those finished whose run has come to its end.
+// finishDue passes the Workloads whose run time has ended to the writers.
 func (d *driver) finishDue() {
 	for now := time.Now(); len(d.due) > 0 && !d.due[0].at.After(now); {
 		next := heap.Pop(&d.due).(due)
-		if next.job.runs && next.job.turn == next.turn {
-			d.finished <- next.job.known
+		if next.job.runs && next.job.attempt == next.attempt {
+			d.toFinish <- next.job.known
 		}
 	}
 }
 
-// waits are the mean times to the first admission, by class.
+// waits returns the mean time from creation to the first admission, by class.
 func (d *driver) waits() map[string]time.Duration {
 	sum, count := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, j := range d.jobs {
@@ -246,13 +244,14 @@ func (d *driver) waits() map[string]time.Duration {
 	return sum
 }
 
-// due is the end of a run.
+// due is the time at which a run of a job ends.
 type due struct {
-	at   time.Time
-	job  *job
-	turn int
+	at      time.Time
+	job     *job
+	attempt int
 }
 
+// dueHeap is a heap of the ends of runs, the earliest first.
 type dueHeap []due
 
 func (h dueHeap) Len() int           { return len(h) }

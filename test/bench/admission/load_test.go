@@ -19,7 +19,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// class is a size of workload, and how such workloads come to each queue.
+// class is a size of workload: each queue gets count of them, one every so often.
 type class struct {
 	name     string
 	count    int
@@ -29,7 +29,7 @@ type class struct {
 	every    time.Duration
 }
 
-// classes are the load of the reference implementation's own benchmark.
+// classes is the load of the reference implementation's own benchmark.
 var classes = []class{
 	{name: "small", count: 350, cpu: 1, run: 200 * time.Millisecond, priority: 50, every: 100 * time.Millisecond},
 	{name: "medium", count: 100, cpu: 5, run: 500 * time.Millisecond, priority: 100, every: 500 * time.Millisecond},
@@ -37,24 +37,25 @@ var classes = []class{
 }
 
 const (
-	cohorts         = 5
-	queuesInCohort  = 6
-	nominalCPU      = 20
-	borrowingCPU    = 100
-	flavorName      = "bench"
+	cohorts        = 5
+	queuesInCohort = 6
+	nominalCPU     = 20
+	borrowingCPU   = 100
+	flavorName     = "bench"
+	// capacityMinimum is the least time in which the queues' quota can run the load.
 	capacityMinimum = 66 * time.Second
 )
 
-// arrival is a workload that is yet to come.
+// arrival is a workload of the load, to be created at a time after its start.
 type arrival struct {
 	at    time.Duration
 	name  string
 	queue string
 	class *class
-	body  []byte // as it is sent, so that sending costs little
+	body  []byte // encoded in advance, so that sending it costs little
 }
 
-// arrivals are all workloads of the load, in the order in which they come.
+// arrivals returns all workloads of the load in order of arrival.
 func arrivals(t *testing.T, namespace string) []arrival {
 	t.Helper()
 	var all []arrival
@@ -75,8 +76,8 @@ func arrivals(t *testing.T, namespace string) []arrival {
 	return all
 }
 
-// streams are the arrivals of each class to each queue: a stream comes at its own pace, whatever becomes of the others, as in
-// the reference implementation's benchmark.
+// streams groups the load by queue and class. Each stream arrives at its own pace, independently of the others, as in the
+// reference implementation's benchmark.
 func streams(load []arrival) [][]arrival {
 	type key struct {
 		queue string
@@ -95,7 +96,7 @@ func streams(load []arrival) [][]arrival {
 	return all
 }
 
-// workload is one that nobody owns.
+// workload returns a Workload without an owner.
 func workload(namespace, name, queue string, cpu int64, priority int32) *kueue.Workload {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -132,8 +133,7 @@ func queueNames() []string {
 	return names
 }
 
-// createQueues makes the ClusterQueues of the load and a LocalQueue of each in the
-// namespace.
+// createQueues creates the ClusterQueues of the load, and a LocalQueue of each in the namespace.
 func createQueues(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
 	createFlavor(t, c)
@@ -169,7 +169,7 @@ func clusterQueue(name string, cpu int64) *kueue.ClusterQueue {
 	}
 }
 
-// localQueue leads to the ClusterQueue of the same name.
+// localQueue returns a LocalQueue of the ClusterQueue of the same name.
 func localQueue(namespace, name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -177,7 +177,7 @@ func localQueue(namespace, name string) *kueue.LocalQueue {
 	}
 }
 
-// create makes an object for one test.
+// create creates an object and deletes it when the test ends.
 func create(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {

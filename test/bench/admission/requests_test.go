@@ -28,15 +28,14 @@ import (
 	"github.com/musterhq/muster/test/bench/operator"
 )
 
-// requests are what the benchmark itself asks of the API server about the Workloads
-// of a namespace. Bodies are sent as they are, and of what is watched only what
-// counts is decoded: the benchmark must not take the time that it measures.
+// requests makes the benchmark's own requests for the Workloads of a namespace. It sends bodies as they are, and decodes
+// only the needed fields of watch events, so that the benchmark uses little of the CPU time that it measures.
 type requests struct {
 	api rest.Interface
-	// asOperator writes admissions.
+	// asOperator is a client with the operator's user, for admissions.
 	asOperator rest.Interface
 	namespace  string
-	// statusWrites counts the writes of Workloads' status that were tried.
+	// statusWrites counts the requests to write a Workload's status, failed ones included.
 	statusWrites atomic.Int64
 }
 
@@ -62,10 +61,10 @@ func (r *requests) create(ctx context.Context, body []byte) error {
 	return r.api.Post().Namespace(r.namespace).Resource("workloads").Body(body).Do(ctx).Error()
 }
 
-// onlyMetadata is all that the operator asks for in the answer to an admission.
+// onlyMetadata is the Accept header of an admission: the operator asks for metadata only in the response.
 const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// admit writes an admission as the operator does, where it has nothing to decide: the same request, by the same user.
+// admit writes an admission without a decision: the same request as the operator's, by the same user.
 func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) error {
 	now := metav1.Now()
 	condition := func(kind, reason, message string) metav1.Condition {
@@ -91,7 +90,7 @@ func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) 
 	return r.patchStatus(ctx, r.asOperator.Patch(types.MergePatchType).SetHeader("Accept", onlyMetadata), w.name, body)
 }
 
-// finish marks a Workload Finished, unless it is not as it was seen any more.
+// finish marks a Workload Finished. It fails with a conflict if the Workload has changed since the known version.
 func (r *requests) finish(ctx context.Context, w known) error {
 	type operation struct {
 		Op    string `json:"op"`
@@ -117,10 +116,10 @@ func (r *requests) patchStatus(ctx context.Context, request *rest.Request, name 
 	return request.Namespace(r.namespace).Resource("workloads").Name(name).SubResource("status").Body(body).Do(ctx).Error()
 }
 
-// known is a Workload as it was last seen; without a version, as it may be by now.
+// known is the name of a Workload and its last seen resource version. An empty version stands for any.
 type known struct{ name, version string }
 
-// change is what a watch says of a Workload.
+// change is a watch event of a Workload.
 type change struct {
 	seen   time.Time
 	err    error
@@ -149,9 +148,8 @@ func (c *change) condition(kind string, status metav1.ConditionStatus) bool {
 	return false
 }
 
-// watch gives every change of the Workloads after the version, one after the other,
-// until the context ends. Where that fails, the last says why. The API server ends a
-// watch that it is ahead of; then the next goes on from there.
+// watch sends every change of the Workloads after the version until the context ends. If the watch fails, the last change
+// has the error. The API server may end a watch that falls behind; watch then continues from the last seen version.
 func (r *requests) watch(ctx context.Context, version string) <-chan change {
 	changes := make(chan change, 1024)
 	go func() {
@@ -159,7 +157,7 @@ func (r *requests) watch(ctx context.Context, version string) <-chan change {
 			stream, err := r.api.Get().Namespace(r.namespace).Resource("workloads").
 				Param("watch", "1").Param("resourceVersion", version).Stream(ctx)
 			if err == nil {
-				version, err = pass(ctx, stream, version, changes)
+				version, err = forward(ctx, stream, version, changes)
 			}
 			if ctx.Err() != nil {
 				return
@@ -173,9 +171,8 @@ func (r *requests) watch(ctx context.Context, version string) <-chan change {
 	return changes
 }
 
-// pass passes on what comes from a stream until it ends, and gives the last version
-// that it has seen.
-func pass(ctx context.Context, stream io.ReadCloser, version string, changes chan<- change) (string, error) {
+// forward sends the events of a stream until it ends, and returns the last version that it has seen.
+func forward(ctx context.Context, stream io.ReadCloser, version string, changes chan<- change) (string, error) {
 	defer stream.Close()
 	decoder := json.NewDecoder(bufio.NewReaderSize(stream, 1<<20))
 	for {
@@ -184,7 +181,7 @@ func pass(ctx context.Context, stream io.ReadCloser, version string, changes cha
 			return version, err
 		}
 		if next.Type == string(watch.Error) {
-			return version, errors.New("the API server cannot go on from where it was")
+			return version, fmt.Errorf("the API server cannot resume the watch from version %s", version)
 		}
 		next.seen = time.Now()
 		select {
@@ -196,7 +193,7 @@ func pass(ctx context.Context, stream io.ReadCloser, version string, changes cha
 	}
 }
 
-// version is that of the namespace's Workloads as they are now.
+// version returns the current resource version of the namespace's Workloads.
 func (r *requests) version(t *testing.T) string {
 	t.Helper()
 	body, err := r.api.Get().Namespace(r.namespace).Resource("workloads").Param("limit", "1").DoRaw(t.Context())
@@ -212,8 +209,8 @@ func (r *requests) version(t *testing.T) string {
 	return list.Metadata.ResourceVersion
 }
 
-// clear deletes the Workloads of the namespace, and returns when they are gone. The
-// API server gives up on a request after a minute, which is too short for very many.
+// clear deletes the Workloads of the namespace and returns when none is left. Deleting very many takes longer than the
+// API server's request timeout of one minute, so it retries after a timeout.
 func (r *requests) clear(t *testing.T) {
 	t.Helper()
 	for {
@@ -227,5 +224,5 @@ func (r *requests) clear(t *testing.T) {
 	}
 }
 
-// cleanupContext outlives the test's own, which has ended when it cleans up.
+// cleanupContext returns a context for cleanup functions, which run after the test's own context was cancelled.
 func cleanupContext(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }

@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	restartQueues    = 100
-	restartInQueue   = 500 // workloads, of which half hold all quota
-	decidesAgainMost = 5 * time.Second
+	restartQueues      = 100
+	restartInQueue     = 500 // workloads of each queue, half of which use all its quota
+	firstAdmissionMost = 5 * time.Second
 )
 
-// TestRestart: an operator is killed among 50,000 Workloads, half of them admitted
-// and half waiting; while it is dead, one ends in each queue. From the start of the
-// next operator to its first admission it lists everything and decides. Beside it
-// stands the floor: one list of the same Workloads, decoded.
+// TestRestart measures the time from an operator's start to its first admission. The operator before it is killed among
+// 50,000 Workloads, half of them admitted and half pending; before the next one starts, one Workload of each queue
+// finishes. The floor is one list of the same Workloads, decoded.
 func TestRestart(t *testing.T) {
 	cluster := testcluster.Get(t)
 	namespace := cluster.Namespace(t)
@@ -47,22 +46,22 @@ func TestRestart(t *testing.T) {
 	defer cancel()
 	changes := r.watch(ctx, r.version(t))
 	first := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
-	endOneInEach(t, r, 0)
+	finishInEachQueue(t, r, 0)
 	awaitAdmissions(t, ctx, changes)
 	first.End(syscall.SIGKILL)
-	endOneInEach(t, r, 1)
+	finishInEachQueue(t, r, 1)
 	listing := timeToList(t, cluster.Client, namespace)
 
 	second := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
 	ready := second.AwaitReady(t)
 	earliest, latest := awaitAdmissions(t, ctx, changes)
 	toFirst, toLast := earliest.Sub(second.Began), latest.Sub(second.Began)
-	most := listing + decidesAgainMost
-	figure.Note("one list of them: the floor", figure.Seconds(listing))
+	most := listing + firstAdmissionMost
+	figure.Note("one list of the workloads: the floor", figure.Seconds(listing))
 	figure.Note("from the operator's start to ready", figure.Seconds(ready))
 	figure.Reach(t, "  to its first admission", figure.Seconds(toFirst), figure.Seconds(most), toFirst <= most)
 	figure.Note(fmt.Sprintf("  to the last of %d", restartQueues), figure.Seconds(toLast))
-	figure.Note("CPU of the operator until then", figure.Seconds(second.CPU(t)))
+	figure.Note("CPU of the operator until the last admission", figure.Seconds(second.CPU(t)))
 	figure.Note("peak memory of the operator", figure.MiB(second.Peak(t)))
 }
 
@@ -70,8 +69,7 @@ func restartQueue(i int) string { return fmt.Sprintf("restart-%d", i) }
 
 func restartWorkload(queue, n int) string { return fmt.Sprintf("%s-%d", restartQueue(queue), n) }
 
-// fill creates the Workloads of every queue and admits the first half of them, which
-// takes all quota.
+// fill creates the Workloads of every queue and admits the first half of them, which uses all quota.
 func fill(t *testing.T, r *requests, perQueue int) {
 	t.Helper()
 	var writers errgroup.Group
@@ -93,8 +91,8 @@ func fill(t *testing.T, r *requests, perQueue int) {
 	}
 }
 
-// endOneInEach finishes the nth Workload of each queue.
-func endOneInEach(t *testing.T, r *requests, n int) {
+// finishInEachQueue finishes the nth Workload of each queue.
+func finishInEachQueue(t *testing.T, r *requests, n int) {
 	t.Helper()
 	for i := range restartQueues {
 		if err := r.finish(t.Context(), known{name: restartWorkload(i, n)}); err != nil {
@@ -103,8 +101,7 @@ func endOneInEach(t *testing.T, r *requests, n int) {
 	}
 }
 
-// awaitAdmissions waits until one Workload of each queue has been admitted, and says
-// when the first and the last of them were.
+// awaitAdmissions waits for as many admissions as there are queues, and returns the times of the first and the last.
 func awaitAdmissions(t *testing.T, ctx context.Context, changes <-chan change) (earliest, latest time.Time) {
 	t.Helper()
 	for admitted := 0; admitted < restartQueues; {
@@ -121,12 +118,13 @@ func awaitAdmissions(t *testing.T, ctx context.Context, changes <-chan change) (
 			}
 			admitted, latest = admitted+1, c.seen
 		case <-ctx.Done():
-			t.Fatalf("%d of %d admissions: %v", admitted, restartQueues, ctx.Err())
+			t.Fatalf("%d of %d Workloads were admitted: %v", admitted, restartQueues, ctx.Err())
 		}
 	}
 	return earliest, latest
 }
 
+// timeToList returns the time of one list of the namespace's Workloads, decoded.
 func timeToList(t *testing.T, c client.Client, namespace string) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -15,50 +15,49 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// tally counts what was done to Workloads by others than their driver, as its watch
-// shows it: each change is one write that took effect.
+// tally counts the changes of Workloads that the driver sees and did not make itself. Each is one successful write.
 type tally struct {
-	admissions int // status.admission set
-	evictions  int // Evicted has become true
-	releases   int // status.admission taken away
-	reasons    int // QuotaReserved is false: why it waits
+	admissions int // status.admission was set
+	evictions  int // Evicted became true
+	releases   int // status.admission was removed
+	reasons    int // QuotaReserved is false, with the reason
 	other      int
 }
 
-// count takes in a change, before the job does.
+// count counts a change. It must be called before the job is updated from it.
 func (n *tally) count(j *job, c *change) {
-	holds, finished := c.Object.Status.Admission != nil, c.is(kueue.WorkloadFinished)
+	hasAdmission, finished := c.Object.Status.Admission != nil, c.is(kueue.WorkloadFinished)
 	switch {
-	case c.Type == "ADDED", finished && !j.done: // the driver's own
+	case c.Type == "ADDED", finished && !j.done: // the driver's own write
 	case c.is(kueue.WorkloadEvicted) && !j.evicted:
 		n.evictions++
-	case holds && !j.holds:
+	case hasAdmission && !j.hasAdmission:
 		n.admissions++
-	case !holds && j.holds:
+	case !hasAdmission && j.hasAdmission:
 		n.releases++
-	case !holds && !finished && c.condition(kueue.WorkloadQuotaReserved, metav1.ConditionFalse):
+	case !hasAdmission && !finished && c.condition(kueue.WorkloadQuotaReserved, metav1.ConditionFalse):
 		n.reasons++
 	default:
 		n.other++
 	}
 }
 
-// writes are the requests of the operator that would change something. The API
-// server counted all there were; the driver's own are known and taken off. Nobody
-// else writes on a control plane without nodes, but for leases, which do not count.
+// writes holds the numbers of the operator's mutating requests: those that the API server counted, less the driver's own.
+// On a control plane without nodes there are no other writers except of leases, which do not count.
 type writes struct {
 	tally
 	queueStatus int
-	// vain are those of a Workload's status that changed nothing: conflicts.
-	vain int
-	// elsewhere are all others, by verb and resource.
-	elsewhere map[string]int
+	// conflicts is the number of writes of a Workload's status that had no effect.
+	conflicts int
+	// others holds the numbers of all other writes by verb and resource.
+	others map[string]int
 }
 
-// countWrites counts what was written since before; own are the driver's.
+// countWrites returns the writes since the count before. The tally is that of the play; creations and ownStatus are the
+// numbers of the driver's own creations and status writes.
 func countWrites(t *testing.T, cluster *testcluster.Cluster, before map[string]float64, n tally, creations, ownStatus int) writes {
 	t.Helper()
-	out := writes{tally: n, elsewhere: map[string]int{}}
+	out := writes{tally: n, others: map[string]int{}}
 	status := -ownStatus
 	for what, count := range cluster.Writes(t) {
 		verb, resource, _ := strings.Cut(what, " ")
@@ -73,30 +72,31 @@ func countWrites(t *testing.T, cluster *testcluster.Cluster, before map[string]f
 			fallthrough
 		default:
 			if wrote != 0 {
-				out.elsewhere[what] += wrote
+				out.others[what] += wrote
 			}
 		}
 	}
-	out.vain = status - n.admissions - n.evictions - n.releases - n.reasons - n.other
+	out.conflicts = status - n.admissions - n.evictions - n.releases - n.reasons - n.other
 	return out
 }
 
-// total is all of them.
+// total returns the number of all writes.
 func (w *writes) total() int {
-	sum := w.admissions + w.evictions + w.releases + w.reasons + w.other + w.queueStatus + w.vain
-	for _, count := range w.elsewhere {
+	sum := w.admissions + w.evictions + w.releases + w.reasons + w.other + w.queueStatus + w.conflicts
+	for _, count := range w.others {
 		sum += count
 	}
 	return sum
 }
 
-func (w *writes) elsewhereText() string {
-	if len(w.elsewhere) == 0 {
+// othersText formats the other writes for a row.
+func (w *writes) othersText() string {
+	if len(w.others) == 0 {
 		return "0"
 	}
 	var out []string
-	for _, what := range slices.Sorted(maps.Keys(w.elsewhere)) {
-		out = append(out, fmt.Sprintf("%d %s", w.elsewhere[what], what))
+	for _, what := range slices.Sorted(maps.Keys(w.others)) {
+		out = append(out, fmt.Sprintf("%d %s", w.others[what], what))
 	}
 	return strings.Join(out, ", ")
 }

@@ -1,5 +1,5 @@
-// Package figure prints what benchmarks measure as rows of a table, and reads what
-// processes cost. Only benchmarks may import it.
+// Package figure prints the figures of benchmarks as rows of a table, and reads the CPU time and memory of processes from
+// /proc. Only benchmarks, and package operator beside them, may import it.
 package figure
 
 import (
@@ -10,23 +10,22 @@ import (
 
 const mebibyte = 1 << 20
 
-// Reach prints a row with what the figure must reach, and fails the test if it does
-// not.
+// Reach prints a row with the limit that the figure must reach, and fails the test unless ok.
 func Reach(t testing.TB, what, figure, reach string, ok bool) {
 	t.Helper()
 	row(what, figure, reach)
 	if !ok {
-		t.Errorf("%s: %s, must reach %s", what, figure, reach)
+		t.Errorf("%s: got %s, must reach %s", what, figure, reach)
 	}
 }
 
-// Note prints a row that need not reach anything.
+// Note prints a row without a limit.
 func Note(what, figure string) { row(what, figure, "-") }
 
 func row(what, figure, reach string) { fmt.Printf("| %-56s | %12s | %12s |\n", what, figure, reach) }
 
-// MiB is a size as people read it.
+// MiB formats a number of bytes in mebibytes, rounded down.
 func MiB(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }
 
-// Seconds is a time as people read it.
+// Seconds formats a duration in seconds with two decimals.
 func Seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

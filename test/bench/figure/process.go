@@ -14,10 +14,10 @@ import (
 // tick is the unit of CPU time in /proc, the same on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// Process is a running process, by its id.
+// Process is the id of a running process.
 type Process int
 
-// ProcessOf gives the process whose id a file holds.
+// ProcessOf returns the process whose id is in the file.
 func ProcessOf(t testing.TB, file string) Process {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -31,11 +31,11 @@ func ProcessOf(t testing.TB, file string) Process {
 	return Process(id)
 }
 
-// CPU is what the process has used so far, in user and kernel mode.
+// CPU returns the CPU time that the process has used so far, in user and kernel mode.
 func (p Process) CPU(t testing.TB) time.Duration {
 	t.Helper()
 	stat := p.read(t, "stat")
-	// The second field is the program's name, in which anything may stand.
+	// The second field is the program's name in parentheses, which may contain spaces and parentheses.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	var ticks int64
 	for _, field := range fields[11:13] {
@@ -48,10 +48,10 @@ func (p Process) CPU(t testing.TB) time.Duration {
 	return time.Duration(ticks) * tick
 }
 
-// Resident is the memory in bytes that the process holds now.
+// Resident returns the resident memory of the process in bytes.
 func (p Process) Resident(t testing.TB) int64 { t.Helper(); return p.status(t, "VmRSS:") }
 
-// Peak is the most memory in bytes that the process has held.
+// Peak returns the largest resident memory that the process has had, in bytes.
 func (p Process) Peak(t testing.TB) int64 { t.Helper(); return p.status(t, "VmHWM:") }
 
 func (p Process) status(t testing.TB, key string) int64 {
@@ -65,7 +65,7 @@ func (p Process) status(t testing.TB, key string) int64 {
 			return kibibytes << 10
 		}
 	}
-	t.Fatalf("no %s of process %d", key, p)
+	t.Fatalf("the status file of process %d has no %s", p, key)
 	return 0
 }
 

@@ -31,16 +31,16 @@ const (
 	idleMost     = 700 * mebibyte
 	operatorMost = 80 * mebibyte
 	startMost    = 2 * time.Second
-	// settle is how long after its start a cluster counts as idle.
+	// settle is the time after its start from which a cluster counts as idle.
 	settle = 20 * time.Second
 )
 
-// TestIdleMemory: what everything that `muster up` runs holds in memory, and the
-// operator's part of it.
+// TestIdleMemory measures the resident memory of all processes of `muster up` on an idle cluster, and of the operator
+// alone.
 func TestIdleMemory(t *testing.T) {
 	cluster := testcluster.Get(t)
 	select {
-	case <-time.After(settle): // idleness is the absence of events
+	case <-time.After(settle): // there is no event that reports idleness
 	case <-t.Context().Done():
 	}
 	up := figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid")).Resident(t)
@@ -49,9 +49,8 @@ func TestIdleMemory(t *testing.T) {
 	figure.Reach(t, "idle memory of the operator", figure.MiB(operator), figure.MiB(operatorMost), operator <= operatorMost)
 }
 
-// TestApplyToRunning: from the creation of a JobSet of four workers to four running
-// processes, and beside it the floor: the same for a bare Job of four pods, with
-// which Muster has nothing to do. The first round warms up.
+// TestApplyToRunning measures the time from the creation of a JobSet of four workers until four processes run. The floor
+// is the same for a Job of four pods that Muster does not manage. The first round is a warm-up and does not count.
 func TestApplyToRunning(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -100,8 +99,8 @@ func jobSetOf(namespace, name string) *jobset.JobSet {
 	}
 }
 
-// timeToRunning creates the job, waits until all its pods run, and deletes it with
-// them, so that the next one has the machine to itself.
+// timeToRunning creates the job and returns how long it takes until all its pods run. It then deletes the job and waits
+// until its pods are gone, so that the next job has the machine to itself.
 func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -126,7 +125,7 @@ func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Dur
 		}
 	}
 	if len(running) < workers {
-		t.Fatalf("%s: %d of %d pods ran within a minute", job.GetName(), len(running), workers)
+		t.Fatalf("%s: %d of %d pods were running after a minute", job.GetName(), len(running), workers)
 	}
 	took := time.Since(began)
 	if err := c.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
@@ -135,7 +134,7 @@ func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Dur
 	for gone := 0; gone < workers; {
 		event, open := <-pods.ResultChan()
 		if !open {
-			t.Fatalf("%s: %d of %d pods were gone within a minute", job.GetName(), gone, workers)
+			t.Fatalf("%s: %d of %d pods were deleted within a minute", job.GetName(), gone, workers)
 		}
 		if event.Type == watch.Deleted {
 			gone++
