@@ -32,104 +32,107 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// smaller and larger are the sizes between which the job is resized, so many times each way.
+	// The job is resized from larger to smaller and back, repeats times.
 	smaller, larger, repeats = 2, 4, 8
-	// beyond is how much longer a resize may take than the program saves and loads.
-	beyond = time.Second
-	// trains saves for 0.2 s, loads for 0.2 s, and then says in which round it is.
-	trains = `trap 'sleep 0.2; exit 0' TERM
+	// overheadMost is the most that a resize may take beyond the floor.
+	overheadMost = time.Second
+	// trainScript loads for 0.2 s and then reports its round; when it is asked to stop it saves for 0.2 s.
+	trainScript = `trap 'sleep 0.2; exit 0' TERM
 sleep 0.2
 echo "$LATTICE_ROUND $WORLD_SIZE $EPOCHREALTIME" > "$FOLDER/rounds"
 sleep 1000 & wait $!`
 )
 
-// TestResize: from the decision about another size to the last member of the new round that
-// has loaded what was saved, in pods that run as processes of this machine. Beside it the
-// floor: as many of the same processes are stopped and started by hand.
+// TestResize measures the time from the decision on another size until the last member of the new round has loaded, with
+// pods that run as processes of this machine. The floor is the time to stop and start as many of the same processes
+// without Muster.
 func TestResize(t *testing.T) {
-	w := newTraining(t)
+	w := newResizeWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
-	w.Create(w.job("elastic", larger, true, trains))
+	w.Create(w.job("elastic", larger, true, trainScript))
 	w.untilRound(larger)
-	var shrunk, grown, asked []time.Duration
+	var shrunk, grown, fromCreation []time.Duration
 	for range repeats {
 		began := time.Now()
 		rigid := w.job("rigid", smaller, false, `trap 'exit 0' TERM; sleep 1000 & wait $!`)
 		w.Create(rigid)
 		decided := w.untilSize(smaller)
 		at := w.untilRound(smaller)
-		shrunk, asked = append(shrunk, at.Sub(decided)), append(asked, at.Sub(began))
+		shrunk, fromCreation = append(shrunk, at.Sub(decided)), append(fromCreation, at.Sub(began))
 		w.Delete(rigid)
 		decided = w.untilSize(larger)
 		grown = append(grown, w.untilRound(larger).Sub(decided))
 	}
-	floor := w.byHand(larger)
+	floor := w.floor(larger)
 	reach := func(what string, took []time.Duration) {
 		longest := slices.Max(took)
-		figure.Note(fmt.Sprintf("%s, median of %d", what, len(took)), figure.Seconds(middle(took)))
-		figure.Reach(t, what+", longest", figure.Seconds(longest), figure.Seconds(floor+beyond), longest <= floor+beyond)
+		figure.Note(fmt.Sprintf("%s, median of %d", what, len(took)), figure.Seconds(medianOf(took)))
+		figure.Reach(t, what+", longest", figure.Seconds(longest), figure.Seconds(floor+overheadMost), longest <= floor+overheadMost)
 	}
-	reach("4 -> 2: decision to all in the round", shrunk)
-	reach("2 -> 4, two of them new pods", grown)
-	figure.Note("  4 -> 2 from the creation of who it is for, median", figure.Seconds(middle(asked)))
-	figure.Note("  save and load of 4 by hand, the floor", figure.Seconds(floor))
+	reach("4 -> 2: decision to the last of the new round", shrunk)
+	reach("2 -> 4, of which two are new pods", grown)
+	figure.Note("  4 -> 2 from the creation of the other job, median", figure.Seconds(medianOf(fromCreation)))
+	figure.Note("  save and load of 4 by hand: the floor", figure.Seconds(floor))
 }
 
-func middle(of []time.Duration) time.Duration { return slices.Sorted(slices.Values(of))[len(of)/2] }
+func medianOf(of []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(of))[len(of)/2]
+}
 
-// training is a namespace, and what the job in it has come to.
-type training struct {
+// resizeWorld is a namespace with the job that is resized.
+type resizeWorld struct {
 	*harness.World
 	folder string
-	// said are the lines of the programs, sizes those that were decided, told as they come.
-	said  <-chan string
-	sizes <-chan sized
-	// round is the last that was complete.
+	// lines receives the lines that the programs write, sizes the decided sizes of the job.
+	lines <-chan string
+	sizes <-chan decidedSize
+	// round is the last round that was complete.
 	round int
 }
 
-type sized struct {
+// decidedSize is a size granted to the job, and when that was seen.
+type decidedSize struct {
 	to int32
 	at time.Time
 }
 
-func newTraining(t *testing.T) *training {
-	w := &training{World: harness.New(t), folder: t.TempDir()}
-	w.said = w.listen()
+func newResizeWorld(t *testing.T) *resizeWorld {
+	w := &resizeWorld{World: harness.New(t), folder: t.TempDir()}
+	w.lines = w.readLines()
 	w.sizes = w.decisions()
 	return w
 }
 
-// listen has the programs heard that write to rounds in the folder.
-func (w *training) listen() <-chan string {
+// readLines returns the lines that programs write to the named pipe "rounds" in the folder.
+func (w *resizeWorld) readLines() <-chan string {
 	w.Helper()
 	path := filepath.Join(w.folder, "rounds")
 	if err := syscall.Mkfifo(path, 0o666); err != nil {
 		w.Fatal(err)
 	}
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // one that writes, too: so it has no end
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // also for writing, so that reads never return EOF
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { pipe.Close() })
-	said := make(chan string, 100)
+	lines := make(chan string, 100)
 	go func() {
-		defer close(said)
-		for lines := bufio.NewScanner(pipe); lines.Scan(); {
-			said <- lines.Text()
+		defer close(lines)
+		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
+			lines <- scanner.Text()
 		}
 	}()
-	return said
+	return lines
 }
 
-// decisions follows the size that the job's Workload is granted.
-func (w *training) decisions() <-chan sized {
+// decisions returns the sizes that the job's Workload is granted.
+func (w *resizeWorld) decisions() <-chan decidedSize {
 	w.Helper()
 	events, err := w.Client.Watch(w.Context(), &kueue.WorkloadList{}, client.InNamespace(w.Namespace))
 	if err != nil {
 		w.Fatal(err)
 	}
-	sizes := make(chan sized, 100)
+	sizes := make(chan decidedSize, 100)
 	go func() {
 		defer close(sizes)
 		last := int32(0)
@@ -140,25 +143,24 @@ func (w *training) decisions() <-chan sized {
 			}
 			if now := *wl.Status.Admission.PodSetAssignments[0].Count; now != last {
 				last = now
-				sizes <- sized{now, time.Now()}
+				sizes <- decidedSize{now, time.Now()}
 			}
 		}
 	}()
 	return sizes
 }
 
-// untilSize waits until the size is decided, and says when it was.
-func (w *training) untilSize(size int32) time.Time {
+// untilSize waits until the size is decided, and returns when that was seen.
+func (w *resizeWorld) untilSize(size int32) time.Time {
 	w.Helper()
-	return await(w, fmt.Sprintf("size %d is decided", size), w.sizes, func(s sized) (time.Time, bool) { return s.at, s.to == size })
+	return await(w, fmt.Sprintf("size %d is decided", size), w.sizes, func(s decidedSize) (time.Time, bool) { return s.at, s.to == size })
 }
 
-// untilRound waits until all of another round of that size have loaded, and says when the
-// last had.
-func (w *training) untilRound(size int) time.Time {
+// untilRound waits until all members of a new round of that size have loaded, and returns when the last one had.
+func (w *resizeWorld) untilRound(size int) time.Time {
 	w.Helper()
 	members, last := map[int]int{}, map[int]time.Time{}
-	return await(w, fmt.Sprintf("a round of %d", size), w.said, func(line string) (time.Time, bool) {
+	return await(w, fmt.Sprintf("all %d members of a new round have loaded", size), w.lines, func(line string) (time.Time, bool) {
 		round, of, at := parse(line)
 		if round <= w.round || of != size {
 			return time.Time{}, false
@@ -173,7 +175,7 @@ func (w *training) untilRound(size int) time.Time {
 	})
 }
 
-// parse reads a line of trains: the round, its size, and when it was written.
+// parse parses a line of trainScript: the round, its size, and when the line was written.
 func parse(line string) (round, size int, at time.Time) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 {
@@ -187,38 +189,39 @@ func parse(line string) (round, size int, at time.Time) {
 	return round, size, time.Unix(s, us*1000)
 }
 
-// await waits until the condition holds for something that comes, and gives what it says of that.
-func await[E, R any](w *training, what string, from <-chan E, holds func(E) (R, bool)) R {
+// await receives from the channel until the condition holds for an element, and returns the condition's result.
+func await[E, R any](w *resizeWorld, what string, from <-chan E, holds func(E) (R, bool)) R {
 	w.Helper()
-	late := time.After(harness.Patience)
+	timeout := time.After(harness.Patience)
 	for {
 		select {
 		case e, open := <-from:
 			if !open {
-				w.Fatalf("nothing comes any more, before %s", what)
+				w.Fatalf("the events ended while waiting until %s", what)
 			}
-			if found, is := holds(e); is {
+			if found, ok := holds(e); ok {
 				return found
 			}
-		case <-late:
-			w.Fatalf("waited %s until %s: %s", harness.Patience, what, w.State())
+		case <-timeout:
+			w.Fatalf("timed out after %s waiting until %s: %s", harness.Patience, what, w.State())
 		}
 	}
 }
 
-// byHand starts so many of the programs, stops and starts them all, and says how long that takes them.
-func (w *training) byHand(count int) time.Duration {
+// floor starts count of the programs, and returns how long it takes to stop them all and to start them again until all
+// have loaded.
+func (w *resizeWorld) floor(count int) time.Duration {
 	w.Helper()
 	start := func(round int) []*exec.Cmd {
 		var out []*exec.Cmd
 		for range count {
-			c := exec.CommandContext(w.Context(), "bash", "-c", trains)
+			c := exec.CommandContext(w.Context(), "bash", "-c", trainScript)
 			c.Env = append(os.Environ(), "FOLDER="+w.folder, fmt.Sprint("LATTICE_ROUND=", round), fmt.Sprint("WORLD_SIZE=", count))
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := c.Start(); err != nil {
 				w.Fatal(err)
 			}
-			w.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // what it started has gone with it, or does now
+			w.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // the whole process group; it may have ended
 			out = append(out, c)
 		}
 		return out
@@ -233,15 +236,15 @@ func (w *training) byHand(count int) time.Duration {
 	}
 	for _, c := range first {
 		if err := c.Wait(); err != nil {
-			w.Fatalf("a program that was asked to stop: %v", err)
+			w.Fatalf("a program that was asked to stop failed: %v", err)
 		}
 	}
 	start(w.round + 1)
 	return w.untilRound(count).Sub(began)
 }
 
-// job is a TrainingJob of so many workers, or of fewer if it is elastic and so has the agent, that run the script.
-func (w *training) job(name string, most int32, elastic bool, script string) *breezeml.TrainingJob {
+// job returns a TrainingJob of most workers that run the script. An elastic one has the agent and may shrink to smaller.
+func (w *resizeWorld) job(name string, most int32, elastic bool, script string) *breezeml.TrainingJob {
 	least := most
 	if elastic {
 		least = smaller

@@ -25,19 +25,19 @@ const (
 	reconcileMost  = 5 * time.Millisecond
 	creationMost   = 1.15
 	creationRounds = 3
-	looks          = 50
+	idleReconciles = 50
 	podEvents      = 1500
-	// eventMost is what an event of a pod of the large job may cost to one of a job of 10: it is the same, but for what
-	// two measurements differ by.
+	// eventMost is the most that an event of a pod of the large job may cost, relative to one of a job of 10. Both cost
+	// the same; the rest allows for measurement error.
 	eventMost = 1.3
 )
 
-// unbound has pods that nobody schedules, so that creating them is all there is to do.
-const unbound = "nobody"
+// noScheduler is a scheduler name that no scheduler has, so that pods are created and never bound.
+const noScheduler = "nobody"
 
-// TestLargeJob: a job of 1,000 replicas. How long it takes until they are there, beside the floor: the same pods, created by
-// a client as fast as it can. How long a look at it takes; and what an event of one of its pods costs, beside one of a job
-// of 10.
+// TestLargeJob measures a job of 1,000 replicas: the time until all its pods exist, compared to a floor of a client that
+// creates the same pods as fast as it can; the time of a reconcile with nothing to do; and the CPU time of an event of
+// one of its pods, compared to one of a job of 10.
 func TestLargeJob(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -46,14 +46,14 @@ func TestLargeJob(t *testing.T) {
 	}
 	namespace := makeNamespace(t, c)
 	o := startOperator(t, cluster)
-	var ours, floor time.Duration
+	var took, floor time.Duration
 	for round := range creationRounds {
-		// The better of the rounds counts: what else the machine does makes the others longer, never shorter.
+		// The best round counts, because other load on the machine only makes rounds slower.
 		plain := timeToPods(t, c, namespace, func() { createPlain(t, c, namespace, fmt.Sprintf("plain-%d", round)) })
 		removePods(t, c, namespace)
 		job := jobOf(namespace, fmt.Sprintf("large-%d", round), largeReplicas, time.Hour)
-		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = unbound
-		took := timeToPods(t, c, namespace, func() {
+		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
+		created := timeToPods(t, c, namespace, func() {
 			if err := c.Create(t.Context(), job); err != nil {
 				t.Fatal(err)
 			}
@@ -61,8 +61,8 @@ func TestLargeJob(t *testing.T) {
 		if round == 0 || plain < floor {
 			floor = plain
 		}
-		if round == 0 || took < ours {
-			ours = took
+		if round == 0 || created < took {
+			took = created
 		}
 		if round < creationRounds-1 {
 			if err := c.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
@@ -71,45 +71,45 @@ func TestLargeJob(t *testing.T) {
 			awaitNoPods(t, c, namespace)
 		}
 	}
-	ratio := float64(ours) / float64(floor)
+	ratio := float64(took) / float64(floor)
 	figure.Reach(t, fmt.Sprintf("creation of a %d-replica job, to the floor", largeReplicas), fmt.Sprintf("%.2f", ratio), fmt.Sprint(creationMost), ratio <= creationMost)
-	figure.Note("  the job, and the floor", figure.Seconds(ours)+", "+figure.Seconds(floor))
+	figure.Note("  the job, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
 
 	large := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("large-%d", creationRounds-1)}
-	rest(t, o)
-	each := timeALook(t, c, o, large)
-	figure.Reach(t, fmt.Sprintf("a look at a %d-replica job", largeReplicas), each.String(), reconcileMost.String(), each < reconcileMost)
+	awaitNoReconciles(t, o)
+	each := timeToReconcile(t, c, o, large)
+	figure.Reach(t, fmt.Sprintf("reconcile of a %d-replica job at rest", largeReplicas), each.String(), reconcileMost.String(), each < reconcileMost)
 
 	small := jobOf(namespace, "small", 10, time.Hour)
-	small.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = unbound
-	timeToMore(t, c, namespace, 10, func() {
+	small.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
+	timeToMorePods(t, c, namespace, 10, func() {
 		if err := c.Create(t.Context(), small); err != nil {
 			t.Fatal(err)
 		}
 	})
-	rest(t, o)
+	awaitNoReconciles(t, o)
 	for _, kind := range []struct {
 		what    string
 		matters bool
-	}{{"a pod event that tells nothing new", false}, {"a pod event that does", true}} {
-		few, fewLooks := costOfEvents(t, c, o, namespace, "small-worker-0", kind.matters)
-		many, manyLooks := costOfEvents(t, c, o, namespace, large.Name+"-worker-0", kind.matters)
-		what := kind.what + ", CPU, of a job of 10 and of 1,000"
+	}{{"a pod event without news", false}, {"a pod event with news", true}} {
+		few, fewReconciles := costOfEvents(t, c, o, namespace, "small-worker-0", kind.matters)
+		many, manyReconciles := costOfEvents(t, c, o, namespace, large.Name+"-worker-0", kind.matters)
+		what := kind.what + ", CPU, in a job of 10 and of 1,000"
 		figure.Note(what, fmt.Sprintf("%s, %s", few, many))
 		if ratio := float64(many) / float64(few); !kind.matters {
-			figure.Reach(t, "  the one to the other", fmt.Sprintf("%.2f", ratio), fmt.Sprint(eventMost), ratio <= eventMost)
+			figure.Reach(t, "  ratio", fmt.Sprintf("%.2f", ratio), fmt.Sprint(eventMost), ratio <= eventMost)
 		}
-		figure.Note(fmt.Sprintf("  looks for %d of them", podEvents), fmt.Sprintf("%d, %d", fewLooks, manyLooks))
+		figure.Note(fmt.Sprintf("  reconciles for %d of them", podEvents), fmt.Sprintf("%d, %d", fewReconciles, manyReconciles))
 	}
 }
 
-// createPlain creates as many pods as the job has, like its own.
+// createPlain creates pods like those of the large job, without a job.
 func createPlain(t *testing.T, c client.Client, namespace, name string) {
 	var group errgroup.Group
-	group.SetLimit(50) // as many as the operator has under way
+	group.SetLimit(50) // the operator's limit of concurrent writes for a job
 	for i := range largeReplicas {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-worker-%d", name, i), Namespace: namespace}, Spec: template(time.Hour).Spec}
-		pod.Spec.SchedulerName = unbound
+		pod.Spec.SchedulerName = noScheduler
 		pod.Labels = map[string]string{"genericjob": name, "genericjob-replica": pod.Name, "muster.dev/job-uid": "x"}
 		group.Go(func() error { return c.Create(t.Context(), pod) })
 	}
@@ -118,18 +118,19 @@ func createPlain(t *testing.T, c client.Client, namespace, name string) {
 	}
 }
 
+// timeToPods calls do and returns how long it takes until the pods of the large job have been added to the namespace.
 func timeToPods(t *testing.T, c client.WithWatch, namespace string, do func()) time.Duration {
-	return timeToMore(t, c, namespace, largeReplicas, do)
+	return timeToMorePods(t, c, namespace, largeReplicas, do)
 }
 
-// timeToMore is how long it takes until there are so many pods more.
-func timeToMore(t *testing.T, c client.WithWatch, namespace string, pods int, do func()) time.Duration {
+// timeToMorePods calls do and returns how long it takes until the namespace has that many more pods than before.
+func timeToMorePods(t *testing.T, c client.WithWatch, namespace string, pods int, do func()) time.Duration {
 	t.Helper()
 	there := list(t, c, namespace)
 	wanted := len(there.Items) + pods
 	began := time.Now()
 	go do()
-	for len(there.Items) < wanted { // a watch may end before its time: the list has the truth
+	for len(there.Items) < wanted { // a watch may end early, so the list decides
 		watching := follow(t, c, namespace, there.ResourceVersion)
 		for missing := wanted - len(there.Items); missing > 0; {
 			event, open := <-watching.ResultChan()
@@ -158,6 +159,7 @@ func list(t *testing.T, c client.WithWatch, namespace string) *corev1.PodList {
 	return &pods
 }
 
+// follow watches the namespace's pods from the version.
 func follow(t *testing.T, c client.WithWatch, namespace, version string) watch.Interface {
 	t.Helper()
 	watching, err := c.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(namespace),
@@ -168,6 +170,7 @@ func follow(t *testing.T, c client.WithWatch, namespace, version string) watch.I
 	return watching
 }
 
+// removePods deletes the namespace's pods and waits until they are gone.
 func removePods(t *testing.T, c client.WithWatch, namespace string) {
 	t.Helper()
 	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
@@ -197,41 +200,43 @@ func awaitNoPods(t *testing.T, c client.WithWatch, namespace string) {
 	}
 }
 
-// rest waits until the operator has looked at nothing for a while.
-func rest(t *testing.T, o *operator.Operator) {
+// awaitNoReconciles waits until the operator has not reconciled GenericJobs for six seconds.
+func awaitNoReconciles(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	for {
 		before, _ := reconciles(t, o)
-		time.Sleep(6 * time.Second) // that nothing happens can only be seen by watching for a while
+		time.Sleep(6 * time.Second) // there is no event after the last reconcile
 		if after, _ := reconciles(t, o); after == before {
 			return
 		}
 	}
 }
 
-// timeALook is the mean time of a look at the job that has nothing to write.
-func timeALook(t *testing.T, c client.Client, o *operator.Operator, name types.NamespacedName) time.Duration {
+// timeToReconcile returns the mean time of a reconcile of the job that writes nothing. Changes of an annotation cause the
+// reconciles.
+func timeToReconcile(t *testing.T, c client.Client, o *operator.Operator, name types.NamespacedName) time.Duration {
 	t.Helper()
 	first, before := reconciles(t, o)
-	for i := range looks {
+	for i := range idleReconciles {
 		job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name.Name, Namespace: name.Namespace}}
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"bench":"%d"}}}`, i)
 		if err := c.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rest(t, o)
+	awaitNoReconciles(t, o)
 	last, after := reconciles(t, o)
 	if last == first {
-		t.Fatal("the operator did not look")
+		t.Fatal("the operator did not reconcile the job after its annotation changed")
 	}
 	return (after - before) / time.Duration(last-first)
 }
 
-// costOfEvents is what an event of the pod costs the operator: one that it can ignore, or one that it must look at.
+// costOfEvents returns the operator's CPU time for each of podEvents events of the pod, and the number of reconciles for
+// all of them. Events that matter change a condition; the others change only a message, which the operator ignores.
 func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace, pod string, matters bool) (time.Duration, uint64) {
 	t.Helper()
-	looked, _ := reconciles(t, o)
+	reconciledBefore, _ := reconciles(t, o)
 	before := o.CPU(t)
 	for i := range podEvents {
 		patch := fmt.Sprintf(`{"status":{"message":"%d"}}`, i)
@@ -243,6 +248,6 @@ func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace
 			t.Fatal(err)
 		}
 	}
-	now, _ := reconciles(t, o)
-	return (o.CPU(t) - before) / podEvents, now - looked
+	reconciled, _ := reconciles(t, o)
+	return (o.CPU(t) - before) / podEvents, reconciled - reconciledBefore
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: 80})
 }
 
-// startOperator starts one that ends with the test, and waits until it has read the cluster.
+// startOperator starts an operator that ends with the test, and waits until its caches have synced.
 func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator.Operator {
 	t.Helper()
 	o := operator.Start(t, *operatorBinary, cluster)
@@ -29,7 +29,7 @@ func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator.Operato
 	return o
 }
 
-// reconciles are how many looks at GenericJobs the operator has taken, and how long.
+// reconciles returns how many reconciles of GenericJobs the operator has made, and their total time.
 func reconciles(t *testing.T, o *operator.Operator) (count uint64, took time.Duration) {
 	t.Helper()
 	count, sum := o.Observed(t, "controller_runtime_reconcile_time_seconds", "controller=GenericJob.batch.tensorstack.dev")

@@ -26,13 +26,13 @@ import (
 const (
 	smallJobs = 1000
 	smallPods = 8
-	// beside is how many writes a job may cost beside its pods and Services, and besideQueued how many one that goes through
-	// a queue may: its Workload is made, told of its end and let go, as a JobSet's is, which may cost as many more.
-	beside       = 6
-	besideQueued = 9
+	// writesMost is the most writes of a job without the creations of its pods and Services. Through a queue the limit is
+	// queuedWritesMost: as for JobSets, three more, because its Workload is created, finished and released.
+	writesMost       = 6
+	queuedWritesMost = 9
 )
 
-// jobOf is a GenericJob of so many replicas that run for a while on simulated machines.
+// jobOf returns a GenericJob of one pod for each replica, which run for the duration on simulated nodes.
 func jobOf(namespace, name string, replicas int32, runs time.Duration) *tensorstack.GenericJob {
 	return &tensorstack.GenericJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
@@ -52,19 +52,19 @@ func template(runs time.Duration) corev1.PodTemplateSpec {
 	}
 }
 
-// TestSmallJobs: 1,000 jobs of 8 pods, from their creation to their ends.
-func TestSmallJobs(t *testing.T) { lifeOfSmallJobs(t, "", false) }
+// TestSmallJobs counts the writes of 1,000 jobs of 8 pods from their creation until they have succeeded.
+func TestSmallJobs(t *testing.T) { countSmallJobs(t, "", false) }
 
-// TestSmallJobsWithServices: the same, and each replica has a Service.
-func TestSmallJobsWithServices(t *testing.T) { lifeOfSmallJobs(t, "", true) }
+// TestSmallJobsWithServices counts the same when each replica has a Service.
+func TestSmallJobsWithServices(t *testing.T) { countSmallJobs(t, "", true) }
 
-// TestSmallQueuedJobs: the same through a queue without limits.
-func TestSmallQueuedJobs(t *testing.T) { lifeOfSmallJobs(t, "q", true) }
+// TestSmallQueuedJobs counts the same for jobs with Services in a queue without limits.
+func TestSmallQueuedJobs(t *testing.T) { countSmallJobs(t, "q", true) }
 
-// lifeOfSmallJobs counts what the operator writes for the jobs, beside their pods and Services: all that it writes, events
-// and what it says of queues included, as it counts its requests itself. Of what kinds these are the API server tells, who
-// counts everybody's.
-func lifeOfSmallJobs(t *testing.T, queue string, services bool) {
+// countSmallJobs counts the operator's writes for the jobs, without the creations of their pods and Services. The total is
+// the operator's own count of its mutating requests, events and queue status included. The rows by kind are from the API
+// server, which counts the requests of all clients.
+func countSmallJobs(t *testing.T, queue string, services bool) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
 	if err != nil {
@@ -75,10 +75,10 @@ func lifeOfSmallJobs(t *testing.T, queue string, services bool) {
 		makeQueue(t, c, namespace, queue)
 	}
 	o := startOperator(t, cluster)
-	settled(t, o)
+	awaitNoWrites(t, o)
 	wrote, before, began := o.Writes(t), cluster.Writes(t), time.Now()
 	jobs := max(1, int(smallJobs**scale))
-	runToTheEnd(t, c, namespace, jobs, func(job *tensorstack.GenericJob) {
+	runToCompletion(t, c, namespace, jobs, func(job *tensorstack.GenericJob) {
 		if services {
 			job.Spec.Service = &tensorstack.ServiceOption{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}
 		}
@@ -87,19 +87,19 @@ func lifeOfSmallJobs(t *testing.T, queue string, services bool) {
 		}
 	})
 	took := time.Since(began)
-	settled(t, o)
-	children, most := smallPods, beside
+	awaitNoWrites(t, o)
+	children, most := smallPods, writesMost
 	what := fmt.Sprintf("%d jobs of %d pods", jobs, smallPods)
 	if services {
 		children += smallPods
 		what += ", with Services"
 	}
 	if queue != "" {
-		what, most = what+", queued", besideQueued
+		what, most = what+", queued", queuedWritesMost
 	}
 	n := float64(jobs)
 	own := (o.Writes(t)-wrote)/n - float64(children)
-	figure.Reach(t, what+": writes a job beside these", fmt.Sprintf("%.2f", own), fmt.Sprint(most), own <= float64(most))
+	figure.Reach(t, what+": writes a job besides these", fmt.Sprintf("%.2f", own), fmt.Sprint(most), own <= float64(most))
 	each := writesSince(t, cluster, before)
 	each["events"] = eventsOf(t, c, namespace)
 	for _, kind := range slices.Sorted(maps.Keys(each)) {
@@ -108,8 +108,8 @@ func lifeOfSmallJobs(t *testing.T, queue string, services bool) {
 	figure.Note("  wall time", figure.Seconds(took))
 }
 
-// makeNamespace makes one that nobody deletes before the cluster ends: that of thousands of objects would be written
-// while the next test counts.
+// makeNamespace creates a namespace that is not deleted before the cluster ends: the deletion of thousands of objects would
+// still be under way while the next test counts writes.
 func makeNamespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
@@ -119,7 +119,7 @@ func makeNamespace(t *testing.T, c client.Client) string {
 	return namespace.Name
 }
 
-// makeQueue makes a LocalQueue that leads to a ClusterQueue without limits.
+// makeQueue creates a ClusterQueue without limits, and a LocalQueue of it.
 func makeQueue(t *testing.T, c client.Client, namespace, name string) {
 	t.Helper()
 	for _, o := range []client.Object{
@@ -132,8 +132,8 @@ func makeQueue(t *testing.T, c client.Client, namespace, name string) {
 	}
 }
 
-// runToTheEnd creates so many jobs and returns when all have succeeded.
-func runToTheEnd(t *testing.T, c client.WithWatch, namespace string, jobs int, edit func(*tensorstack.GenericJob)) {
+// runToCompletion creates the number of jobs and returns when all have succeeded.
+func runToCompletion(t *testing.T, c client.WithWatch, namespace string, jobs int, edit func(*tensorstack.GenericJob)) {
 	t.Helper()
 	watching, err := c.Watch(t.Context(), &tensorstack.GenericJobList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -162,14 +162,14 @@ func runToTheEnd(t *testing.T, c client.WithWatch, namespace string, jobs int, e
 	t.Fatalf("the watch ended when %d of %d jobs had succeeded", len(done), jobs)
 }
 
-// settled waits until the operator has said all: the end of a Workload comes after that of its job, and events after both.
-// It waits for two minutes at most, which would be told with the figures: what goes on being written counts.
-func settled(t *testing.T, o *operator.Operator) {
+// awaitNoWrites waits until the operator has not written for five seconds: it finishes a Workload after its job, and
+// records events after both. After two minutes of writes it logs that and returns, since all writes count.
+func awaitNoWrites(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	last := o.Writes(t)
 	for range 24 {
 		select {
-		case <-time.After(5 * time.Second): // that nothing happens can only be seen by watching for a while
+		case <-time.After(5 * time.Second): // there is no event after the last write
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
@@ -179,10 +179,11 @@ func settled(t *testing.T, o *operator.Operator) {
 		}
 		last = next
 	}
-	t.Log("something was written all the time")
+	t.Log("the operator did not stop writing within two minutes")
 }
 
-// writesSince are those that may be the operator's, by what they write.
+// writesSince returns the numbers of writes since the count before, by verb and resource, without those that other clients
+// make.
 func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]float64) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -190,9 +191,9 @@ func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]f
 		_, resource, _ := strings.Cut(what, " ")
 		switch {
 		case count == before[what], what == "POST genericjobs", resource == "pods/binding", resource == "pods/status", resource == "nodes/status":
-			// the benchmark's, the scheduler's and the nodes'
+			// made by the benchmark, the scheduler and the nodes
 		case resource == "events", strings.HasPrefix(resource, "endpoint"):
-			// events are everybody's; and what belongs to Services is Kubernetes'
+			// events of all clients, counted by eventsOf; and endpoints, written by Kubernetes for Services
 		default:
 			out[what] = count - before[what]
 		}
@@ -200,15 +201,15 @@ func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]f
 	return out
 }
 
-// eventsOf are those that tell of GenericJobs and their Workloads.
+// eventsOf returns the number of events about GenericJobs and their Workloads.
 func eventsOf(t *testing.T, c client.Client, namespace string) float64 {
 	t.Helper()
-	var told eventsv1.EventList
-	if err := c.List(t.Context(), &told, client.InNamespace(namespace)); err != nil {
+	var events eventsv1.EventList
+	if err := c.List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	var n float64
-	for _, e := range told.Items {
+	for _, e := range events.Items {
 		if e.Regarding.Kind == "GenericJob" || e.Regarding.Kind == "Workload" {
 			n++
 		}
