@@ -22,7 +22,7 @@ func Reach(t testing.TB, what, figure, reach string, ok bool) {
 // Note prints a row without a limit.
 func Note(what, figure string) { row(what, figure, "-") }
 
-func row(what, figure, reach string) { fmt.Printf("| %-56s | %12s | %12s |\n", what, figure, reach) }
+func row(what, figure, reach string) { fmt.Printf("| %-72s | %12s | %12s |\n", what, figure, reach) }
 
 // MiB formats a number of bytes in mebibytes, rounded down.
 func MiB(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }

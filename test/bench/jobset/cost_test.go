@@ -22,24 +22,25 @@ import (
 )
 
 const (
-	// floorMost bounds the time until all Jobs are there, as a multiple of the floor.
+	// floorMost bounds the time until all Jobs exist, as a multiple of the floor.
 	floorMost = 1.15
-	// Writes of a JobSet of J Jobs beyond J, from its creation to its end; those that its
-	// Workload adds; and those of a full restart beyond 2 J.
+	// lifeMost is the most writes of a JobSet of J Jobs beyond J, from its creation to its end; queuedMost the most that
+	// a Workload adds; restartMost the most of a full restart beyond 2 J.
 	lifeMost, queuedMost, restartMost = 6, 3, 5
 )
 
-// TestManyJobSets: 1,000 JobSets of 10 Jobs.
-func TestManyJobSets(t *testing.T) { cost(t, scaled(1000), 10, false) }
+// TestManyJobSets measures 1,000 JobSets of 10 Jobs.
+func TestManyJobSets(t *testing.T) { measure(t, scaled(1000), 10, false) }
 
-// TestManyQueuedJobSets: the same through a queue without limits.
-func TestManyQueuedJobSets(t *testing.T) { cost(t, scaled(1000), 10, true) }
+// TestManyQueuedJobSets measures the same through a queue without limits.
+func TestManyQueuedJobSets(t *testing.T) { measure(t, scaled(1000), 10, true) }
 
-// TestALargeJobSet: one of 1,000 Jobs.
-func TestALargeJobSet(t *testing.T) { cost(t, 1, scaled(1000), false) }
+// TestLargeJobSet measures one JobSet of 1,000 Jobs.
+func TestLargeJobSet(t *testing.T) { measure(t, 1, scaled(1000), false) }
 
-// cost plays the JobSets to their end, beside the floor.
-func cost(t *testing.T, sets, jobs int, queued bool) {
+// measure plays JobSets from their creation to their end, and compares their writes to the limit and the time until all
+// Jobs exist to the floor.
+func measure(t *testing.T, sets, jobs int, queued bool) {
 	what := fmt.Sprintf("%d x %d Jobs", sets, jobs)
 	if queued {
 		what += ", queued"
@@ -47,21 +48,21 @@ func cost(t *testing.T, sets, jobs int, queued bool) {
 	floor := newBench(t).floor(sets, jobs)
 	b := newBench(t)
 	if queued {
-		b.queue()
+		b.makeQueue()
 	}
 	before := b.cluster.Writes(t)
-	ended, counts := b.ended(sets)
+	waitEnded, counts := b.untilEnded(sets)
 	took := b.creation(sets, jobs, queued)
-	b.jobsAre(sets*jobs, ready)
-	b.jobsAre(sets*jobs, succeeded)
-	ended()
-	b.settled()
+	b.setJobs(sets*jobs, ready)
+	b.setJobs(sets*jobs, succeeded)
+	waitEnded()
+	b.awaitNoWrites()
 	total, each := b.writes(before)
 	most := jobs + lifeMost
 	if queued {
 		most += queuedMost
 	}
-	per := float64(total-counts.sum()) / float64(sets)
+	per := float64(total-counts.total()) / float64(sets)
 	figure.Reach(t, what+": writes a JobSet", fmt.Sprintf("%.2f", per), fmt.Sprint(most), per <= float64(most))
 	counts.figures(t, sets)
 	for _, kind := range sorted(each) {
@@ -69,17 +70,17 @@ func cost(t *testing.T, sets, jobs int, queued bool) {
 	}
 	b.events()
 	if queued {
-		figure.Note("  until all Jobs are there", figure.Seconds(took))
+		figure.Note("  until all Jobs exist", figure.Seconds(took))
 		return
 	}
 	took, floor = typical(t, sets, jobs, took, floor)
 	ratio := took.Seconds() / floor.Seconds()
-	figure.Reach(t, "  until all Jobs are there, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost), ratio <= floorMost)
+	figure.Reach(t, "  until all Jobs exist, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost), ratio <= floorMost)
 	figure.Note("  the time, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
 }
 
-// typical are the times of the middle one of three pairs by their ratio, of which the first was measured: a large JobSet
-// alone takes a few seconds, in which whatever else the machine does counts as much.
+// typical measures a single JobSet and its floor twice more, and returns the pair with the median ratio: they take only
+// a few seconds, in which other load on the machine has a large share. Of many JobSets it returns the given times.
 func typical(t *testing.T, sets, jobs int, took, floor time.Duration) (time.Duration, time.Duration) {
 	if sets > 1 {
 		return took, floor
@@ -96,10 +97,10 @@ func typical(t *testing.T, sets, jobs int, took, floor time.Duration) (time.Dura
 	return pairs[1].took, pairs[1].floor
 }
 
-// creation is the time from the first JobSet until the last Job is there.
+// creation creates the JobSets and returns the time until the last Job exists.
 func (b *bench) creation(sets, jobs int, queued bool) time.Duration {
 	b.Helper()
-	made := b.made(sets*jobs, "")
+	waitCreated := b.untilCreated(sets*jobs, "")
 	began := time.Now()
 	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
 		js := b.jobSet(name(i), jobs)
@@ -108,17 +109,17 @@ func (b *bench) creation(sets, jobs int, queued bool) time.Duration {
 		}
 		return b.client.Create(ctx, js)
 	})
-	return made().Sub(began)
+	return waitCreated().Sub(began)
 }
 
-// settled waits until the operator has said all: the end of a Workload comes after that of
-// its JobSet, and events after both.
-func (b *bench) settled() {
+// awaitNoWrites waits until there were no writes for three seconds: the operator finishes a Workload after its JobSet, and
+// records events after both.
+func (b *bench) awaitNoWrites() {
 	b.Helper()
 	const quiet = 3 * time.Second
 	for last := b.cluster.Writes(b.T); ; {
 		select {
-		case <-time.After(quiet): // that nothing happens can only be seen by watching for a while
+		case <-time.After(quiet): // there is no event after the last write
 		case <-b.Context().Done():
 			b.Fatal(b.Context().Err())
 		}
@@ -134,15 +135,15 @@ func (b *bench) settled() {
 	}
 }
 
-// floor is the time that it takes to make the same JobSets, Services and Jobs and write one
-// status for each JobSet, with the same parallelism and nothing else.
+// floor creates the same JobSets, Services and Jobs and writes one status for each JobSet, with the operator's
+// concurrency, and returns the time until the last Job exists.
 func (b *bench) floor(sets, jobs int) time.Duration {
 	b.Helper()
-	made := b.made(sets*jobs, "")
+	waitCreated := b.untilCreated(sets*jobs, "")
 	began := time.Now()
 	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
 		js := b.jobSet(name(i), jobs)
-		js.Spec.ManagedBy = ptr.To(foreign)
+		js.Spec.ManagedBy = ptr.To(floorManager)
 		if err := b.client.Create(ctx, js); err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (b *bench) floor(sets, jobs int) time.Duration {
 		after.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "r"}}
 		return b.client.Status().Patch(ctx, after, client.MergeFrom(js))
 	})
-	return made().Sub(began)
+	return waitCreated().Sub(began)
 }
 
 func (b *bench) service(js *jobset.JobSet) *corev1.Service {
@@ -167,7 +168,7 @@ func owner(js *jobset.JobSet) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(js, jobset.GroupVersion.WithKind("JobSet"))}
 }
 
-// job is as the operator makes them, with as many labels and annotations.
+// job returns a Job with as many labels and annotations as the operator's.
 func (b *bench) job(js *jobset.JobSet, index int) *batchv1.Job {
 	keys := map[string]string{}
 	for _, key := range []string{jobset.JobSetNameKey, jobset.JobSetUIDKey, jobset.ReplicatedJobNameKey, jobset.ReplicatedJobReplicas,
@@ -183,46 +184,46 @@ func (b *bench) job(js *jobset.JobSet, index int) *batchv1.Job {
 	return job
 }
 
-// TestAFullRestart: one Job of 1,000 fails, and all are made anew.
-func TestAFullRestart(t *testing.T) {
+// TestFullRestart measures the restart of a JobSet of 1,000 Jobs of which one fails: all Jobs are replaced.
+func TestFullRestart(t *testing.T) {
 	b := newBench(t)
 	jobs := scaled(1000)
 	js := b.jobSet("js", jobs)
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
-	made := b.made(jobs, "")
+	waitCreated := b.untilCreated(jobs, "")
 	if err := b.client.Create(t.Context(), js); err != nil {
 		t.Fatal(err)
 	}
-	made()
-	b.jobsAre(jobs, ready)
-	b.settled()
+	waitCreated()
+	b.setJobs(jobs, ready)
+	b.awaitNoWrites()
 	before := b.cluster.Writes(t)
-	counts := newTold()
-	anew := b.made(jobs, "1")
-	over := follow(b, &jobset.JobSetList{}, "the restart is over", func(o client.Object) bool {
+	counts := newCountWrites()
+	waitReplaced := b.untilCreated(jobs, "1")
+	waitRestarted := follow(b, &jobset.JobSetList{}, "the restart is over", func(o client.Object) bool {
 		js := o.(*jobset.JobSet)
 		counts.see(js)
 		return len(js.Status.Conditions) > 0 && js.Status.Conditions[0].Status == metav1.ConditionFalse
 	})
-	var one batchv1.Job
-	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "js-r-0"}, &one); err != nil {
+	var job batchv1.Job
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "js-r-0"}, &job); err != nil {
 		t.Fatal(err)
 	}
-	failed(&one)
+	failed(&job)
 	began := time.Now()
-	if err := b.client.Status().Update(t.Context(), &one); err != nil {
+	if err := b.client.Status().Update(t.Context(), &job); err != nil {
 		t.Fatal(err)
 	}
-	took := anew().Sub(began)
-	b.jobsAre(jobs, ready)
-	over()
-	b.settled()
+	took := waitReplaced().Sub(began)
+	b.setJobs(jobs, ready)
+	waitRestarted()
+	b.awaitNoWrites()
 	total, each := b.writes(before)
 	most := 2*jobs + restartMost
 	what := fmt.Sprintf("a full restart of %d Jobs: writes", jobs)
-	figure.Reach(t, what, fmt.Sprint(total-counts.sum()), fmt.Sprint(most), total-counts.sum() <= most)
+	figure.Reach(t, what, fmt.Sprint(total-counts.total()), fmt.Sprint(most), total-counts.total() <= most)
 	counts.figures(t, 1)
-	figure.Note("  until all Jobs are new", figure.Seconds(took))
+	figure.Note("  until all Jobs are replaced", figure.Seconds(took))
 	for _, kind := range sorted(each) {
 		figure.Note("  "+kind, fmt.Sprint(each[kind]))
 	}

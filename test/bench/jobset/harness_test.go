@@ -28,40 +28,39 @@ import (
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// follow shows see the objects of the namespace, and each again when it changes, until it
-// says that all has been seen. A watch that the API server ends, because it is busy, is
-// begun anew.
+// follow calls see for the objects of the namespace, and again for each that changes, until see returns true. It returns
+// once the watch is open. The returned function waits for the end, and returns when that was; what completes "timed out
+// waiting until". A watch that the API server ends because it is busy starts again with a list.
 func follow[L client.ObjectList](b *bench, list L, what string, see func(client.Object) (done bool)) (wait func() time.Time) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), limit)
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	done := make(chan time.Time, 1)
-	began := make(chan struct{})
+	open := make(chan struct{})
 	go func() {
 		defer cancel()
 		defer close(done)
-		var once sync.Once
-		begin := func() { once.Do(func() { close(began) }) }
-		defer begin()
+		opened := sync.OnceFunc(func() { close(open) })
+		defer opened()
 		for ctx.Err() == nil {
-			if followOnce(ctx, b, list, see, begin) {
+			if followOnce(ctx, b, list, see, opened) {
 				done <- time.Now()
 				return
 			}
 		}
 	}()
-	<-began
+	<-open
 	return func() time.Time {
 		b.Helper()
 		at, ok := <-done
 		if !ok {
-			b.Fatalf("it took more than %s until %s", limit, what)
+			b.Fatalf("timed out after %s waiting until %s", patience, what)
 		}
 		return at
 	}
 }
 
-// followOnce follows for as long as one watch lasts.
-func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see func(client.Object) bool, began func()) (done bool) {
+// followOnce follows until see returns true or the watch ends, and calls opened when the watch is open.
+func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see func(client.Object) bool, opened func()) (done bool) {
 	if err := b.client.List(ctx, list, client.InNamespace(b.namespace)); err != nil {
 		return false
 	}
@@ -77,7 +76,7 @@ func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see 
 		return false
 	}
 	defer events.Stop()
-	began()
+	opened()
 	for event := range events.ResultChan() {
 		if object, ok := event.Object.(client.Object); ok && event.Type != watch.Error && event.Type != watch.Deleted && see(object) {
 			return true
@@ -86,10 +85,11 @@ func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see 
 	return false
 }
 
-// made follows the creation of n Jobs that are of the attempt.
-func (b *bench) made(n int, attempt string) (wait func() time.Time) {
+// untilCreated starts to watch for n Jobs of the restart attempt, or of any if it is empty, and returns a function that
+// waits for the last one.
+func (b *bench) untilCreated(n int, attempt string) (wait func() time.Time) {
 	seen := map[types.UID]bool{}
-	return follow(b, &batchv1.JobList{}, "all Jobs are there", func(job client.Object) bool {
+	return follow(b, &batchv1.JobList{}, "all Jobs exist", func(job client.Object) bool {
 		if attempt == "" || job.GetLabels()[jobset.RestartAttemptKey] == attempt {
 			seen[job.GetUID()] = true
 		}
@@ -97,86 +97,87 @@ func (b *bench) made(n int, attempt string) (wait func() time.Time) {
 	})
 }
 
-// told is what the status of JobSets said one after the other.
-type told struct {
+// countWrites counts the status writes of JobSets that change only replicatedJobsStatus, the counts of Jobs.
+type countWrites struct {
 	last map[string]*jobset.JobSet
-	// since is when each was seen first, and alone counts the writes of its status that told counts alone.
-	since map[string]time.Time
-	alone map[string]int
-	// fastest is the most of those a second of any of them.
-	fastest float64
+	// firstSeen and writes hold, for each JobSet, when it was first seen, and the number of such writes.
+	firstSeen map[string]time.Time
+	writes    map[string]int
+	// rate is the highest number of such writes a second of any JobSet.
+	rate float64
 }
 
-func newTold() *told {
-	return &told{last: map[string]*jobset.JobSet{}, since: map[string]time.Time{}, alone: map[string]int{}}
+func newCountWrites() *countWrites {
+	return &countWrites{last: map[string]*jobset.JobSet{}, firstSeen: map[string]time.Time{}, writes: map[string]int{}}
 }
 
-// see takes in a JobSet as it is now.
-func (c *told) see(js *jobset.JobSet) {
-	uncounted := func(s jobset.JobSetStatus) jobset.JobSetStatus {
+// see compares a JobSet to its last seen version.
+func (c *countWrites) see(js *jobset.JobSet) {
+	withoutCounts := func(s jobset.JobSetStatus) jobset.JobSetStatus {
 		s.ReplicatedJobsStatus = nil
 		return s
 	}
 	before := c.last[js.Name]
 	c.last[js.Name] = js
 	if before == nil {
-		c.since[js.Name] = time.Now()
+		c.firstSeen[js.Name] = time.Now()
 		return
 	}
-	if !equality.Semantic.DeepEqual(before.Status, js.Status) && equality.Semantic.DeepEqual(uncounted(before.Status), uncounted(js.Status)) {
-		c.alone[js.Name]++
-		// The first comes when it comes, each other a second later.
-		c.fastest = max(c.fastest, float64(c.alone[js.Name]-1)/max(1, time.Since(c.since[js.Name]).Seconds()))
+	if !equality.Semantic.DeepEqual(before.Status, js.Status) && equality.Semantic.DeepEqual(withoutCounts(before.Status), withoutCounts(js.Status)) {
+		c.writes[js.Name]++
+		// The first may be written at once, each other a second after the one before.
+		c.rate = max(c.rate, float64(c.writes[js.Name]-1)/max(1, time.Since(c.firstSeen[js.Name]).Seconds()))
 	}
 }
 
-// sum is how many writes told counts alone.
-func (c *told) sum() (n int) {
-	for _, count := range c.alone {
+// total returns the number of these writes for all JobSets.
+func (c *countWrites) total() (n int) {
+	for _, count := range c.writes {
 		n += count
 	}
 	return n
 }
 
-// figures are printed beside the writes that are bounded by the number of Jobs.
-func (c *told) figures(t *testing.T, sets int) {
-	figure.Note("  beside them count-only status writes a JobSet", fmt.Sprintf("%.2f", float64(c.sum())/float64(sets)))
-	figure.Reach(t, "  the most of these a second", fmt.Sprintf("%.2f", c.fastest), "1", c.fastest <= 1)
+// figures prints these writes, which do not count for the limits that depend on the number of Jobs.
+func (c *countWrites) figures(t *testing.T, sets int) {
+	figure.Note("  in addition, count-only status writes a JobSet", fmt.Sprintf("%.2f", float64(c.total())/float64(sets)))
+	figure.Reach(t, "  the most of these a second", fmt.Sprintf("%.2f", c.rate), "1", c.rate <= 1)
 }
 
-// ended follows n JobSets to their end, and what their status tells.
-func (b *bench) ended(n int) (wait func() time.Time, counts *told) {
-	counts = newTold()
-	over := map[string]bool{}
+// untilEnded starts to watch n JobSets, and returns a function that waits until all have ended, and the count-only
+// writes of their status.
+func (b *bench) untilEnded(n int) (wait func() time.Time, counts *countWrites) {
+	counts = newCountWrites()
+	ended := map[string]bool{}
 	wait = follow(b, &jobset.JobSetList{}, "all JobSets have ended", func(o client.Object) bool {
 		js := o.(*jobset.JobSet)
 		counts.see(js)
 		if js.Status.TerminalState != "" {
-			over[js.Name] = true
+			ended[js.Name] = true
 		}
-		return len(over) == n
+		return len(ended) == n
 	})
 	return wait, counts
 }
 
-// jobsAre says of every Job of the namespace how it fares.
-func (b *bench) jobsAre(n int, status func(*batchv1.Job)) {
+// setJobs writes the status of every Job of the namespace, in place of the Job controller. There must be n Jobs.
+func (b *bench) setJobs(n int, status func(*batchv1.Job)) {
 	b.Helper()
 	var list batchv1.JobList
 	if err := b.client.List(b.Context(), &list, client.InNamespace(b.namespace)); err != nil {
 		b.Fatal(err)
 	}
 	if len(list.Items) != n {
-		b.Fatalf("%d Jobs, want %d", len(list.Items), n)
+		b.Fatalf("the namespace has %d Jobs, want %d", len(list.Items), n)
 	}
-	b.each(n, writersOfStates, func(ctx context.Context, i int) error {
+	b.each(n, statusWriters, func(ctx context.Context, i int) error {
 		status(&list.Items[i])
 		return b.client.Status().Update(ctx, &list.Items[i])
 	})
 }
 
-// writersOfStates write side by side: enough to keep two cores busy.
-const writersOfStates = 8
+// statusWriters is how many status writes run at a time: enough to keep two cores busy.
+const statusWriters = 8
 
 func ready(job *batchv1.Job) {
 	job.Status.StartTime, job.Status.Active, job.Status.Ready = ptr.To(metav1.Now()), 1, ptr.To[int32](1)
@@ -199,8 +200,8 @@ func failed(job *batchv1.Job) {
 	}
 }
 
-// writes are those of the operator since an earlier count: all, less what the benchmark
-// wrote itself and what Kubernetes' own controllers do.
+// writes returns the number of the operator's writes since the count before, in all and by verb and resource: all writes,
+// less those of the benchmark and of Kubernetes' own controllers.
 func (b *bench) writes(before map[string]float64) (total int, each map[string]int) {
 	b.Helper()
 	each = map[string]int{}
@@ -209,9 +210,9 @@ func (b *bench) writes(before map[string]float64) (total int, each map[string]in
 		_, resource, _ := strings.Cut(what, " ")
 		switch {
 		case wrote == 0, what == "PUT jobs/status", what == "POST jobsets", what == "PATCH jobs":
-			continue // the benchmark's, and the garbage collector's, who lets Jobs go
+			continue // made by the benchmark, and by the garbage collector, which removes finalizers of Jobs
 		case resource == "clusterqueues/status" || resource == "localqueues/status" || strings.HasPrefix(resource, "endpoint"):
-			continue // of queues, a few for all JobSets; and of Services
+			continue // status of queues, a few for all JobSets; and endpoints, written by Kubernetes for Services
 		case slices.Contains([]string{"namespaces", "configmaps", "serviceaccounts", "clusterqueues", "localqueues"}, resource):
 			continue
 		}
@@ -221,19 +222,19 @@ func (b *bench) writes(before map[string]float64) (total int, each map[string]in
 	return total, each
 }
 
-// events prints how many of each reason people were told.
+// events prints the number of events by kind of object and reason.
 func (b *bench) events() {
 	b.Helper()
 	var list eventsv1.EventList
 	if err := b.client.List(b.Context(), &list, client.InNamespace(b.namespace)); err != nil {
 		b.Fatal(err)
 	}
-	told := map[string]int{}
+	counts := map[string]int{}
 	for i := range list.Items {
-		told["event "+list.Items[i].Regarding.Kind+" "+list.Items[i].Reason]++
+		counts["event "+list.Items[i].Regarding.Kind+" "+list.Items[i].Reason]++
 	}
-	for _, reason := range sorted(told) {
-		figure.Note("  "+reason, fmt.Sprint(told[reason]))
+	for _, reason := range sorted(counts) {
+		figure.Note("  "+reason, fmt.Sprint(counts[reason]))
 	}
 }
 

@@ -29,21 +29,21 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{Operator: true})
 }
 
-// scaled is the share of n that is played, at least one.
+// scaled returns the share of n that -scale selects, at least 1.
 func scaled(n int) int { return max(1, int(float64(n)**scale)) }
 
 const (
-	// jobSetsAtOnce and writesAtOnce are those of the operator: as many JobSets side by side, and
-	// writes of each.
+	// jobSetsAtOnce and writesAtOnce are the operator's concurrency: JobSets reconciled at a time, and writes of each.
 	jobSetsAtOnce = 16
 	writesAtOnce  = 50
-	// manager says that the benchmark carries out the Jobs, foreign that it carries out JobSets.
-	manager = "bench.muster.dev/harness"
-	foreign = "bench.muster.dev/floor"
-	limit   = 20 * time.Minute
+	// jobManager is the managedBy of the Jobs, whose status the benchmark writes; floorManager is that of the floor's
+	// JobSets, so that the operator ignores them.
+	jobManager   = "bench.muster.dev/harness"
+	floorManager = "bench.muster.dev/floor"
+	patience     = 20 * time.Minute
 )
 
-// bench is a namespace of the cluster.
+// bench is a namespace of the cluster for one measurement.
 type bench struct {
 	*testing.T
 	cluster   *testcluster.Cluster
@@ -58,16 +58,16 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{T: t, cluster: cluster, client: c}
-	b.awaitGone()
+	b.awaitNamespacesDeleted()
 	b.namespace = cluster.Namespace(t)
 	return b
 }
 
-// awaitGone waits until namespaces of earlier measurements are gone: removing what is in
-// them costs writes and time.
-func (b *bench) awaitGone() {
+// awaitNamespacesDeleted waits until the namespaces of earlier measurements are deleted, because removing their objects
+// costs writes and time.
+func (b *bench) awaitNamespacesDeleted() {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), limit)
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	for {
 		var list corev1.NamespaceList
@@ -84,24 +84,24 @@ func (b *bench) awaitGone() {
 		<-events.ResultChan()
 		events.Stop()
 		if ctx.Err() != nil {
-			b.Fatalf("namespaces of earlier measurements are not gone: %v", ctx.Err())
+			b.Fatalf("some namespaces of earlier measurements are still being deleted: %v", ctx.Err())
 		}
 	}
 }
 
-// jobSet has one replicated job of so many Jobs, of one pod each.
+// jobSet returns a JobSet of one replicated job with the number of Jobs, of one pod each.
 func (b *bench) jobSet(name string, jobs int) *jobset.JobSet {
 	return &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace},
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "r", Replicas: int32(jobs), Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-			Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0), ManagedBy: ptr.To(manager),
+			Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0), ManagedBy: ptr.To(jobManager),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 				Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
 		}}}}},
 	}
 }
 
-// each does something for each of n, so many side by side, and fails with the first error.
+// each calls do for 0 to n-1, atOnce at a time, and fails the test with the first error.
 func (b *bench) each(n, atOnce int, do func(ctx context.Context, i int) error) {
 	b.Helper()
 	var (
@@ -132,8 +132,8 @@ func (b *bench) each(n, atOnce int, do func(ctx context.Context, i int) error) {
 	}
 }
 
-// queue makes a LocalQueue q that leads to a ClusterQueue without limits.
-func (b *bench) queue() {
+// makeQueue creates a ClusterQueue without limits, and the LocalQueue "q" of it.
+func (b *bench) makeQueue() {
 	b.Helper()
 	for _, o := range []client.Object{
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}},
