@@ -3,6 +3,7 @@
 package genericjob
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -49,15 +50,11 @@ func TestLargeJob(t *testing.T) {
 	var took, floor time.Duration
 	for round := range creationRounds {
 		// The best round counts, because other load on the machine only makes rounds slower.
-		plain := timeToPods(t, c, namespace, func() { createPlain(t, c, namespace, fmt.Sprintf("plain-%d", round)) })
+		plain := timeToPods(t, c, namespace, func() error { return createPlain(t.Context(), c, namespace, fmt.Sprintf("plain-%d", round)) })
 		removePods(t, c, namespace)
 		job := jobOf(namespace, fmt.Sprintf("large-%d", round), largeReplicas, time.Hour)
 		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
-		created := timeToPods(t, c, namespace, func() {
-			if err := c.Create(t.Context(), job); err != nil {
-				t.Fatal(err)
-			}
-		})
+		created := timeToPods(t, c, namespace, func() error { return c.Create(t.Context(), job) })
 		if round == 0 || plain < floor {
 			floor = plain
 		}
@@ -82,11 +79,7 @@ func TestLargeJob(t *testing.T) {
 
 	small := jobOf(namespace, "small", 10, time.Hour)
 	small.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
-	timeToMorePods(t, c, namespace, 10, func() {
-		if err := c.Create(t.Context(), small); err != nil {
-			t.Fatal(err)
-		}
-	})
+	timeToMorePods(t, c, namespace, 10, func() error { return c.Create(t.Context(), small) })
 	awaitNoReconciles(t, o)
 	for _, kind := range []struct {
 		what    string
@@ -104,38 +97,45 @@ func TestLargeJob(t *testing.T) {
 }
 
 // createPlain creates pods like those of the large job, without a job.
-func createPlain(t *testing.T, c client.Client, namespace, name string) {
+func createPlain(ctx context.Context, c client.Client, namespace, name string) error {
 	var group errgroup.Group
 	group.SetLimit(50) // the operator's limit of concurrent writes for a job
 	for i := range largeReplicas {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-worker-%d", name, i), Namespace: namespace}, Spec: template(time.Hour).Spec}
 		pod.Spec.SchedulerName = noScheduler
 		pod.Labels = map[string]string{"genericjob": name, "genericjob-replica": pod.Name, "muster.dev/job-uid": "x"}
-		group.Go(func() error { return c.Create(t.Context(), pod) })
+		group.Go(func() error { return c.Create(ctx, pod) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	return group.Wait()
 }
 
 // timeToPods calls do and returns how long it takes until the pods of the large job have been added to the namespace.
-func timeToPods(t *testing.T, c client.WithWatch, namespace string, do func()) time.Duration {
+func timeToPods(t *testing.T, c client.WithWatch, namespace string, do func() error) time.Duration {
 	return timeToMorePods(t, c, namespace, largeReplicas, do)
 }
 
-// timeToMorePods calls do and returns how long it takes until the namespace has that many more pods than before.
-func timeToMorePods(t *testing.T, c client.WithWatch, namespace string, pods int, do func()) time.Duration {
+// timeToMorePods calls do and returns how long it takes until the namespace has that many more pods than before. The test
+// fails if do does.
+func timeToMorePods(t *testing.T, c client.WithWatch, namespace string, pods int, do func() error) time.Duration {
 	t.Helper()
 	there := list(t, c, namespace)
 	wanted := len(there.Items) + pods
 	began := time.Now()
-	go do()
+	failed := make(chan error, 1)
+	go func() {
+		if err := do(); err != nil {
+			failed <- err
+		}
+	}()
 	for len(there.Items) < wanted { // a watch may end early, so the list decides
 		watching := follow(t, c, namespace, there.ResourceVersion)
-		for missing := wanted - len(there.Items); missing > 0; {
-			event, open := <-watching.ResultChan()
-			if !open {
-				break
+		open := true
+		for missing := wanted - len(there.Items); missing > 0 && open; {
+			var event watch.Event
+			select {
+			case err := <-failed:
+				t.Fatal(err)
+			case event, open = <-watching.ResultChan():
 			}
 			if event.Type == watch.Added {
 				missing--

@@ -150,7 +150,10 @@ func (b *bench) floor(sets, jobs int) time.Duration {
 		if err := b.client.Create(ctx, b.service(js)); err != nil {
 			return err
 		}
-		b.each(jobs, writesAtOnce, func(ctx context.Context, index int) error { return b.client.Create(ctx, b.job(js, index)) })
+		create := func(ctx context.Context, index int) error { return b.client.Create(ctx, b.job(js, index)) }
+		if err := concurrently(ctx, jobs, writesAtOnce, create); err != nil {
+			return err
+		}
 		after := js.DeepCopy()
 		after.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "r"}}
 		return b.client.Status().Patch(ctx, after, client.MergeFrom(js))

@@ -7,10 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,32 +104,19 @@ func (b *bench) jobSet(name string, jobs int) *jobset.JobSet {
 // each calls do for 0 to n-1, atOnce at a time, and fails the test with the first error.
 func (b *bench) each(n, atOnce int, do func(ctx context.Context, i int) error) {
 	b.Helper()
-	var (
-		group sync.WaitGroup
-		next  = make(chan int)
-		errs  = make(chan error, atOnce)
-	)
-	for range min(n, atOnce) {
-		group.Go(func() {
-			for i := range next {
-				if err := do(b.Context(), i); err != nil {
-					select {
-					case errs <- err:
-					default:
-					}
-				}
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	group.Wait()
-	close(errs)
-	for err := range errs {
+	if err := concurrently(b.Context(), n, atOnce, do); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// concurrently calls do for 0 to n-1, atOnce at a time, and returns the first error.
+func concurrently(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
 }
 
 // makeQueue creates a ClusterQueue without limits, and the LocalQueue "q" of it.
