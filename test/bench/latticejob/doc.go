@@ -1,2 +1,3 @@
-// Package latticejob measures LatticeJobs that Muster runs itself, on the embedded control plane without nodes.
+// Package latticejob measures how fast LatticeJobs get their pods, on the embedded control plane without nodes. Its tests
+// need the build tag bench.
 package latticejob

@@ -25,16 +25,16 @@ import (
 
 const sampleName = "sample"
 
-// step is objects that may be made side by side, after those of the steps before.
+// step holds objects that may be created concurrently, after those of the steps before.
 type step []client.Object
 
-// sample has the operator make all that one job is made of, and gives that, the job first.
+// sample runs one job with the operator, and returns the job and all its objects in order of creation, the job first.
 func (b *bench) sample() []step {
 	b.Helper()
 	o := operator.Start(b.T, *operatorBinary, b.cluster)
 	o.AwaitReady(b.T)
 	b.asOperator = b.clientFor(operator.SignIn(b.T, b.cluster))
-	namespace := b.namespace()
+	namespace := b.makeNamespace()
 	job := jobOf(namespace, sampleName)
 	b.create(job)
 	b.untilPods(namespace, smallPods)
@@ -43,65 +43,66 @@ func (b *bench) sample() []step {
 		if err := b.client.List(b.Context(), list, client.InNamespace(namespace)); err != nil {
 			b.Fatal(err)
 		}
-		var of step
+		var next step
 		for _, object := range itemsOf(list) {
-			if metav1.GetControllerOf(object) != nil { // the ServiceAccount default is nobody's
-				of = append(of, object.DeepCopyObject().(client.Object))
+			if metav1.GetControllerOf(object) != nil { // not the ServiceAccount "default"
+				next = append(next, object.DeepCopyObject().(client.Object))
 			}
 		}
-		steps = append(steps, of)
+		steps = append(steps, next)
 	}
 	if got := fmt.Sprint(len(steps[1]), len(steps[2]), len(steps[3]), len(steps[4])); got != "1 1 1 4" {
-		b.Fatalf("the sample has %s ServiceAccounts, VCJobs, Workloads and pods", got)
+		b.Fatalf("the sample has %s ServiceAccounts, VCJobs, Workloads and pods, want 1 1 1 4", got)
 	}
 	b.remove(namespace, &lattice.LatticeJob{})
 	o.End(syscall.SIGTERM)
 	return steps
 }
 
-// floor is what it takes to make the same objects for as many jobs, those that the operator makes as its user; and, admitted, to
-// write what the sample's Workload was given to the status of each, which no creation can.
-func (b *bench) floor(made []step, jobs int, admitted bool) (c cost) {
+// floor measures the creation of the sample's objects for a number of jobs, as the operator's user except for the jobs
+// themselves. With admitted it also writes the status of the sample's Workload to each Workload, which a creation cannot
+// set.
+func (b *bench) floor(sample []step, jobs int, admitted bool) (c cost) {
 	b.Helper()
-	namespace, own := b.namespace(), figure.Process(os.Getpid())
-	b.awaitQuiet()
+	namespace, own := b.makeNamespace(), figure.Process(os.Getpid())
+	b.awaitIdle()
 	server, client := b.server.CPU(b.T), own.CPU(b.T)
 	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
-		return sideBySide(jobs, func(i int) error { return b.copy(made, namespace, fmt.Sprintf("job-%d", i), admitted) })
+		return concurrently(jobs, func(i int) error { return b.copy(sample, namespace, fmt.Sprintf("job-%d", i), admitted) })
 	})
 	c.server, c.client = b.server.CPU(b.T)-server, own.CPU(b.T)-client
 	b.remove(namespace, &lattice.LatticeJob{})
 	return c
 }
 
-// awaitQuiet waits until the control plane has next to nothing to do: what was there before is still being cleared away, and whoever
-// comes next would pay for it.
-func (b *bench) awaitQuiet() {
+// awaitIdle waits until the control plane uses little CPU time: the removal of earlier objects would slow the next
+// measurement down.
+func (b *bench) awaitIdle() {
 	b.Helper()
-	const look, next = 2 * time.Second, 200 * time.Millisecond
-	ticker := time.NewTicker(look)
+	const interval, idle = 2 * time.Second, 200 * time.Millisecond
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for before := b.server.CPU(b.T); ; {
 		select {
-		case <-ticker.C: // that nothing is under way can only be seen by waiting
+		case <-ticker.C: // there is no event that reports idleness
 		case <-b.Context().Done():
 			b.Fatal(b.Context().Err())
 		}
 		used := b.server.CPU(b.T)
-		if used-before < next {
+		if used-before < idle {
 			return
 		}
 		before = used
 	}
 }
 
-// copy makes the objects of the sample as those of a job of the name, and has the Workload admitted if it is to be.
-func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
+// copy creates the sample's objects for a job of the name, and its admission if admitted is true.
+func (b *bench) copy(sample []step, namespace, job string, admitted bool) error {
 	owners := map[string]metav1.OwnerReference{}
-	for _, of := range made {
-		copies := make([]client.Object, len(of))
+	for _, objects := range sample {
+		copies := make([]client.Object, len(objects))
 		var group errgroup.Group
-		for i, object := range of {
+		for i, object := range objects {
 			o := object.DeepCopyObject().(client.Object)
 			o.SetName(nameOf(o, job))
 			o.SetNamespace(namespace)
@@ -109,7 +110,7 @@ func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
 			o.SetResourceVersion("")
 			o.SetManagedFields(nil)
 			o.SetCreationTimestamp(metav1.Time{})
-			o.SetFinalizers(nil) // nobody would take them away
+			o.SetFinalizers(nil) // without the operator nothing would remove them
 			if owner := metav1.GetControllerOf(object); owner != nil {
 				o.SetOwnerReferences([]metav1.OwnerReference{owners[owner.Kind]})
 			}
@@ -117,11 +118,11 @@ func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
 				pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = job+"-worker", ""
 			}
 			copies[i] = o
-			by := b.asOperator
-			if _, users := o.(*lattice.LatticeJob); users {
-				by = b.client
+			creator := b.asOperator
+			if _, ok := o.(*lattice.LatticeJob); ok {
+				creator = b.client
 			}
-			group.Go(func() error { return by.Create(b.Context(), o) })
+			group.Go(func() error { return creator.Create(b.Context(), o) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -135,9 +136,9 @@ func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
 			if !admitted {
 				break
 			}
-			given := o.DeepCopy()
-			given.Status = of[0].(*kueue.Workload).Status
-			if err := b.asOperator.Status().Patch(b.Context(), given, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
+			after := o.DeepCopy()
+			after.Status = objects[0].(*kueue.Workload).Status
+			if err := b.asOperator.Status().Patch(b.Context(), after, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
 				return err
 			}
 		}
@@ -145,8 +146,8 @@ func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
 	return nil
 }
 
-// sideBySide does it for every job, as many at once as the operator would.
-func sideBySide(jobs int, do func(int) error) error {
+// concurrently calls do for the index of each job, with the operator's concurrency.
+func concurrently(jobs int, do func(int) error) error {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i := range jobs {
@@ -157,7 +158,7 @@ func sideBySide(jobs int, do func(int) error) error {
 
 func itemsOf(list client.ObjectList) []client.Object {
 	var out []client.Object
-	_ = meta.EachListItem(list, func(o runtime.Object) error { // it is a list
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // fails only if list is not a list
 		out = append(out, o.(client.Object))
 		return nil
 	})

@@ -32,7 +32,7 @@ import (
 
 var (
 	scale          = flag.Float64("scale", 0.1, "share of the jobs to run; the figures hold for 1 only")
-	rounds         = flag.Int("rounds", 2, "how often to measure: the mean counts")
+	rounds         = flag.Int("rounds", 2, "number of rounds; their mean counts")
 	operatorBinary = flag.String("operator", "../../../bin/muster-operator", "the operator to measure")
 )
 
@@ -44,69 +44,69 @@ func TestMain(m *testing.M) {
 const (
 	smallJobs = 1000
 	smallPods = 4
-	// atOnce is how many jobs are made side by side, here and by the operator.
-	atOnce = 16
-	most   = 1.2
-	queue  = "q"
-	// unbound has pods that nobody schedules, so that creating them is all there is to do.
-	unbound = "nobody"
+	// atOnce is how many jobs are created at a time, and how many the operator reconciles at a time.
+	atOnce     = 16
+	factorMost = 1.2
+	queue      = "q"
+	// noScheduler is a scheduler name that no scheduler has, so that pods are created and never bound.
+	noScheduler = "nobody"
 )
 
-// TestSmallJobs: 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods are there; and the
-// floor: plain creations of the same objects by the same users, each after those that it depends on, with as many jobs side by side.
-// Beside them, what nobody could do without: these creations, and a write of each admission.
+// TestSmallJobs measures 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods exist. The
+// floor creates the same objects as the same users, in order of their dependencies and with the same concurrency. A second
+// floor also writes each admission, which no controller can do without.
 //
-// What is measured stands between two floors each time, and their mean is what it is held against: a control plane takes longer the
-// more it has seen, and a machine that others share changes its speed within minutes. The first of all is the cheapest by far, so
-// one floor is played before that counts for nothing.
+// Each measurement is compared to the mean of the floors before and after it, because the control plane slows down with
+// the number of objects that it has seen, and the speed of a shared machine changes within minutes. The very first floor
+// is by far the cheapest and does not count.
 func TestSmallJobs(t *testing.T) {
 	b := newBench(t)
 	jobs := max(1, int(smallJobs**scale))
-	made := b.sample()
-	b.floor(made, jobs, false)
-	var ours, floorOfOurs, least, floorOfLeast cost
-	before := b.floor(made, jobs, false)
+	sample := b.sample()
+	b.floor(sample, jobs, false)
+	var measured, floorOfMeasured, admitted, floorOfAdmitted cost
+	before := b.floor(sample, jobs, false)
 	for range *rounds {
-		ours = ours.plus(b.ours(jobs))
-		between := b.floor(made, jobs, false)
-		floorOfOurs = floorOfOurs.plus(before.mean(between))
-		least = least.plus(b.floor(made, jobs, true))
-		after := b.floor(made, jobs, false)
-		floorOfLeast = floorOfLeast.plus(between.mean(after))
+		measured = measured.plus(b.measure(jobs))
+		between := b.floor(sample, jobs, false)
+		floorOfMeasured = floorOfMeasured.plus(before.mean(between))
+		admitted = admitted.plus(b.floor(sample, jobs, true))
+		after := b.floor(sample, jobs, false)
+		floorOfAdmitted = floorOfAdmitted.plus(between.mean(after))
 		figure.Note("  floors of a round", fmt.Sprintf("%s, %s, %s", figure.Seconds(before.time), figure.Seconds(between.time), figure.Seconds(after.time)))
 		before = after
 	}
-	ours, floor, least := ours.over(*rounds), floorOfOurs.over(*rounds), least.over(*rounds)
-	ratio := ours.time.Seconds() / floor.time.Seconds()
-	toLeast := least.time.Seconds() / floorOfLeast.over(*rounds).time.Seconds()
-	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio), fmt.Sprint(most), ratio <= most)
-	figure.Note("  the jobs, and the floor", figure.Seconds(ours.time)+", "+figure.Seconds(floor.time))
-	figure.Note("  CPU time of the control plane, and in the floor", figure.Seconds(ours.server)+", "+figure.Seconds(floor.server))
-	figure.Note("  CPU time of the operator and the benchmark, and in the floor", figure.Seconds(ours.client)+", "+figure.Seconds(floor.client))
-	figure.Note("  all CPU time, to the floor", fmt.Sprintf("%.2f", float64(ours.server+ours.client)/float64(floor.server+floor.client)))
-	figure.Note("  the floor with the admissions, to the floor", fmt.Sprintf("%.2f", toLeast))
-	figure.Note("  the jobs, to the floor with the admissions", fmt.Sprintf("%.2f", ratio/toLeast))
-	figure.Note("  CPU time with the admissions: control plane, benchmark", figure.Seconds(least.server)+", "+figure.Seconds(least.client))
-	for _, what := range slices.Sorted(maps.Keys(ours.counts)) {
-		if each := ours.counts[what] / float64(jobs); each > 0.05 {
+	measured, floor, admitted := measured.over(*rounds), floorOfMeasured.over(*rounds), admitted.over(*rounds)
+	ratio := measured.time.Seconds() / floor.time.Seconds()
+	admittedRatio := admitted.time.Seconds() / floorOfAdmitted.over(*rounds).time.Seconds()
+	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio), fmt.Sprint(factorMost), ratio <= factorMost)
+	figure.Note("  the jobs, and the floor", figure.Seconds(measured.time)+", "+figure.Seconds(floor.time))
+	figure.Note("  CPU time of the control plane, and in the floor", figure.Seconds(measured.server)+", "+figure.Seconds(floor.server))
+	figure.Note("  CPU time of the operator and the benchmark, and in the floor", figure.Seconds(measured.client)+", "+figure.Seconds(floor.client))
+	figure.Note("  all CPU time, to the floor", fmt.Sprintf("%.2f", float64(measured.server+measured.client)/float64(floor.server+floor.client)))
+	figure.Note("  the floor with the admissions, to the floor", fmt.Sprintf("%.2f", admittedRatio))
+	figure.Note("  the jobs, to the floor with the admissions", fmt.Sprintf("%.2f", ratio/admittedRatio))
+	figure.Note("  CPU time with the admissions: control plane, benchmark", figure.Seconds(admitted.server)+", "+figure.Seconds(admitted.client))
+	for _, what := range slices.Sorted(maps.Keys(measured.counts)) {
+		if each := measured.counts[what] / float64(jobs); each > 0.05 {
 			figure.Note("  "+what+" a job", fmt.Sprintf("%.2f", each))
 		}
 	}
-	figure.Note("  reads of the operator a job", fmt.Sprintf("%.2f", ours.reads/float64(jobs)))
+	figure.Note("  reads of the operator a job", fmt.Sprintf("%.2f", measured.reads/float64(jobs)))
 }
 
-// cost is what it takes until all pods are there.
+// cost holds the measurements until all pods exist.
 type cost struct {
 	time time.Duration
-	// server and client are the CPU time of the control plane, and of who has it make the objects: the benchmark, and the operator
-	// where there is one.
+	// server is the CPU time of the control plane, client that of the benchmark and, if there is one, the operator.
 	server, client time.Duration
-	// counts are all writes, by verb and resource, and looks of the operator, by kind; reads are those of its requests that change nothing.
+	// counts holds the numbers of all writes by verb and resource, and of the operator's reconciles by kind; reads is the
+	// number of its other requests.
 	counts map[string]float64
 	reads  float64
 }
 
-// plus adds what was measured another time.
+// plus returns the sums of both.
 func (c cost) plus(that cost) cost {
 	sum := cost{time: c.time + that.time, server: c.server + that.server, client: c.client + that.client, reads: c.reads + that.reads, counts: map[string]float64{}}
 	for _, counts := range []map[string]float64{c.counts, that.counts} {
@@ -117,24 +117,24 @@ func (c cost) plus(that cost) cost {
 	return sum
 }
 
-// over is the mean of so many that were added.
+// over returns the mean, given the sums of n costs.
 func (c cost) over(n int) cost {
 	by := time.Duration(n)
 	mean := cost{time: c.time / by, server: c.server / by, client: c.client / by, reads: c.reads / float64(n), counts: map[string]float64{}}
-	for what, of := range c.counts {
-		mean.counts[what] = of / float64(n)
+	for what, sum := range c.counts {
+		mean.counts[what] = sum / float64(n)
 	}
 	return mean
 }
 
 func (c cost) mean(that cost) cost { return c.plus(that).over(2) }
 
-// bench is a control plane with a ClusterQueue that has room for all.
+// bench is a control plane with a ClusterQueue that has quota for all jobs.
 type bench struct {
 	*testing.T
 	cluster *testcluster.Cluster
 	client  client.WithWatch
-	// asOperator makes what the operator makes, as its user: the API server asks more of others, or less.
+	// asOperator creates the operator's objects as its user, since the API server's checks depend on the user.
 	asOperator client.Client
 	server     figure.Process
 }
@@ -172,8 +172,8 @@ func (b *bench) create(objects ...client.Object) {
 	}
 }
 
-// namespace makes one with a LocalQueue.
-func (b *bench) namespace() string {
+// makeNamespace creates a namespace with a LocalQueue.
+func (b *bench) makeNamespace() string {
 	b.Helper()
 	namespace := b.cluster.Namespace(b.T)
 	b.create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: queue, Namespace: namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: queue}})
@@ -181,25 +181,25 @@ func (b *bench) namespace() string {
 }
 
 func jobOf(namespace, name string) *lattice.LatticeJob {
-	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: lattice.LatticeJobSpec{SchedulerName: unbound, Queue: queue}}
-	some := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: lattice.LatticeJobSpec{SchedulerName: noScheduler, Queue: queue}}
+	requests := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
 	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](smallPods), Workload: lattice.WorkloadSpec{
 		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
-			Image: "example.com/worker:1", Command: []string{"/bin/work"}, Resources: &lattice.ResourceRequirements{Requests: &some, Limits: &some}}}}}}}
+			Image: "example.com/worker:1", Command: []string{"/bin/work"}, Resources: &lattice.ResourceRequirements{Requests: &requests, Limits: &requests}}}}}}}
 	return job
 }
 
-// ours is what the operator takes until all pods of as many jobs are there.
-func (b *bench) ours(jobs int) (c cost) {
+// measure starts an operator, creates the jobs, and returns what it costs until all their pods exist.
+func (b *bench) measure(jobs int) (c cost) {
 	b.Helper()
 	o := operator.Start(b.T, *operatorBinary, b.cluster)
 	o.AwaitReady(b.T)
-	namespace := b.namespace()
+	namespace := b.makeNamespace()
 	own := figure.Process(os.Getpid())
-	b.awaitQuiet()
+	b.awaitIdle()
 	before, reads, server, client := b.counts(o), o.Reads(b.T), b.server.CPU(b.T), o.CPU(b.T)+own.CPU(b.T)
 	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
-		return sideBySide(jobs, func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
+		return concurrently(jobs, func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
 	})
 	c.server, c.client, c.reads = b.server.CPU(b.T)-server, o.CPU(b.T)+own.CPU(b.T)-client, o.Reads(b.T)-reads
 	c.counts = b.counts(o)
@@ -211,17 +211,17 @@ func (b *bench) ours(jobs int) (c cost) {
 	return c
 }
 
-// counts are all writes so far, and how often the operator has looked at jobs.
+// counts returns the numbers of all writes so far, and of the operator's reconciles of jobs.
 func (b *bench) counts(o *operator.Operator) map[string]float64 {
 	b.Helper()
 	out := b.cluster.Writes(b.T)
 	for _, kind := range []string{"LatticeJob.lattice.dev", "Job.batch.volcano.sh"} {
-		out["looks at "+kind] = o.Counted(b.T, "controller_runtime_reconcile_total", "controller="+kind)
+		out["reconciles of "+kind] = o.Counted(b.T, "controller_runtime_reconcile_total", "controller="+kind)
 	}
 	return out
 }
 
-// timeToPods is how long it takes from the beginning of do until the namespace has so many pods.
+// timeToPods calls do and returns how long it takes until the namespace has the number of pods.
 func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Duration {
 	b.Helper()
 	began := time.Now()
@@ -235,7 +235,7 @@ func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Dur
 	return took
 }
 
-// untilPods waits until the namespace has had so many pods.
+// untilPods waits until the namespace has had n pods.
 func (b *bench) untilPods(namespace string, n int) {
 	b.Helper()
 	seen := map[string]bool{}
@@ -244,7 +244,7 @@ func (b *bench) untilPods(namespace string, n int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for event := range watching.ResultChan() { // a watch may end before its time, and the next begins with what is there
+		for event := range watching.ResultChan() { // a watch may end early; the next one starts with the existing pods
 			if pod, ok := event.Object.(*corev1.Pod); ok {
 				seen[pod.Name] = true
 			}
@@ -259,7 +259,7 @@ func (b *bench) untilPods(namespace string, n int) {
 	}
 }
 
-// remove deletes all objects of the kind in the namespace, and waits until nothing of theirs is left.
+// remove deletes all objects of the kind in the namespace, and waits until no VCJob, Workload or pod is left.
 func (b *bench) remove(namespace string, kind client.Object) {
 	b.Helper()
 	if err := b.client.DeleteAllOf(b.Context(), kind, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
@@ -270,6 +270,7 @@ func (b *bench) remove(namespace string, kind client.Object) {
 	}
 }
 
+// untilNone waits until the namespace has no object of the list's kind.
 func (b *bench) untilNone(list client.ObjectList, namespace string) {
 	b.Helper()
 	for {
@@ -297,7 +298,7 @@ func (b *bench) untilNone(list client.ObjectList, namespace string) {
 	}
 }
 
-// nameOf is the name of an object of the sample as that of another job has it.
+// nameOf returns the name that an object of the sample has for another job.
 func nameOf(o client.Object, job string) string {
 	return strings.Replace(o.GetName(), sampleName, job, 1)
 }
