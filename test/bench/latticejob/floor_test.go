@@ -37,7 +37,9 @@ func (b *bench) sample() []step {
 	namespace := b.makeNamespace()
 	job := jobOf(namespace, sampleName)
 	b.create(job)
-	b.untilPods(namespace, smallPods)
+	if err := b.untilPods(b.Context(), namespace, smallPods); err != nil {
+		b.Fatal(err)
+	}
 	steps := []step{{job}}
 	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &volcano.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}} {
 		if err := b.client.List(b.Context(), list, client.InNamespace(namespace)); err != nil {

@@ -3,6 +3,8 @@
 package latticejob
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -221,13 +223,23 @@ func (b *bench) counts(o *operator.Operator) map[string]float64 {
 	return out
 }
 
-// timeToPods calls do and returns how long it takes until the namespace has the number of pods.
+// timeToPods calls do and returns how long it takes until the namespace has the number of pods. The test fails if do does.
 func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Duration {
 	b.Helper()
 	began := time.Now()
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- do() }()
-	b.untilPods(namespace, pods)
+	go func() {
+		err := do()
+		if err != nil {
+			cancel() // stop waiting for pods that will not be created
+		}
+		ended <- err
+	}()
+	if err := b.untilPods(ctx, namespace, pods); err != nil {
+		b.Fatal(errors.Join(<-ended, err))
+	}
 	took := time.Since(began)
 	if err := <-ended; err != nil {
 		b.Fatal(err)
@@ -235,14 +247,14 @@ func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Dur
 	return took
 }
 
-// untilPods waits until the namespace has had n pods.
-func (b *bench) untilPods(namespace string, n int) {
+// untilPods waits until the namespace has had n pods, or the context ends.
+func (b *bench) untilPods(ctx context.Context, namespace string, n int) error {
 	b.Helper()
 	seen := map[string]bool{}
 	for len(seen) < n {
-		watching, err := b.client.Watch(b.Context(), &corev1.PodList{}, client.InNamespace(namespace))
+		watching, err := b.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 		if err != nil {
-			b.Fatal(err)
+			return fmt.Errorf("%d of %d pods were created: %w", len(seen), n, err)
 		}
 		for event := range watching.ResultChan() { // a watch may end early; the next one starts with the existing pods
 			if pod, ok := event.Object.(*corev1.Pod); ok {
@@ -253,10 +265,11 @@ func (b *bench) untilPods(namespace string, n int) {
 			}
 		}
 		watching.Stop()
-		if b.Context().Err() != nil {
-			b.Fatal(b.Context().Err())
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d of %d pods were created: %w", len(seen), n, ctx.Err())
 		}
 	}
+	return nil
 }
 
 // remove deletes all objects of the kind in the namespace, and waits until no VCJob, Workload or pod is left.
