@@ -1,5 +1,5 @@
-// Package operator runs the operator as a child of a test that says by what configuration, and when it begins and ends, or
-// of a benchmark, so that the floor can be measured without it. Only they may import it.
+// Package operator runs the operator as a child process of a test or benchmark, which chooses its flags and when it starts
+// and ends, and reads its readiness, metrics and log. Only tests may import it.
 package operator
 
 import (
@@ -41,28 +41,28 @@ import (
 type Operator struct {
 	figure.Process
 	command *exec.Cmd
-	probes  string
-	metrics string
+	probes  string // address of /readyz
+	metrics string // address of /metrics
 	log     bytes.Buffer
 	// Began is when it was started.
 	Began time.Time
 	ended chan struct{}
 }
 
-// fieldManager is whose the fields are that the operator sets: what its requests call it.
+// fieldManager is the operator's user agent, from which the API server derives the field manager of its writes.
 const fieldManager = "muster-operator"
 
-// namespace is where it keeps what it needs for itself: that of its service account.
+// namespace is the namespace of the operator's service account and lease.
 const namespace = "muster-system"
 
-// Start starts the binary, with flags of the caller beside its own. It ends with the test, if nobody ends it before. It has the
-// rights of the chart, and the test fails if it lacked one.
+// Start starts the binary with the given flags in addition to those that every test needs, and with the rights of the chart.
+// When the test ends the operator is ended, if it still runs, and the test fails if the API server refused it a request.
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
 	return StartFor(t, binary, cluster, "", flags...)
 }
 
-// StartFor is Start with the rights for TrainingJobs of the group; empty for breezeml.ai.
+// StartFor is like Start, with the rights for TrainingJobs of another API group; empty stands for breezeml.ai.
 func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string, flags ...string) *Operator {
 	t.Helper()
 	grant(t, cluster, trainingJobGroup)
@@ -78,18 +78,19 @@ func grant(t *testing.T, cluster *testcluster.Cluster, trainingJobGroup string) 
 	}
 }
 
-// StartAs is Start for a service account, named as the API server does, to which others have given its rights.
+// StartAs is like Start for the service account of the user name (system:serviceaccount:NAMESPACE:NAME). The caller has
+// granted its rights.
 func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
 	t.Helper()
 	awaitRights(t, cluster, user)
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
 	o.command = exec.Command(binary, append([]string{"--kubeconfig", signIn(t, cluster, user),
-		"--leader-elect=false", // after a kill there is nobody to wait for
+		"--leader-elect=false", // after a kill, the next one need not wait for the lease to expire
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the test
 	started := make(chan error)
-	go o.live(started)
+	go o.run(started)
 	if err := <-started; err != nil {
 		t.Fatalf("starting the operator (make build makes it): %v", err)
 	}
@@ -100,43 +101,44 @@ func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user str
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("the last lines of the operator's log:\n%s", lastLines(o.log.String(), 20))
+			t.Logf("last lines of the operator's log:\n%s", lastLines(o.log.String(), 20))
 		}
 	})
 	return o
 }
 
-// awaitRights waits until the API server goes by all that the service account was given: at its first request it would tell of what it lacks.
+// awaitRights waits until the API server has observed all role bindings of the service account: until then it could refuse
+// requests that they allow.
 func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 	t.Helper()
 	namespace, name, err := serviceaccount.SplitUsername(user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := func(subject rbacv1.Subject) bool {
+	isUser := func(subject rbacv1.Subject) bool {
 		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name || subject.Kind == rbacv1.UserKind && subject.Name == user
 	}
-	var everywhere rbacv1.ClusterRoleBindingList
-	var within rbacv1.RoleBindingList
-	for _, list := range []client.ObjectList{&everywhere, &within} {
+	var clusterBindings rbacv1.ClusterRoleBindingList
+	var bindings rbacv1.RoleBindingList
+	for _, list := range []client.ObjectList{&clusterBindings, &bindings} {
 		if err := cluster.Client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range everywhere.Items {
-		if slices.ContainsFunc(everywhere.Items[i].Subjects, is) {
-			cluster.UntilObserved(t, &everywhere.Items[i])
+	for i := range clusterBindings.Items {
+		if slices.ContainsFunc(clusterBindings.Items[i].Subjects, isUser) {
+			cluster.UntilObserved(t, &clusterBindings.Items[i])
 		}
 	}
-	for i := range within.Items {
-		if slices.ContainsFunc(within.Items[i].Subjects, is) {
-			cluster.UntilObserved(t, &within.Items[i])
+	for i := range bindings.Items {
+		if slices.ContainsFunc(bindings.Items[i].Subjects, isUser) {
+			cluster.UntilObserved(t, &bindings.Items[i])
 		}
 	}
 }
 
-// SignIn gives a configuration by which a client is the operator, to the API server as well: with a token of the service account, as a
-// pod of its has one, with the rights of the chart, and under the name by which the operator's fields are known as its.
+// SignIn returns a client configuration with a token of the operator's service account, which has the rights of the chart,
+// and with the operator's field manager. To the API server such a client is the operator.
 func SignIn(t *testing.T, cluster *testcluster.Cluster) *rest.Config {
 	t.Helper()
 	grant(t, cluster, "")
@@ -148,8 +150,8 @@ func SignIn(t *testing.T, cluster *testcluster.Cluster) *rest.Config {
 	return out
 }
 
-// signIn gives a kubeconfig with a token of the service account, so that the API server does for each request what it does for an
-// operator in a cluster, and nothing else.
+// signIn writes a kubeconfig with a token of the service account and returns its path. The API server then processes
+// requests exactly as those of an operator in a cluster.
 func signIn(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
@@ -167,7 +169,7 @@ func signIn(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	return path
 }
 
-// tokenOf is one of the service account, which is made if it is not there.
+// tokenOf returns a token of the service account, which it creates if it does not exist.
 func tokenOf(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	t.Helper()
 	namespace, name, err := serviceaccount.SplitUsername(account)
@@ -181,55 +183,55 @@ func tokenOf(t *testing.T, cluster *testcluster.Cluster, account string) string 
 	}
 	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("asking for a token of %s: %v", account, err)
+		t.Fatalf("requesting a token of %s: %v", account, err)
 	}
 	return token.Status.Token
 }
 
-// Impersonate gives a configuration by which a client is the operator to the API server.
+// Impersonate returns a client configuration that impersonates the operator's user, with all rights.
 func Impersonate(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: install.DefaultOperatorUser, Groups: []string{"system:masters"}}
 	return out
 }
 
-// live starts the process and waits for its end on one thread: the kernel takes the
-// end of the thread that started a child for the parent's death.
-func (o *Operator) live(started chan<- error) {
+// run starts the process and waits for its end on one thread, because Pdeathsig is sent when the thread that started the
+// child ends.
+func (o *Operator) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := o.command.Start()
 	started <- err
 	if err == nil {
-		_ = o.command.Wait() // how it ended is seen by who waits for something of it
+		_ = o.command.Wait() // tests check the effects of the end, not the exit code
 		close(o.ended)
 	}
 }
 
-// End sends the signal and waits for the end.
+// End sends the signal and waits for the end of the process.
 func (o *Operator) End(signal syscall.Signal) {
-	_ = o.command.Process.Signal(signal) // it may be gone already
+	_ = o.command.Process.Signal(signal) // fails if the process has ended
 	<-o.ended
 }
 
-// endsWithin is how long an operator may take that has a reason to end.
-const endsWithin = 4 * time.Minute
+// endTimeout is how long an operator may take to end by itself.
+const endTimeout = 4 * time.Minute
 
-// AwaitEnd waits until the operator has ended by itself, and gives what it said last.
+// AwaitEnd waits until the operator has ended by itself, and returns the last lines of its log.
 func (o *Operator) AwaitEnd(t *testing.T) string {
 	t.Helper()
 	select {
 	case <-o.ended:
-	case <-time.After(endsWithin):
-		t.Fatalf("the operator has not ended within %s", endsWithin)
+	case <-time.After(endTimeout):
+		t.Fatalf("the operator did not end by itself within %s", endTimeout)
 	case <-t.Context().Done():
 		t.Fatal(t.Context().Err())
 	}
 	return lastLines(o.log.String(), 5)
 }
 
-// AwaitReady waits until the operator says that it has read what the cluster has,
-// and gives the time from its start.
+// AwaitReady waits until the operator is ready, which means that its caches have synced, and returns the time since its
+// start.
 func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -239,7 +241,7 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 			return time.Since(o.Began)
 		}
 		select {
-		case <-ticker.C: // there is nothing to subscribe to
+		case <-ticker.C: // readiness can only be polled
 		case <-o.ended:
 			t.Fatal("the operator ended before it was ready")
 		case <-t.Context().Done():
@@ -248,7 +250,7 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 	}
 }
 
-// Readiness is the status with which the operator answers whether it is ready, 0 while it answers nobody.
+// Readiness returns the HTTP status of the readiness probe, 0 if the operator does not answer.
 func (o *Operator) Readiness() int {
 	response, err := http.Get("http://" + o.probes + "/readyz")
 	if err != nil {
@@ -258,8 +260,8 @@ func (o *Operator) Readiness() int {
 	return response.StatusCode
 }
 
-// Observed is how often a histogram of the operator was told something, and the sum of it: of all its series, or of those
-// that have the labels, as name=value.
+// Observed returns the number and the sum of a histogram's observations, of all series that have the labels, given as
+// name=value.
 func (o *Operator) Observed(t *testing.T, histogram string, labels ...string) (count uint64, sum float64) {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -274,7 +276,7 @@ func (o *Operator) Observed(t *testing.T, histogram string, labels ...string) (c
 	return count, sum
 }
 
-// Counted is what a counter of the operator has come to: all its series, or those that have the labels, as name=value.
+// Counted returns the sum of a counter's series that have the labels, given as name=value.
 func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum float64) {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -288,8 +290,8 @@ func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum 
 	return sum
 }
 
-// Shown is what each metric comes to, by its name: the sum of counters and gauges, and of how often histograms were told something, of all
-// its series or of those that have the labels, as name=value.
+// Shown returns the value of each metric by its name: the sum of a counter or gauge, the number of a histogram's
+// observations, of all series that have the labels, given as name=value.
 func (o *Operator) Shown(t *testing.T, labels []string) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -306,8 +308,8 @@ func (o *Operator) Shown(t *testing.T, labels []string) map[string]float64 {
 	return out
 }
 
-// Writes are the requests of the operator so far that would change something, those that failed included. One that elects no
-// leader writes no leases.
+// Writes returns the number of the operator's mutating requests so far, failed ones included. Writes of leases are among
+// them if the operator takes part in leader election.
 func (o *Operator) Writes(t *testing.T) (sum float64) {
 	t.Helper()
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -316,13 +318,13 @@ func (o *Operator) Writes(t *testing.T) (sum float64) {
 	return sum
 }
 
-// Reads are the requests of the operator so far that change nothing, watches that were begun among them.
+// Reads returns the number of the operator's GET requests so far, watches included.
 func (o *Operator) Reads(t *testing.T) float64 {
 	t.Helper()
 	return o.Counted(t, "rest_client_requests_total", "method=GET")
 }
 
-// having are those of the series that have all the labels, as name=value.
+// having returns the series that have all the labels, given as name=value.
 func having[S interface{ GetLabel() []L }, L interface {
 	GetName() string
 	GetValue() string
@@ -336,7 +338,7 @@ func having[S interface{ GetLabel() []L }, L interface {
 	})
 }
 
-// readMetrics is what the operator tells of itself.
+// readMetrics returns the text of the operator's metrics endpoint.
 func (o *Operator) readMetrics(t *testing.T) io.Reader {
 	t.Helper()
 	response, err := http.Get("http://" + o.metrics + "/metrics")
@@ -351,8 +353,8 @@ func (o *Operator) readMetrics(t *testing.T) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// FreeAddress is one of this machine that nobody listens on. Its port is below those that the kernel gives to whoever connects
-// or asks for any, and those of Services: one of these that is free now may be somebody's before the operator listens.
+// FreeAddress returns a local address with a free port. The port is below the kernel's ephemeral ports and the node ports
+// of Services, either of which another process could get before the caller listens.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	var err error

@@ -27,22 +27,22 @@ const (
 // and then counts how many large gangs still fit. It compares this with first fit for the same jobs: each
 // pod on the first node, and each gang that needs one rack in the first rack, that holds it.
 func TestFragmentation(t *testing.T) {
-	var ratios, ours, theirs []float64
+	var ratios, bestShares, firstShares []float64
 	for seed := range uint64(daySeeds) {
 		jobs := dayOfJobs(seed)
 		best, first := newBestFit(), newFirstFit()
 		play(jobs, best)
 		play(jobs, first)
 		a, b := shareThatFits(best), shareThatFits(first)
-		ours, theirs = append(ours, a), append(theirs, b)
+		bestShares, firstShares = append(bestShares, a), append(firstShares, b)
 		ratios = append(ratios, a/max(b, 0.01))
 		if testing.Verbose() {
 			fmt.Printf("seed %d: %.2f of the large gangs fit, by first fit %.2f; jobs refused %d and %d\n", seed, a, b, best.refused, first.refused)
 		}
 	}
-	figure.Note("share of large gangs that fit after a day, median", fmt.Sprintf("%.2f", median(ours)))
-	figure.Note("the same by first fit", fmt.Sprintf("%.2f", median(theirs)))
-	figure.Reach(t, fmt.Sprintf("one to the other, median of %d seeds", daySeeds), fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.1f", dayRatio), median(ratios) >= dayRatio)
+	figure.Note("share of large gangs that fit after a day, median", fmt.Sprintf("%.2f", median(bestShares)))
+	figure.Note("the same by first fit", fmt.Sprintf("%.2f", median(firstShares)))
+	figure.Reach(t, fmt.Sprintf("ratio of the two, median of %d seeds", daySeeds), fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.1f", dayRatio), median(ratios) >= dayRatio)
 }
 
 func median(of []float64) float64 {
@@ -156,6 +156,7 @@ func newBestFit() *bestFit {
 	return &bestFit{m: cluster15k(dayBlocks * perBlock), left: dayBlocks * perBlock * gpusEach}
 }
 
+// ask returns what one pod set asks for, within one domain of the level, if any.
 func ask(pods int32, gpus int64, level string) place.Ask {
 	return place.Ask{PodSet: "main", Flavor: "gpu", Count: pods, PerPod: map[string]int64{gpu: gpus}, Level: level, Mandatory: level != ""}
 }

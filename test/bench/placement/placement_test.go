@@ -67,6 +67,8 @@ func gang(gpus, cpu int64) place.Ask {
 	return a
 }
 
+// TestPlacement measures the engine's time to place gangs and single pods and to take in node updates on 15,000 nodes, and
+// the memory of its data.
 func TestPlacement(t *testing.T) {
 	before := heapInUse()
 	m := cluster15k(nodes)
@@ -82,7 +84,7 @@ func TestPlacement(t *testing.T) {
 			_, short := m.Find([]place.Ask{gang(gpus, cpu)}, place.Now)
 			out = append(out, time.Since(began))
 			if (short == nil) != fits {
-				t.Fatalf("gang of %d GPUs a pod: %+v", gpus, short)
+				t.Fatalf("a gang with %d GPUs a pod was placed = %t, want %t: %+v", gpus, short == nil, fits, short)
 			}
 		}
 		slices.Sort(out)
@@ -98,27 +100,27 @@ func TestPlacement(t *testing.T) {
 	single := ask(1, 1, "")
 	single.PerPod["cpu"] = 500
 	const rounds, each = 10, 1_000
-	some := roundsOf(rounds, each, func(i int) {
+	durations := roundsOf(rounds, each, func(i int) {
 		placed, short := m.Find([]place.Ask{single}, place.Now)
 		if short != nil {
 			t.Fatal(short.Message())
 		}
 		m.Hold(keyOf(fmt.Sprint("single-", i)), &place.Holding{PodSets: []place.HeldPodSet{{Ask: single, Nodes: placed[0].Nodes}}})
 	})
-	some.reach(t, fmt.Sprintf("%d single-GPU workloads placed and held, each", rounds*each), singleMost)
+	durations.reach(t, fmt.Sprintf("%d single-GPU workloads placed and held, each", rounds*each), singleMost)
 
 	changed := make([]place.Node, nodes)
 	for i := range changed {
 		changed[i] = node(i)
 		changed[i].Cordoned = true
 	}
-	some = roundsOf(rounds, nodes/rounds, func(i int) {
+	durations = roundsOf(rounds, nodes/rounds, func(i int) {
 		m.SetNode(changed[i])
 		if i%100 == 0 {
 			m.Find([]place.Ask{single}, place.Now)
 		}
 	})
-	some.reach(t, "node update, with what is known brought up to date, each", updateMost)
+	durations.reach(t, "node update, with all tallies brought up to date, each", updateMost)
 
 	used := heapInUse() - before
 	figure.Reach(t, "memory of 15,000 nodes, 43,000 pods and 10,000 workloads", figure.MiB(used), figure.MiB(memoryMost), used < memoryMost)

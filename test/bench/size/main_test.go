@@ -19,5 +19,5 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: scaled(nodes), SimGPUs: 8})
 }
 
-// scaled is the share of n that is played, at least one.
+// scaled returns the share of n that -scale selects, at least 1.
 func scaled(n int) int { return max(1, int(float64(n)**scale)) }

@@ -26,39 +26,40 @@ import (
 const (
 	nodes       = 200
 	queues      = 100
-	inQueue     = 150 // Workloads, of which the first half hold all quota
-	podsOfQueue = 200 // of those
+	inQueue     = 150 // Workloads of each queue, of which the first half use all quota
+	podsOfQueue = 200 // pods of that half
 	flavor      = "bench"
 	creators    = 16
 	memoryMost  = 300_000_000
 	idleCPUMost = 0.05
-	decidesMost = 5 * time.Second
+	admitMost   = 5 * time.Second
 	patience    = 5 * time.Minute
 
-	// quiet is for how long nobody must have written anything: reasons are told in the background, at most 300 a second. idle is a
-	// minute, in which quotas are audited too.
+	// quiet is the time without writes after which the cluster counts as settled: reasons are written in the background,
+	// at most 300 a second. idle is the time over which CPU is measured, long enough for an audit of the quotas.
 	quiet = 5 * time.Second
 	idle  = 60 * time.Second
 )
 
-// requests are those of each pod. Of pods alone there is not enough for all.
+// requests are the resources of each pod. Only the quota of pods is too small for all Workloads.
 var requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
 
-// bench is a cluster of that size.
+// bench is the cluster under test.
 type bench struct {
 	*testing.T
 	cluster *testcluster.Cluster
 	client  client.WithWatch
-	// operator may write what only the operator may.
+	// operator is a client with the rights of the operator.
 	operator  client.WithWatch
 	namespace string
 	queues    int
-	// ended is how many Workloads of each queue have ended.
-	ended int
+	// finished is how many Workloads of each queue have finished.
+	finished int
 }
 
-// TestAtSize: half of the Workloads hold all quota, with the pods of each on simulated nodes; the others wait. When one of each
-// queue ends, the next is admitted.
+// TestAtSize measures the memory and idle CPU time of a leader and a standby, and the time to the first admission after
+// the leader's death and after an operator's start. Half of the Workloads use all quota and have their pods on simulated
+// nodes; the others are pending. When one Workload of each queue finishes, the next of the queue is admitted.
 func TestAtSize(t *testing.T) {
 	cluster := testcluster.Get(t)
 	b := &bench{T: t, cluster: cluster, client: watching(t, cluster, false), operator: watching(t, cluster, true), namespace: cluster.Namespace(t), queues: scaled(queues)}
@@ -66,48 +67,48 @@ func TestAtSize(t *testing.T) {
 	b.fill()
 	figure.Note(fmt.Sprintf("writing %d workloads and %d pods on %d nodes", b.queues*inQueue, b.queues*podsOfQueue, scaled(nodes)), figure.Seconds(time.Since(began)))
 
-	start := func(elects string) *operator.Operator {
-		o := operator.Start(t, *operatorBinary, cluster, "--leader-elect="+elects)
+	start := func() *operator.Operator {
+		o := operator.Start(t, *operatorBinary, cluster, "--leader-elect=true")
 		o.AwaitReady(t)
 		return o
 	}
-	first := start("true")
-	b.decides(func() {})
-	second := start("true")
-	b.settles()
-	used, usedBeside, writes := first.CPU(t), second.CPU(t), first.Writes(t)
+	first := start()
+	b.untilAdmitted(func() {})
+	second := start()
+	b.awaitNoWrites()
+	used, usedByStandby, writes := first.CPU(t), second.CPU(t), first.Writes(t)
 	await(t, idle)
-	used, usedBeside = first.CPU(t)-used, second.CPU(t)-usedBeside
+	used, usedByStandby = first.CPU(t)-used, second.CPU(t)-usedByStandby
 	share := used.Seconds() / idle.Seconds()
 	figure.Reach(t, "CPU of the leader while nothing changes", fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%.0f %%", 100*idleCPUMost), share <= idleCPUMost)
-	figure.Note("  of the one beside it", fmt.Sprintf("%.1f %%", 100*usedBeside.Seconds()/idle.Seconds()))
+	figure.Note("  of the standby", fmt.Sprintf("%.1f %%", 100*usedByStandby.Seconds()/idle.Seconds()))
 	figure.Note("  writes of the leader in a minute, leases included", fmt.Sprintf("%.0f", first.Writes(t)-writes))
-	b.holds("the leader", first)
-	b.holds("the one beside it", second)
+	b.checkMemory("the leader", first)
+	b.checkMemory("the standby", second)
 
 	died := time.Now()
-	took := b.decides(func() { first.End(syscall.SIGKILL) }).Sub(died)
-	figure.Reach(t, "from the leader's death to the first admission", figure.Seconds(took), figure.Seconds(decidesMost), took <= decidesMost)
-	b.holds("the new leader", second)
+	took := b.untilAdmitted(func() { first.End(syscall.SIGKILL) }).Sub(died)
+	figure.Reach(t, "from the leader's death to the first admission", figure.Seconds(took), figure.Seconds(admitMost), took <= admitMost)
+	b.checkMemory("the standby once it leads", second)
 
 	second.End(syscall.SIGKILL)
 	var third *operator.Operator
-	decided := b.decides(func() { third = operator.Start(t, *operatorBinary, cluster) }) // alone: whose lease it is does not matter
-	took = decided.Sub(third.Began)
-	figure.Reach(t, "from an operator's start to its first admission", figure.Seconds(took), figure.Seconds(decidesMost), took <= decidesMost)
-	b.holds("the operator after its start", third)
+	admitted := b.untilAdmitted(func() { third = operator.Start(t, *operatorBinary, cluster) }) // without leader election: the old lease does not matter
+	took = admitted.Sub(third.Began)
+	figure.Reach(t, "from an operator's start to its first admission", figure.Seconds(took), figure.Seconds(admitMost), took <= admitMost)
+	b.checkMemory("an operator started again", third)
 }
 
-// holds checks what the operator has held in memory at most.
-func (b *bench) holds(who string, o *operator.Operator) {
+// checkMemory checks the peak memory of an operator.
+func (b *bench) checkMemory(which string, o *operator.Operator) {
 	b.Helper()
 	peak := o.Peak(b.T)
-	figure.Reach(b.T, "peak memory of "+who, figure.MiB(peak), figure.MiB(memoryMost), peak <= memoryMost)
+	figure.Reach(b.T, "peak memory of "+which, figure.MiB(peak), figure.MiB(memoryMost), peak <= memoryMost)
 	figure.Note("  now", figure.MiB(o.Resident(b.T)))
 }
 
-// settles waits until nobody writes anything more but leases.
-func (b *bench) settles() {
+// awaitNoWrites waits until there are no writes other than of leases.
+func (b *bench) awaitNoWrites() {
 	b.Helper()
 	writes := func() (sum float64) {
 		for _, count := range b.cluster.Writes(b.T) {
@@ -122,15 +123,15 @@ func (b *bench) settles() {
 			return
 		}
 		if time.Since(since) > patience {
-			b.Fatal("something is written all the time")
+			b.Fatalf("clients did not stop writing within %s: %.0f writes so far", patience, now)
 		}
 		before = now
 	}
 }
 
-// decides does what is given, ends a Workload in each queue, and says when the first of those that wait was admitted. It returns
-// when one of each queue is.
-func (b *bench) decides(then func()) time.Time {
+// untilAdmitted calls do, finishes a Workload of each queue, waits until a pending one of each was admitted, and returns
+// when the first of these admissions was seen.
+func (b *bench) untilAdmitted(do func()) time.Time {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -144,14 +145,14 @@ func (b *bench) decides(then func()) time.Time {
 		b.Fatal(err)
 	}
 	defer events.Stop()
-	then()
-	b.each(b.queues, func(i int) error { return b.finish(ctx, i, b.ended) })
-	b.ended++
+	do()
+	b.each(b.queues, func(i int) error { return b.finish(ctx, i, b.finished) })
+	b.finished++
 	var first time.Time
 	for admitted := map[string]bool{}; len(admitted) < b.queues; {
 		event, open := <-events.ResultChan()
 		if !open {
-			b.Fatalf("the watch ended with %d of %d admitted", len(admitted), b.queues)
+			b.Fatalf("the watch ended after %d of %d Workloads were admitted", len(admitted), b.queues)
 		}
 		w, ok := event.Object.(*kueue.Workload)
 		if !ok || w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) {
@@ -165,11 +166,11 @@ func (b *bench) decides(then func()) time.Time {
 	return first
 }
 
-// fill makes the queues, their Workloads, and the pods of those that hold quota.
+// fill creates the queues, their Workloads, and the admissions and pods of the first half.
 func (b *bench) fill() {
 	b.Helper()
 	ctx := b.Context()
-	b.make(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: flavor}})
+	b.create(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: flavor}})
 	b.each(b.queues, func(i int) error {
 		if err := b.client.Create(ctx, clusterQueue(i)); err != nil {
 			return err
@@ -178,7 +179,7 @@ func (b *bench) fill() {
 			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queueName(i))}})
 	})
 	b.each(b.queues*inQueue, func(k int) error {
-		i, n := k%b.queues, k/b.queues // in the order in which they are to be admitted
+		i, n := k%b.queues, k/b.queues // oldest first in each queue: the order of admission
 		w := workload(b.namespace, i, n)
 		if err := b.client.Create(ctx, w); err != nil || n >= inQueue/2 {
 			return err
@@ -195,15 +196,15 @@ func (b *bench) fill() {
 	})
 }
 
-// make creates an object of the whole cluster for this test.
-func (b *bench) make(o client.Object) {
+// create creates an object, which stays until the cluster ends.
+func (b *bench) create(o client.Object) {
 	b.Helper()
 	if err := b.client.Create(b.Context(), o); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// each does something so many times, some at once.
+// each calls do for 0 to count-1, creators at a time, and fails the test with the first error.
 func (b *bench) each(count int, do func(int) error) {
 	b.Helper()
 	var group errgroup.Group
@@ -216,13 +217,14 @@ func (b *bench) each(count int, do func(int) error) {
 	}
 }
 
+// admit writes an admission to the Workload as the operator would.
 func (b *bench) admit(ctx context.Context, w *kueue.Workload, queue int) error {
 	after := w.DeepCopy()
 	count := w.Spec.PodSets[0].Count
 	usage := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(count), resource.DecimalSI)}
-	for name, of := range requests {
-		of.Mul(int64(count))
-		usage[name] = of
+	for name, quantity := range requests {
+		quantity.Mul(int64(count))
+		usage[name] = quantity
 	}
 	flavors := map[corev1.ResourceName]kueue.ResourceFlavorReference{}
 	for name := range usage {
@@ -237,7 +239,7 @@ func (b *bench) admit(ctx context.Context, w *kueue.Workload, queue int) error {
 	return b.operator.Status().Patch(ctx, after, client.MergeFrom(w))
 }
 
-// finish ends the nth Workload of a queue.
+// finish marks the nth Workload of a queue Finished.
 func (b *bench) finish(ctx context.Context, queue, n int) error {
 	w := &kueue.Workload{}
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: b.namespace, Name: workloadName(queue, n)}, w); err != nil {
@@ -252,7 +254,7 @@ func queueName(i int) string { return fmt.Sprintf("size-%d", i) }
 
 func workloadName(queue, n int) string { return fmt.Sprintf("%s-%d", queueName(queue), n) }
 
-// podsOf is how many pods the nth Workload of a queue has: 200 those of a half together.
+// podsOf returns the number of pods of the nth Workload of a queue; the first half has 200 together.
 func podsOf(n int) int32 {
 	if n%3 == 2 {
 		return 2
@@ -280,7 +282,7 @@ func workload(namespace string, queue, n int) *kueue.Workload {
 	}
 }
 
-// pod is one of the Workload's, on a simulated node, as jobs' pods are.
+// pod returns a pod of the Workload on a simulated node, with the labels and annotations of a Job's pod.
 func pod(w *kueue.Workload, p int32, node int) *corev1.Pod {
 	spec := podSpec()
 	spec.NodeName = fmt.Sprintf("sim-%05d", node)
@@ -314,7 +316,7 @@ func watching(t *testing.T, cluster *testcluster.Cluster, asOperator bool) clien
 	return c
 }
 
-// await lets time pass: that nothing happens can only be seen by waiting.
+// await waits for the duration: there is no event for the absence of events.
 func await(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

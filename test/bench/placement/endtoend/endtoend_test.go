@@ -20,7 +20,7 @@ import (
 var (
 	scale          = flag.Float64("scale", 1, "share of the nodes and jobs; the figures hold for 1 only")
 	operatorBinary = flag.String("operator", "../../../../bin/muster-operator", "the operator to measure")
-	compare        = flag.Bool("compare", true, "whether to play Jobs without a queue, and with our writes undecided, as well: at full size they take longer than all else")
+	compare        = flag.Bool("compare", true, "also play Jobs without a queue, and Jobs with Muster's writes but no decisions; at full size these take longer than all else")
 	operatorFlags  = flag.String("operator-flags", "", "more flags for the operator, such as --profiling")
 )
 
@@ -64,9 +64,9 @@ func TestEndToEnd(t *testing.T) {
 	}
 	// One gang fills its nodes; the other does not, so that its pods are gated and get their places one by
 	// one.
-	filling := whole(gangPods)
+	filling := fullNodes(gangPods)
 	gated := filling + gpusOfNode/2
-	floorWhole := b.play("floorgang", filling, podsOf(filling))
+	floorFilling := b.play("floorgang", filling, podsOf(filling))
 	floorGated := b.play("floorgang", gated, podsOf(gated))
 
 	running := b.operate()
@@ -79,10 +79,10 @@ func TestEndToEnd(t *testing.T) {
 	bound := time.Duration(factorMost * float64(floorPods))
 	figure.Reach(t, fmt.Sprintf("%d single-GPU jobs until all are bound, and to the floor", scaled(singles)),
 		fmt.Sprintf("%s, %.2f", figure.Seconds(single), single.Seconds()/floorPods.Seconds()), figure.Seconds(bound), single <= bound)
-	each := float64(ours(wrote)-scaled(singles)) / float64(scaled(singles))
-	figure.Reach(t, "  writes of ours a job beyond its creates", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
-	figure.Note("  that say that pods are ready, beside these", "1.000")
-	figure.Note("  CPU time of the control plane: floor, ours", figure.Seconds(floorPodsCPU)+", "+figure.Seconds(singleCPU))
+	each := float64(operatorWrites(wrote)-scaled(singles)) / float64(scaled(singles))
+	figure.Reach(t, "  Muster's writes a job, without creations", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
+	figure.Note("  in addition, the write that reports ready pods", "1.000")
+	figure.Note("  CPU time of the control plane: floor, Muster", figure.Seconds(floorPodsCPU)+", "+figure.Seconds(singleCPU))
 	if *compare {
 		others.note(single)
 	}
@@ -95,16 +95,16 @@ func TestEndToEnd(t *testing.T) {
 		of   func(namespace, name string, pods int) client.Object
 	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
 		b.playGang(running, gpusOfNode, kind.of) // warm up: the first object of a kind makes the API server start serving it
-		wholeGang := b.playGang(running, filling, kind.of)
-		wholeGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), floorWhole)
-		figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
+		fillingGang := b.playGang(running, filling, kind.of)
+		fillingGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), floorFilling)
+		figure.Reach(t, "  Muster's writes to its pods", fmt.Sprint(fillingGang.wrote["PATCH pods"]), "0", fillingGang.wrote["PATCH pods"] == 0)
 	}
 	gatedGang := b.playGang(running, gated, gangOf)
 	gatedGang.figures(b, fmt.Sprintf("a JobSet of %d, which fills no nodes and whose pods are gated", gated), floorGated)
 	figure.Note("peak memory of the operator", figure.MiB(running.Peak(t)))
 }
 
-// compared holds how long the same Jobs take without a queue, and suspended with our writes but without
+// compared holds how long the same Jobs take without a queue, and suspended with Muster's writes but without
 // decisions.
 type compared struct{ jobs, jobsCPU, writes, writesCPU time.Duration }
 
@@ -116,19 +116,19 @@ func (b *bench) playOthers(floor time.Duration) (c compared) {
 	figure.Note("Jobs of the same pods without a queue, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(c.jobs), c.jobs.Seconds()/floor.Seconds()))
 	c.writes = b.playBy("floorwrites", scaled(singles), jobsOf(scaled(singles), queueOfAll), b.writeAsAdmitted)
 	c.writesCPU = b.used
-	figure.Note("the same, suspended, and our writes for them, undecided", fmt.Sprintf("%s, %.2f", figure.Seconds(c.writes), c.writes.Seconds()/floor.Seconds()))
+	figure.Note("the same, suspended, with Muster's writes but no decisions", fmt.Sprintf("%s, %.2f", figure.Seconds(c.writes), c.writes.Seconds()/floor.Seconds()))
 	return c
 }
 
 // note prints how the duration relates to those of compared, and their CPU time.
-func (c compared) note(ours time.Duration) {
-	figure.Note("  to the Jobs without a queue, to our writes undecided", fmt.Sprintf("%.2f, %.2f", ours.Seconds()/c.jobs.Seconds(), ours.Seconds()/c.writes.Seconds()))
-	figure.Note("  CPU time of the control plane: Jobs, Jobs and our writes", figure.Seconds(c.jobsCPU)+", "+figure.Seconds(c.writesCPU))
+func (c compared) note(took time.Duration) {
+	figure.Note("  to the Jobs without a queue, to those with Muster's writes", fmt.Sprintf("%.2f, %.2f", took.Seconds()/c.jobs.Seconds(), took.Seconds()/c.writes.Seconds()))
+	figure.Note("  CPU time of the control plane: Jobs, Jobs with Muster's writes", figure.Seconds(c.jobsCPU)+", "+figure.Seconds(c.writesCPU))
 }
 
-// ours returns the number of writes of the operator without creations. Kubernetes' own controllers PUT
+// operatorWrites returns the number of writes of the operator without creations. Kubernetes' own controllers PUT
 // where the operator patches; binding and pod status do not count.
-func ours(wrote map[string]int) int {
+func operatorWrites(wrote map[string]int) int {
 	sum := 0
 	for _, what := range []string{"PATCH workloads", "PATCH workloads/status", "PATCH jobs", "PATCH jobs/status", "PATCH pods", "PATCH jobsets/status", "PATCH jobsets"} {
 		sum += wrote[what]

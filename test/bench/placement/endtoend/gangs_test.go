@@ -24,7 +24,7 @@ const podsPerSync = 500
 // without a queue. One gang has as many pods as the Job controller creates in one sync, the other more.
 func TestGangs(t *testing.T) {
 	b := newBench(t)
-	sizes := slices.Compact([]int{whole(podsPerSync), whole(gangPods)}) // equal if scaled down
+	sizes := slices.Compact([]int{fullNodes(podsPerSync), fullNodes(gangPods)}) // equal if scaled down
 	floors := map[int]time.Duration{}
 	b.play("warm", sizes[0], podsOf(sizes[0]))
 	b.play("warm", 1, jobOf(1))
@@ -50,8 +50,8 @@ func TestGangs(t *testing.T) {
 	}
 }
 
-// whole scales a number of pods and rounds it to full nodes.
-func whole(pods int) int { return max(1, scaled(pods)/gpusOfNode) * gpusOfNode }
+// fullNodes scales a number of pods and rounds it down to a multiple of a node's GPUs.
+func fullNodes(pods int) int { return max(1, scaled(pods)/gpusOfNode) * gpusOfNode }
 
 // jobOf returns a load of one Job without a queue.
 func jobOf(pods int) func(string) []client.Object {
@@ -76,7 +76,7 @@ func freeJobSet(pods int) func(string) []client.Object {
 func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	b.Helper()
 	figure.Note(what+" until all are bound, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
-	figure.Note("    until the last pod is made", figure.Seconds(b.made.Sub(b.began)))
+	figure.Note("    until the last pod is created", figure.Seconds(b.made.Sub(b.began)))
 	figure.Note("    writes a pod; CPU time of the control plane, of the operator", fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
 	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
 }
@@ -108,7 +108,7 @@ func (g gang) figures(b *bench, what string, floor time.Duration) {
 	bound := time.Duration(factorMost * float64(floor))
 	figure.Reach(b.T, what, figure.Seconds(g.wall), figure.Seconds(bound), g.wall <= bound)
 	figure.Note("  the same pods with nothing to decide: the floor", figure.Seconds(floor))
-	figure.Note("  all writes of ours for it", fmt.Sprint(ours(g.wrote)))
+	figure.Note("  all of Muster's writes for it", fmt.Sprint(operatorWrites(g.wrote)))
 	b.noteWrites(g.wrote)
 	figure.Note("  time from admission to the last bind", fmt.Sprintf("%.2f s", g.bind))
 }

@@ -29,9 +29,9 @@ func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 	if err := b.client.Create(ctx, job); err != nil {
 		return err
 	}
-	controlled := *metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))
+	owner := *metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))
 	workload := &kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, OwnerReferences: []metav1.OwnerReference{controlled}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, OwnerReferences: []metav1.OwnerReference{owner}},
 		Spec:       kueue.WorkloadSpec{QueueName: queueOfAll, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: job.Spec.Template}}},
 	}
 	if err := b.operator.Create(ctx, workload); err != nil {
@@ -43,16 +43,16 @@ func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 		ResourceUsage: corev1.ResourceList{gpu: resource.MustParse("1")},
 	}}}
 	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-		meta.SetStatusCondition(&workload.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "Nobody decided"})
+		meta.SetStatusCondition(&workload.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "written without a decision"})
 	}
 	if err := b.operator.Status().Patch(ctx, workload, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	held := job.DeepCopy()
+	suspended := job.DeepCopy()
 	job.Spec.Suspend = ptr.To(false)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{simulated: "true"}
 	job.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}
-	return b.operator.Patch(ctx, job, client.MergeFrom(held))
+	return b.operator.Patch(ctx, job, client.MergeFrom(suspended))
 }
 
 // makeQueue creates a queue with quota for everything, whose pods are placed on the simulated nodes.
@@ -78,8 +78,9 @@ func create(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// template returns the template of a pod with one GPU that runs longer than the benchmark.
-func template(free bool) corev1.PodTemplateSpec {
+// template returns the template of a pod with one GPU that runs longer than the benchmark. Without a queue it has the node
+// selector and toleration that the queue's flavor would add.
+func template(withoutQueue bool) corev1.PodTemplateSpec {
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
 	out := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": longEnough}},
@@ -88,7 +89,7 @@ func template(free bool) corev1.PodTemplateSpec {
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
 		},
 	}
-	if free { // without a queue, whose flavor would add these
+	if withoutQueue {
 		out.Spec.NodeSelector = map[string]string{simulated: "true"}
 		out.Spec.Tolerations = []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}
 	}
