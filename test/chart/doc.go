@@ -1,5 +1,6 @@
-// Package chart has the tests of the Helm chart: Helm itself lints, renders, installs and uninstalls it on the embedded
-// control plane, whose API server says of each object whether it would take it. The Deployment's pods do not run there.
+// Package chart tests the Helm chart: Helm lints, renders, installs, upgrades and uninstalls it on the embedded control
+// plane, whose API server validates each object. The Deployment's pods do not run there; tests that need the operator start
+// it as a process, with the chart's flags, service account and rights.
 //
-// It is a module of its own, since Helm brings much that nothing else needs.
+// It is a module of its own, because Helm has many dependencies that nothing else needs.
 package chart

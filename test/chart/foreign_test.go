@@ -23,31 +23,31 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// definitions is a client that knows definitions.
-func definitions(t *testing.T) client.Client {
+// definitionClient returns a client whose scheme includes CustomResourceDefinitions.
+func definitionClient(t *testing.T) client.Client {
 	t.Helper()
-	known := scheme.Scheme
-	if err := apiextensionsv1.AddToScheme(known); err != nil {
+	withDefinitions := scheme.Scheme
+	if err := apiextensionsv1.AddToScheme(withDefinitions); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(testcluster.Get(t).Config, client.Options{Scheme: known})
+	c, err := client.New(testcluster.Get(t).Config, client.Options{Scheme: withDefinitions})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// others makes a definition as somebody else would.
-func others(t *testing.T, group, plural, kind, owner string) {
+// createForeignDefinition creates a definition of another owner.
+func createForeignDefinition(t *testing.T, group, plural, kind, owner string) {
 	t.Helper()
-	c, keep := definitions(t), true
+	c, preserve := definitionClient(t), true
 	definition := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group, Labels: map[string]string{"app.kubernetes.io/name": owner}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
 		},
 	}
 	if group == "jobset.x-k8s.io" {
@@ -59,25 +59,35 @@ func others(t *testing.T, group, plural, kind, owner string) {
 	}
 }
 
-// TestDefinitionsInUnknownVersionsAreLeftAlone: the API server would refuse to have such a version taken away, when
-// others of the definitions are Muster's already.
+// TestDefinitionsInUnknownVersionsAreLeftAlone checks that the chart rejects an existing definition with a version that
+// Muster's lacks, before it changes any definition: the API server would refuse to remove the version after other
+// definitions were replaced.
 func TestDefinitionsInUnknownVersionsAreLeftAlone(t *testing.T) {
 	h := newHelm(t)
-	others(t, "kueue.x-k8s.io", "localqueues", "LocalQueue", "kueue") // in v1alpha1
+	createForeignDefinition(t, "kueue.x-k8s.io", "localqueues", "LocalQueue", "kueue") // in v1alpha1
 	adopt := h.installer()
 	adopt.TakeOwnership = true
 	_, err := adopt.Run(load(t), values{"crds": values{"adopt": true}})
 	if err == nil || !strings.Contains(err.Error(), "localqueues.kueue.x-k8s.io in v1alpha1") {
-		t.Fatalf("the error is %v", err)
+		t.Fatalf("installation returned %v, want an error about localqueues.kueue.x-k8s.io in v1alpha1", err)
 	}
+	checkOnlyForeignDefinition(t)
+}
+
+// checkOnlyForeignDefinition checks that the only definition is a foreign one.
+func checkOnlyForeignDefinition(t *testing.T) {
+	t.Helper()
 	var list apiextensionsv1.CustomResourceDefinitionList
-	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) != 1 || list.Items[0].Labels["muster.dev/served"] != "" {
-		t.Fatalf("after a refusal there are %d definitions, and %v", len(list.Items), err)
+	if err := definitionClient(t).List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 1 || list.Items[0].Labels["muster.dev/served"] != "" {
+		t.Fatalf("there are %d definitions after a rejected installation, want only the foreign one, not adopted", len(list.Items))
 	}
 }
 
-// TestDefinitionsOfAnotherReleaseAreDeletedWithIt: a definition that was taken over is still in the list of the release
-// that brought it. So docs/moving.md has that release forgotten, not uninstalled.
+// TestDefinitionsOfAnotherReleaseAreDeletedWithIt checks that Helm still deletes an adopted definition with the release
+// that created it. docs/moving.md therefore removes the release's Secrets instead of uninstalling it.
 func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 	h := newHelm(t)
 	other := h.installer()
@@ -88,26 +98,27 @@ func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 	adopt := h.installer()
 	adopt.TakeOwnership, adopt.Replace = true, true
 	if _, err := adopt.Run(load(t), values{"crds": values{"adopt": true}}); err != nil {
-		t.Fatalf("taking it over: %v", err)
+		t.Fatalf("adopting the definition: %v", err)
 	}
 	if _, err := action.NewUninstall(h.config).Run("the-other"); err != nil {
 		t.Fatal(err)
 	}
-	var now apiextensionsv1.CustomResourceDefinition
-	err := definitions(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &now)
-	if client.IgnoreNotFound(err) != nil || err == nil && now.DeletionTimestamp == nil {
-		t.Errorf("the definition outlives the uninstall (%v): the page warns of what does not happen", err)
+	var definition apiextensionsv1.CustomResourceDefinition
+	err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &definition)
+	if client.IgnoreNotFound(err) != nil || err == nil && definition.DeletionTimestamp == nil {
+		t.Errorf("the definition remains after its release was uninstalled (%v), so docs/moving.md warns of nothing", err)
 	}
 }
 
-// letGo takes the finalizers from what an operator made or ran, as an administrator does who removes all of Muster.
-func letGo(t *testing.T) {
+// removeFinalizers removes the finalizers of Workloads, ClusterQueues and ResourceFlavors, as an administrator does who
+// removes Muster completely.
+func removeFinalizers(t *testing.T) {
 	t.Helper()
 	c := testcluster.Get(t).Client
 	for _, list := range []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.ResourceFlavorList{}} {
 		switch err := c.List(context.Background(), list); {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-			continue // its definition was not installed
+			continue // the test did not install the kind
 		case err != nil:
 			t.Fatal(err)
 		}
@@ -121,10 +132,10 @@ func letGo(t *testing.T) {
 	}
 }
 
-// forget deletes all definitions, and waits until they are gone.
-func forget(t *testing.T) {
+// deleteDefinitions deletes all definitions, and waits until they are gone.
+func deleteDefinitions(t *testing.T) {
 	t.Helper()
-	c := definitions(t)
+	c := definitionClient(t)
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -140,49 +151,52 @@ func forget(t *testing.T) {
 		return len(list.Items) == 0, nil
 	})
 	if err != nil {
-		t.Fatalf("waiting until all definitions are gone: %v", err)
+		t.Fatalf("waiting until all definitions are deleted: %v", err)
 	}
 }
 
+// TestDefinitionsOfOtherOwnersAreRejectedByName checks that the chart installs nothing over a definition of another owner,
+// names the definition and the owner in its error, and takes the definition over with crds.adopt.
 func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 	h := newHelm(t)
-	others(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
+	createForeignDefinition(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
 	_, err := h.installer().Run(load(t), nil)
 	if err == nil || !strings.Contains(err.Error(), "jobsets.jobset.x-k8s.io belongs to the-other-jobset") || !strings.Contains(err.Error(), "crds.adopt") {
-		t.Fatalf("the error is %v", err)
+		t.Fatalf("installation returned %v, want an error with the definition, its owner and crds.adopt", err)
 	}
-	var list apiextensionsv1.CustomResourceDefinitionList
-	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) != 1 || list.Items[0].Labels["muster.dev/served"] != "" {
-		t.Fatalf("after a refusal there are %d definitions, and %v", len(list.Items), err)
-	}
+	checkOnlyForeignDefinition(t)
 
 	adopt := h.installer()
 	adopt.TakeOwnership, adopt.Replace = true, true
 	if _, err := adopt.Run(load(t), values{"crds": values{"adopt": true}}); err != nil {
-		t.Fatalf("taking it over: %v", err)
+		t.Fatalf("adopting the definition: %v", err)
 	}
-	var now apiextensionsv1.CustomResourceDefinition
-	if err := definitions(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &now); err != nil || now.Labels["muster.dev/served"] != "true" {
-		t.Errorf("it was not taken over: labels %v, %v", now.Labels, err)
+	var adopted apiextensionsv1.CustomResourceDefinition
+	if err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &adopted); err != nil || adopted.Labels["muster.dev/served"] != "true" {
+		t.Errorf("the adopted definition has labels %v, want muster.dev/served=true (%v)", adopted.Labels, err)
 	}
 }
 
-func TestVolcanosDefinitionsStayItsOwn(t *testing.T) {
+// TestVolcanosDefinitionsAreLeftAlone checks that the chart by default leaves an installed Volcano its API and serves the
+// others, and that it rejects `volcano: native` there.
+func TestVolcanosDefinitionsAreLeftAlone(t *testing.T) {
 	h := newHelm(t)
-	others(t, "batch.volcano.sh", "jobs", "Job", "volcano")
+	createForeignDefinition(t, "batch.volcano.sh", "jobs", "Job", "volcano")
 	if _, err := h.installer().Run(load(t), values{"config": values{"volcano": "native"}}); err == nil || !strings.Contains(err.Error(), "jobs.batch.volcano.sh belongs to volcano") {
-		t.Fatalf("as Muster's own: %v", err)
+		t.Fatalf("installation with volcano: native returned %v, want an error with Volcano's definition", err)
 	}
-	done := h.install(nil)
-	if strings.Contains(done.Manifest, "name: jobs.batch.volcano.sh") || strings.Contains(done.Manifest, "muster-vcjob") || !strings.Contains(done.Manifest, "jobsets.jobset.x-k8s.io") {
-		t.Error("what is Volcano's was applied, or what is not was left out")
+	installed := h.install(nil)
+	for text, want := range map[string]bool{"name: jobs.batch.volcano.sh": false, "muster-vcjob": false, "jobsets.jobset.x-k8s.io": true} {
+		if got := strings.Contains(installed.Manifest, text); got != want {
+			t.Errorf("the manifest contains %q = %t, want %t", text, got, want)
+		}
 	}
-	if !strings.Contains(done.Info.Notes, "Volcano's") {
-		t.Errorf("the notes say nothing of it: %s", done.Info.Notes)
+	if !strings.Contains(installed.Info.Notes, "Volcano's") {
+		t.Errorf("the notes do not mention Volcano's API:\n%s", installed.Info.Notes)
 	}
 }
 
-// otherChart is a chart with a definition of JobSets among its templates.
+// otherChart returns a chart with a definition of JobSets among its templates.
 func otherChart() *helmchart.Chart {
 	return &helmchart.Chart{
 		Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "the-other", Version: "1.0.0"},

@@ -24,11 +24,11 @@ const (
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{NoAPIs: true, SimNodes: 2}) }
 
-// values of a chart.
+// values are values of a chart, or of a section of it.
 type values = map[string]any
 
-// helm installs the chart on the cluster of the tests, as the release operator in namespace lattice. Nothing of it is left when
-// the test is done, however it ends.
+// helm installs the chart on the test cluster, as the release "operator" in the namespace "lattice". Everything is removed
+// at the end of the test, also if it fails.
 type helm struct {
 	t      *testing.T
 	config *action.Configuration
@@ -40,7 +40,7 @@ func newHelm(t *testing.T) helm {
 	kubeconfig, in := testcluster.Get(t).Kubeconfig, namespace
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &in
 	flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
-		c.QPS, c.RateLimiter = -1, nil // the tests wait for nobody
+		c.QPS, c.RateLimiter = -1, nil // no client-side rate limit
 		return c
 	}
 	config := &action.Configuration{}
@@ -52,7 +52,7 @@ func newHelm(t *testing.T) helm {
 	return h
 }
 
-// load reads the chart anew: Helm changes what it is given.
+// load reads the chart. Each use needs a copy of its own, because Helm changes the chart that it is given.
 func load(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	c, err := loader.Load(folder)
@@ -70,11 +70,11 @@ func (h helm) installer() *action.Install {
 
 func (h helm) install(with values) *release.Release {
 	h.t.Helper()
-	done, err := h.installer().Run(load(h.t), with)
+	installed, err := h.installer().Run(load(h.t), with)
 	if err != nil {
 		h.t.Fatalf("helm install: %v", err)
 	}
-	return done
+	return installed
 }
 
 func (h helm) upgrade(with values) {
@@ -93,18 +93,19 @@ func (h helm) uninstall() {
 	}
 }
 
-// clear takes away the release, if there is one, and what it keeps: the definitions, and all objects of them.
+// clear uninstalls the release, if there is one, and deletes the definitions, which Helm keeps, with all their objects.
 func (h helm) clear() {
 	uninstall := action.NewUninstall(h.config)
 	uninstall.IgnoreNotFound = true
 	if _, err := uninstall.Run(name); err != nil {
 		h.t.Errorf("helm uninstall: %v", err)
 	}
-	letGo(h.t)
-	forget(h.t)
+	removeFinalizers(h.t)
+	deleteDefinitions(h.t)
 }
 
-// render gives what Helm would apply, as `helm template` does: without a cluster, which is said to be of the version.
+// render returns the manifest that Helm would apply, without a cluster, as `helm template --kube-version --api-versions`
+// does.
 func render(t *testing.T, version string, with values, apis ...string) (string, error) {
 	t.Helper()
 	install := action.NewInstall(&action.Configuration{})
@@ -116,21 +117,21 @@ func render(t *testing.T, version string, with values, apis ...string) (string, 
 		t.Fatal(err)
 	}
 	install.KubeVersion = kube
-	done, err := install.Run(load(t), with)
+	rendered, err := install.Run(load(t), with)
 	if err != nil {
 		return "", err
 	}
-	return done.Manifest, nil
+	return rendered.Manifest, nil
 }
 
-// lint gives what `helm lint --strict` has to say.
+// lint returns the warnings and errors of `helm lint --strict`.
 func lint(with values) error {
 	linter := action.NewLint()
 	linter.Strict, linter.Namespace = true, namespace
 	result := linter.Run([]string{folder}, with)
 	err := errors.Join(result.Errors...)
 	for _, message := range result.Messages {
-		if message.Severity > 1 { // information is no complaint
+		if message.Severity > 1 { // 1 is information
 			err = errors.Join(err, fmt.Errorf("%s", message))
 		}
 	}

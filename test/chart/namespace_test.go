@@ -22,7 +22,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestNamespacedRoleMayWriteOnlyInItsNamespace: and that is enough for jobs to run, or the operator's log would tell.
+// TestNamespacedRoleMayWriteOnlyInItsNamespace checks the rights of an operator with monitorNamespace, and that they are
+// enough to run a job of each API: the test fails if the API server refuses the operator a request.
 func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
 	h.install(values{"monitorNamespace": w.Namespace})
@@ -40,7 +41,7 @@ func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 		here, elsewhere       bool
 	}{
 		{"create", "", "pods", true, false},
-		{"list", "", "pods", true, true}, // they take room of nodes
+		{"list", "", "pods", true, true}, // all pods count against the capacity of nodes
 		{"create", "", "secrets", true, false},
 		{"get", "", "secrets", true, false},
 		{"patch", "", "serviceaccounts", true, false},
@@ -55,31 +56,31 @@ func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if review.Status.Allowed != want {
-				t.Errorf("it may %s %s in %s: %t, want %t", c.verb, c.resource, in, review.Status.Allowed, want)
+				t.Errorf("the operator may %s %s in %s = %t, want %t", c.verb, c.resource, in, review.Status.Allowed, want)
 			}
 		}
 	}
 }
 
-// oneOfEach is a job of each API with pods that run until somebody ends them.
+// oneOfEach returns a queued job of each API, with pods that run until the test ends.
 func oneOfEach(w *harness.World) []client.Object {
-	like := func(name string) metav1.ObjectMeta {
+	queued := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: "q"}}
 	}
 	pods := w.Job("any", "q", 1).Spec
 	pods.Suspend = nil
-	set := &jobset.JobSet{ObjectMeta: like("a-jobset")}
+	set := &jobset.JobSet{ObjectMeta: queued("a-jobset")}
 	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: pods}}}
-	generic := &tensorstack.GenericJob{ObjectMeta: like("a-genericjob")}
+	generic := &tensorstack.GenericJob{ObjectMeta: queued("a-genericjob")}
 	generic.Spec.ReplicaSpecs = []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1), Template: pods.Template}}
-	training := &breezeml.TrainingJob{ObjectMeta: like("a-trainingjob")}
+	training := &breezeml.TrainingJob{ObjectMeta: queued("a-trainingjob")}
 	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](1), ptr.To[int32](1)
 	training.Spec.ReplicaSpecs.Template = pods.Template
-	vc := &volcano.Job{ObjectMeta: like("a-vcjob")}
+	vc := &volcano.Job{ObjectMeta: queued("a-vcjob")}
 	vc.Spec.Tasks = []volcano.TaskSpec{{Name: "t", Replicas: 1, Template: pods.Template}}
 	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
 	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "local", Resources: &lattice.ResourceRequirements{Limits: limits}}}
-	compiled := &lattice.LatticeJob{ObjectMeta: like("a-latticejob"), Spec: lattice.LatticeJobSpec{Queue: "q",
+	compiled := &lattice.LatticeJob{ObjectMeta: queued("a-latticejob"), Spec: lattice.LatticeJobSpec{Queue: "q",
 		Tasks: map[string]lattice.JobTaskSpec{"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
 	return []client.Object{w.Job("a-job", "q", 2), set, generic, training, vc, compiled}
 }

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	tested  = "v1.37.1"
-	mutates = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	tested           = "v1.37.1" // the version of Kubernetes for which most tests render
+	mutatingPolicies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 )
 
-// combinations are values that matter for what is rendered.
+// combinations are sets of values that change what is rendered.
 var combinations = map[string]values{
-	"the defaults": {},
-	"every value of the document's table": {
+	"defaults": {},
+	"every value of the reference chart": {
 		"affinity": values{"nodeAffinity": values{"requiredDuringSchedulingIgnoredDuringExecution": values{"nodeSelectorTerms": []any{
 			values{"matchExpressions": []any{values{"key": "kubernetes.io/os", "operator": "In", "values": []any{"linux"}}}}}}}},
 		"group": "training.example.com", "image": "registry.example.com:5000/lattice/operator:1.2", "imagePullPolicy": "Always",
@@ -38,7 +38,7 @@ var combinations = map[string]values{
 		"terminationGracePeriodSeconds": 30, "license": "a key",
 		"jfrog": values{"secretName": "a", "dockerSecretName": "b", "username": "me", "password": "secret"},
 	},
-	"every value of ours": {
+	"every value of Muster's own": {
 		"nameOverride": "muster", "imagePullSecrets": []any{values{"name": "registry"}},
 		"config":      values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true}, "latticejob": values{"immutable": "deny"}, "volcano": "native"},
 		"tolerations": []any{values{"key": "a", "operator": "Exists"}}, "priorityClassName": "system-cluster-critical",
@@ -50,23 +50,25 @@ var combinations = map[string]values{
 		"tracing":        values{"endpoint": "http://collector:4318", "sampling": 0.25},
 		"serviceAccount": values{"create": true, "name": "someone", "annotations": values{"e": "f"}},
 	},
-	"as little as can be": {
+	"everything optional off": {
 		"replicaCount": 0, "rendezvous": values{"enabled": false}, "serviceAccount": values{"create": false}, "rbac": values{"create": false, "aggregate": false},
 		"crds": values{"install": false}, "resources": values{"limits": nil, "requests": nil}, "config": values{"volcano": "external"},
 	},
 }
 
+// TestHelmLintPasses runs `helm lint --strict` with all combinations.
 func TestHelmLintPasses(t *testing.T) {
 	for what, with := range combinations {
 		if err := lint(with); err != nil {
-			t.Errorf("with %s: %v", what, err)
+			t.Errorf("%s: helm lint --strict: %v", what, err)
 		}
 	}
 }
 
-func TestTheAPIServerAcceptsEveryObject(t *testing.T) {
+// TestAPIServerAcceptsEveryObject applies every rendered object as a dry run.
+func TestAPIServerAcceptsEveryObject(t *testing.T) {
 	cluster := testcluster.Get(t)
-	for _, in := range []string{namespace, "ml"} { // the operator's, and the one whose jobs alone are run
+	for _, in := range []string{namespace, "ml"} { // the operator's namespace, and that of monitorNamespace
 		err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
@@ -74,7 +76,7 @@ func TestTheAPIServerAcceptsEveryObject(t *testing.T) {
 	}
 	for what, with := range combinations {
 		t.Run(what, func(t *testing.T) {
-			text, err := render(t, tested, with, mutates)
+			text, err := render(t, tested, with, mutatingPolicies)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,6 +92,7 @@ func TestTheAPIServerAcceptsEveryObject(t *testing.T) {
 	}
 }
 
+// decode returns the objects of a manifest.
 func decode(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -106,7 +109,7 @@ func decode(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// find gives the object of the kind and name.
+// find returns the object of the kind and name, nil if there is none.
 func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	for _, o := range objects {
@@ -117,70 +120,75 @@ func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string)
 	return nil
 }
 
-func TestTheDeploymentHasTheDocumentedName(t *testing.T) {
+// TestDeploymentHasTheDocumentedName checks the default name of the Deployment, and that nameOverride replaces it.
+func TestDeploymentHasTheDocumentedName(t *testing.T) {
 	for want, with := range map[string]values{"lattice-operator": {}, "other": {"nameOverride": "other"}} {
 		text, err := render(t, tested, with)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if find(t, decode(t, text), "Deployment", want) == nil {
-			t.Errorf("there is no Deployment %s", want)
+			t.Errorf("with values %v there is no Deployment %s", with, want)
 		}
 	}
 }
 
+// TestClustersThatAreTooOldAreRejected renders the chart for a version before the chart's kubeVersion.
 func TestClustersThatAreTooOldAreRejected(t *testing.T) {
 	_, err := render(t, "v1.29.9", nil)
 	if err == nil || !strings.Contains(err.Error(), "kubeVersion") || !strings.Contains(err.Error(), "1.29") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("rendering for v1.29.9 returned %v, want an error about kubeVersion", err)
 	}
 }
 
-// The oldest Kubernetes has no policies that mutate. That it takes those that validate, local/internal/rules tells.
-func TestTheOldestKubernetesGetsOnlyAPIsItServes(t *testing.T) {
+// TestOldestKubernetesGetsOnlyAPIsItServes renders the chart for the oldest supported version, which has no
+// MutatingAdmissionPolicies. The tests of local/internal/rules check that it accepts the ValidatingAdmissionPolicies.
+func TestOldestKubernetesGetsOnlyAPIsItServes(t *testing.T) {
 	text, err := render(t, "v1.30.0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects := decode(t, text)
 	if find(t, objects, "ValidatingAdmissionPolicy", "muster-workload-admission") == nil {
-		t.Error("there is no policy that validates")
+		t.Error("there is no ValidatingAdmissionPolicy muster-workload-admission")
 	}
 	for _, o := range objects {
 		if strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy") {
-			t.Errorf("%s %s is for a newer Kubernetes", o.GetKind(), o.GetName())
+			t.Errorf("v1.30 does not serve the rendered %s %s", o.GetKind(), o.GetName())
 		}
 	}
 }
 
+// TestInvalidValuesAreRejected checks that an error names each invalid value, before anything is installed.
 func TestInvalidValuesAreRejected(t *testing.T) {
 	for what, test := range map[string]struct {
 		with values
 		want string
 	}{
-		"a value that there is not": {values{"replicas": 3}, "replicas"},
-		"two groups":                {values{"config": values{"trainingJob": values{"group": "other.ai"}}}, "set group alone"},
-		"half an account":           {values{"jfrog": values{"username": "me"}}, "set both"},
-		"an account of no registry": {values{"jfrog": values{"username": "me", "password": "secret"}}, "names none"},
-		"more than all jobs":        {values{"tracing": values{"sampling": 2}}, "tracing.sampling"},
-		"no jobs, as text":          {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
-		"a port beyond all":         {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
-		"a port for two things":     {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
-		"a section without values":  {values{"service": nil}, "missing property 'service'"},
-		"webhooks without values":   {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}}, "missing property 'webhook'"},
+		"unknown value":              {values{"replicas": 3}, "replicas"},
+		"group set twice":            {values{"config": values{"trainingJob": values{"group": "other.ai"}}}, "set group alone"},
+		"user name without password": {values{"jfrog": values{"username": "me"}}, "set both"},
+		"account without registry":   {values{"jfrog": values{"username": "me", "password": "secret"}}, "names none"},
+		"sampling above 1":           {values{"tracing": values{"sampling": 2}}, "tracing.sampling"},
+		"sampling as a string":       {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
+		"port out of range":          {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
+		"port used twice":            {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
+		"section without values":     {values{"service": nil}, "missing property 'service'"},
+		"webhooks without values":    {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}}, "missing property 'webhook'"},
 	} {
 		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: rendering returned %v, want an error with %q", what, err, test.want)
 		}
 	}
 }
 
-// A file of values whose lines below config, or below a section of it, are all commented out says nothing.
-func TestAnEmptyConfigurationIsTheDefault(t *testing.T) {
+// TestEmptyConfigurationIsTheDefault checks that config, a section of it, or a value may be left empty, as in a file whose
+// lines below it are all commented out.
+func TestEmptyConfigurationIsTheDefault(t *testing.T) {
 	for what, with := range map[string]values{
-		"all of it":   {"config": nil},
-		"a section":   {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil, "trainingJob": nil}},
-		"the volcano": {"config": values{"volcano": nil}},
+		"config":   {"config": nil},
+		"sections": {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil, "trainingJob": nil}},
+		"volcano":  {"config": values{"volcano": nil}},
 	} {
 		text, err := render(t, tested, with)
 		if err != nil {
@@ -193,42 +201,46 @@ func TestAnEmptyConfigurationIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestTheGroupOfTrainingJobsIsTheSameEverywhere(t *testing.T) {
-	text, err := render(t, tested, values{"group": "training.example.com"}, mutates)
+// TestGroupOfTrainingJobsIsTheSameEverywhere checks that the value group replaces breezeml.ai in every object.
+func TestGroupOfTrainingJobsIsTheSameEverywhere(t *testing.T) {
+	text, err := render(t, tested, values{"group": "training.example.com"}, mutatingPolicies)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(text, "breezeml.ai") {
 		at := strings.Index(text, "breezeml.ai")
-		t.Errorf("the old group is still there: …%s…", text[max(0, at-200):at+100])
+		t.Errorf("the manifest still has the group breezeml.ai: …%s…", text[max(0, at-200):at+100])
 	}
 	if strings.Contains(text, "TRAINING_JOB_GROUP") || !strings.Contains(text, "startsWith('training.example.com/')") {
-		t.Error("the policy of Workloads does not know the group")
+		t.Error("the policy of Workloads does not have the group training.example.com")
 	}
 	if find(t, decode(t, text), "CustomResourceDefinition", "trainingjobs.training.example.com") == nil {
-		t.Error("there is no definition of the new group")
+		t.Error("there is no definition of TrainingJobs in the group training.example.com")
 	}
 }
 
-func TestPodObjectsNeedNoExtraRights(t *testing.T) {
+// TestOperatorPodsMeetTheRestrictedStandard checks the security context of the operator's pods, which namespaces that
+// enforce the Pod Security Standard "restricted" must accept.
+func TestOperatorPodsMeetTheRestrictedStandard(t *testing.T) {
 	text, err := render(t, tested, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod, _, _ := unstructured.NestedMap(find(t, decode(t, text), "Deployment", "lattice-operator").Object, "spec", "template", "spec")
-	own, _, _ := unstructured.NestedMap(pod, "securityContext")
+	podSecurity, _, _ := unstructured.NestedMap(pod, "securityContext")
 	containers, _, _ := unstructured.NestedSlice(pod, "containers")
 	security, _, _ := unstructured.NestedMap(containers[0].(map[string]any), "securityContext")
 	drop, _, _ := unstructured.NestedStringSlice(security, "capabilities", "drop")
-	profile, _, _ := unstructured.NestedString(own, "seccompProfile", "type")
-	if own["runAsNonRoot"] != true || profile != "RuntimeDefault" || security["readOnlyRootFilesystem"] != true ||
+	profile, _, _ := unstructured.NestedString(podSecurity, "seccompProfile", "type")
+	if podSecurity["runAsNonRoot"] != true || profile != "RuntimeDefault" || security["readOnlyRootFilesystem"] != true ||
 		security["allowPrivilegeEscalation"] != false || len(drop) != 1 || drop[0] != "ALL" {
-		t.Errorf("pods run with %v and %v", own, security)
+		t.Errorf("the security context of pods is %v, of containers %v; want those of the restricted standard", podSecurity, security)
 	}
 }
 
-// TestTheOperatorAcceptsTheFlagsOfTheChart: with all combinations, and those alone of which one is asked for.
-func TestTheOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
+// TestOperatorAcceptsTheFlagsOfTheChart checks the flags of all combinations, and that the chart enables tracing only on
+// request.
+func TestOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 	for what, with := range combinations {
 		text, err := render(t, tested, with)
 		if err != nil {
@@ -242,12 +254,12 @@ func TestTheOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 			}
 		}
 		if traced := slices.Contains(flags, "--trace-endpoint=http://collector:4318"); traced != (with["tracing"] != nil) {
-			t.Errorf("with %s, jobs are traced: %t", what, traced)
+			t.Errorf("%s: jobs are traced = %t, want %t", what, traced, with["tracing"] != nil)
 		}
-		// It reads them all, and then does no more than to print; the file is in its pod alone.
-		said, err := exec.Command("../../bin/muster-operator", append(flags, "--config=", "--print-config")...).CombinedOutput()
+		// --print-config makes the operator validate its flags, print and exit. The configuration file exists only in its pod.
+		output, err := exec.Command("../../bin/muster-operator", append(flags, "--config=", "--print-config")...).CombinedOutput()
 		if err != nil || len(flags) < 4 {
-			t.Errorf("with %s, it refuses %q: %v\n%s", what, flags, err, said)
+			t.Errorf("%s: the operator does not accept the flags %q: %v\n%s", what, flags, err, output)
 		}
 	}
 }

@@ -30,7 +30,7 @@ const (
 	olderField  = "older"
 )
 
-// older is a chart that lacks a policy, and a value, that the present one has, and whose definitions have a field more.
+// older returns a chart that lacks a policy and a value of the current one, and whose definitions have an additional field.
 func older(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	c := load(t)
@@ -47,73 +47,75 @@ func older(t *testing.T) *helmchart.Chart {
 	return c
 }
 
-// TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation: with the operator under the account and the rights that
-// the chart gives it.
+// TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation runs the operator with the service account and rights of each
+// chart. Running and pending jobs must keep their pods and Workloads, and new jobs must run after each change.
 func TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 	h := newHelm(t)
 	if _, err := h.installer().Run(older(t), nil); err != nil {
 		t.Fatalf("helm install: %v", err)
 	}
 	w := harness.New(t)
-	o := operate(t)
+	o := startOperator(t)
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("8")})
 	w.Create(w.Job("runs", "q", 2))
 	w.UntilWorkloadOf("runs", "runs", harness.Runs)
 	w.Create(w.Job("waits", "q", 7))
-	w.UntilWorkloadOf("waits", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
-	before := look(w)
+	w.UntilWorkloadOf("waits", "has a condition", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
+	before := uidsOf(w)
 	if !isOlder(t) || hasPolicy(t) {
-		t.Fatal("the older chart has not installed what is its own")
+		t.Fatal("the definitions or policies are not those of the older chart after its installation")
 	}
 
-	goOn := func(what string, wantOlder bool, change func()) {
+	after := func(what string, wantOlder bool, change func()) {
 		t.Helper()
 		o.End(syscall.SIGTERM)
 		change()
 		if isOlder(t) != wantOlder || hasPolicy(t) == wantOlder {
-			t.Errorf("after the %s: definitions are the older ones: %t, the newer policy is there: %t", what, isOlder(t), hasPolicy(t))
+			t.Errorf("after the %s: the older definitions are installed = %t, want %t; the newer policy exists = %t, want %t",
+				what, isOlder(t), wantOlder, hasPolicy(t), !wantOlder)
 		}
-		o = operate(t)
+		o = startOperator(t)
 		w.Create(w.Job("after-"+what, "q", 1))
 		w.UntilWorkloadOf("after-"+what, "runs", harness.Runs)
-		if after := look(w); !maps.Equal(before, after) {
-			t.Errorf("after the %s there are\n%v\nbefore there were\n%v", what, after, before)
+		if got := uidsOf(w); !maps.Equal(before, got) {
+			t.Errorf("pods and Workloads after the %s are\n%v\nwant those before it\n%v", what, got, before)
 		}
 	}
-	goOn("upgrade", false, func() {
+	after("upgrade", false, func() {
 		h.upgrade(values{"replicaCount": 3})
 	})
-	goOn("rollback", true, func() {
+	after("rollback", true, func() {
 		if err := action.NewRollback(h.config).Run(name); err != nil {
 			t.Fatalf("helm rollback: %v", err)
 		}
 	})
-	goOn("reinstallation", false, func() {
+	after("reinstallation", false, func() {
 		h.uninstall()
 		if _, err := h.installer().Run(load(t), nil); err != nil {
-			t.Fatalf("helm install again: %v", err)
+			t.Fatalf("helm install after helm uninstall: %v", err)
 		}
 	})
 }
 
-// operate runs the operator as the chart's service account.
-func operate(t *testing.T) *operator.Operator {
+// startOperator starts the operator with the chart's service account.
+func startOperator(t *testing.T) *operator.Operator {
 	t.Helper()
 	o := operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account, "--leader-election-namespace", namespace)
 	o.AwaitReady(t)
 	return o
 }
 
-// look is what must stay: the pods of the job that runs, and the Workloads of both with the admission of the one.
-func look(w *harness.World) map[string]types.UID {
+// uidsOf returns the UIDs that no change of the release may change: those of the running job's pods, and of both Workloads,
+// whose keys include when the admitted one was admitted.
+func uidsOf(w *harness.World) map[string]types.UID {
 	w.Helper()
 	out := map[string]types.UID{}
 	for _, pod := range w.UntilPodsOf("runs", 2) {
 		out["pod "+pod.Name] = pod.UID
 	}
 	for _, job := range []string{"runs", "waits"} {
-		o := w.UntilWorkloadOf(job, "is there", func(*kueue.Workload) bool { return true })
-		admitted := "waits"
+		o := w.UntilWorkloadOf(job, "exists", func(*kueue.Workload) bool { return true })
+		admitted := "pending"
 		for _, c := range o.Status.Conditions {
 			if c.Type == kueue.WorkloadAdmitted && c.Status == metav1.ConditionTrue {
 				admitted = "admitted at " + c.LastTransitionTime.UTC().String()
@@ -124,12 +126,12 @@ func look(w *harness.World) map[string]types.UID {
 	return out
 }
 
-// isOlder reports whether the definitions are those of the older chart, of which all are or none.
+// isOlder reports whether the definitions are those of the older chart. The test fails if only some are.
 func isOlder(t *testing.T) bool {
 	t.Helper()
 	var list apiextensionsv1.CustomResourceDefinitionList
-	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) < 10 {
-		t.Fatalf("%d definitions are left, and %v", len(list.Items), err)
+	if err := definitionClient(t).List(t.Context(), &list); err != nil || len(list.Items) < 10 {
+		t.Fatalf("there are %d definitions, want at least 10 (%v)", len(list.Items), err)
 	}
 	older := 0
 	for _, definition := range list.Items {
@@ -138,14 +140,15 @@ func isOlder(t *testing.T) bool {
 		}
 	}
 	if older != 0 && older != len(list.Items) {
-		t.Fatalf("%d of %d definitions are the older ones", older, len(list.Items))
+		t.Fatalf("%d of %d definitions are the older ones, want all or none", older, len(list.Items))
 	}
 	return older > 0
 }
 
+// hasPolicy reports whether the policy exists that only the current chart has.
 func hasPolicy(t *testing.T) bool {
 	t.Helper()
-	err := definitions(t).Get(t.Context(), client.ObjectKey{Name: newerPolicy}, &admissionv1.ValidatingAdmissionPolicy{})
+	err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: newerPolicy}, &admissionv1.ValidatingAdmissionPolicy{})
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestTheClustersUserRolesIncludeJobs: in the namespace in which he holds it, as docs/install.md has it.
-func TestTheClustersUserRolesIncludeJobs(t *testing.T) {
+// TestUserRolesIncludeJobs checks what users with the cluster's roles view, edit and admin in a namespace may do with jobs
+// and queues there, as docs/install.md lists it, and that they may do nothing elsewhere.
+func TestUserRolesIncludeJobs(t *testing.T) {
 	h := newHelm(t)
 	h.install(nil)
 	cluster := testcluster.Get(t)
@@ -39,22 +41,22 @@ func TestTheClustersUserRolesIncludeJobs(t *testing.T) {
 	}
 	jobs := map[string]string{"jobsets": "jobset.x-k8s.io", "genericjobs": "batch.tensorstack.dev", "latticejobs": "lattice.dev", "jobs": "batch.volcano.sh", "trainingjobs": "breezeml.ai"}
 	const queues = "kueue.x-k8s.io"
-	for user, awaited := range map[string][2]string{"view": {"list", "jobsets"}, "edit": {"create", "jobsets"}, "admin": {"create", "workloads"}} {
-		group := queues
-		if awaited[1] == "jobsets" {
+	for user, right := range map[string][2]string{"view": {"list", "jobsets"}, "edit": {"create", "jobsets"}, "admin": {"create", "workloads"}} {
+		verb, resource, group := right[0], right[1], queues
+		if resource == "jobsets" {
 			group = jobs["jobsets"]
 		}
-		// Roles are put together by a controller.
+		// A controller aggregates the rules of these roles.
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) { return may(user, awaited[0], group, awaited[1], "", in), nil })
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) { return may(user, verb, group, resource, "", in), nil })
 		cancel()
 		if err != nil {
-			t.Fatalf("%s may never %s %s", user, awaited[0], awaited[1])
+			t.Fatalf("waiting until %s may %s %s: %v", user, verb, resource, err)
 		}
 	}
 	for _, c := range []struct {
 		verb, group, resource, subresource string
-		who                                []string
+		users                              []string
 	}{
 		{"list", queues, "workloads", "", []string{"view", "edit", "admin"}},
 		{"get", queues, "localqueues", "", []string{"view", "edit", "admin"}},
@@ -66,15 +68,12 @@ func TestTheClustersUserRolesIncludeJobs(t *testing.T) {
 		{"update", queues, "admissionchecks", "status", nil},
 	} {
 		for _, user := range []string{"view", "edit", "admin"} {
-			want := false
-			for _, one := range c.who {
-				want = want || one == user
-			}
+			want := slices.Contains(c.users, user)
 			if got := may(user, c.verb, c.group, c.resource, c.subresource, in); got != want {
-				t.Errorf("%s may %s %s %s: %t, want %t", user, c.verb, c.resource, c.subresource, got, want)
+				t.Errorf("%s may %s %s %s = %t, want %t", user, c.verb, c.resource, c.subresource, got, want)
 			}
 			if may(user, c.verb, c.group, c.resource, c.subresource, "default") {
-				t.Errorf("%s may %s %s in another namespace", user, c.verb, c.resource)
+				t.Errorf("%s may %s %s %s in another namespace", user, c.verb, c.resource, c.subresource)
 			}
 		}
 	}
@@ -82,11 +81,11 @@ func TestTheClustersUserRolesIncludeJobs(t *testing.T) {
 		for _, user := range []string{"view", "edit", "admin"} {
 			for verb, want := range map[string]bool{"get": true, "watch": true, "create": user != "view", "patch": user != "view", "delete": user != "view"} {
 				if got := may(user, verb, group, resource, "", in); got != want {
-					t.Errorf("%s may %s %s: %t, want %t", user, verb, resource, got, want)
+					t.Errorf("%s may %s %s = %t, want %t", user, verb, resource, got, want)
 				}
 			}
 			if may(user, "update", group, resource, "status", in) {
-				t.Errorf("%s may say how %s are", user, resource)
+				t.Errorf("%s may update the status of %s", user, resource)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ const (
 	device   = corev1.ResourceName("nvidia.com/gpu")
 )
 
-// TestWebhooksOfTheChartHoldJobsAndPlacePods: with the chart's own objects and rights, and the certificates that the
-// operator makes, on a cluster that serves no policies which would hold Jobs.
+// TestWebhooksOfTheChartHoldJobsAndPlacePods uses the chart's objects and rights, and the operator's certificates, on a
+// cluster without the policies that would otherwise hold Jobs. Jobs must be created suspended, and pods with their places.
 func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	port, err := strconv.Atoi(freePort(t))
 	if err != nil {
@@ -46,9 +46,9 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	if err := cluster.Client.DeleteAllOf(t.Context(), &admissionv1.MutatingAdmissionPolicyBinding{}); err != nil {
 		t.Fatal(err)
 	}
-	leadHere(t, cluster.Client)
+	redirectService(t, cluster.Client)
 	w := harness.New(t)
-	w.UntilHeld(w.Job("any", "q", 1), false) // nobody answers the webhook yet, and the API server has heard that there are no policies
+	w.UntilHeld(w.Job("any", "q", 1), false) // the webhook is not served yet, and the API server has observed the deletion of the policies
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, flagsOfTheChart(t, cluster.Client)...).AwaitReady(t)
 
 	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})
@@ -59,37 +59,37 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}, corev1.ResourceList{device: resource.MustParse("16")})
 	gang := w.Job("gang", "q", 3)
 	gang.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
-	four := corev1.ResourceList{device: resource.MustParse("4")} // two of three fit a node
+	four := corev1.ResourceList{device: resource.MustParse("4")} // a node has capacity for two of the three pods
 	gang.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: four, Requests: four}
 	w.UntilHeld(gang, true)
 	w.Create(gang)
 	if !*gang.Spec.Suspend || gang.Generation != 1 {
-		t.Errorf("it was made with suspend %t, generation %d", *gang.Spec.Suspend, gang.Generation)
+		t.Errorf("the Job was created with suspend %t, generation %d, want true, 1", *gang.Spec.Suspend, gang.Generation)
 	}
-	made := w.UntilJob("gang", "runs", harness.Running(3))
-	if len(made.Spec.Template.Spec.SchedulingGates) != 1 {
-		t.Fatal("its pods have their places from its template: nobody is asked for them")
+	running := w.UntilJob("gang", "runs", harness.Running(3))
+	if len(running.Spec.Template.Spec.SchedulingGates) != 1 {
+		t.Fatal("the pods have their nodes from the Job's template, so that the webhook has nothing to do")
 	}
 	for _, pod := range w.UntilPodsOf("gang", 3) {
 		if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.NodeSelector[corev1.LabelHostname] == "" || pod.Generation != 1 {
-			t.Errorf("%s was made without its place: gates %v, selects %v, generation %d", pod.Name, pod.Spec.SchedulingGates, pod.Spec.NodeSelector, pod.Generation)
+			t.Errorf("%s has gates %v, node selector %v and generation %d, want a place from its creation on", pod.Name, pod.Spec.SchedulingGates, pod.Spec.NodeSelector, pod.Generation)
 		}
 	}
 }
 
-// leadHere has the chart's Service lead to the operator where it runs: it is a process of this machine, and no pod. The
-// API server takes for the Service who shows the certificate of its name.
-func leadHere(t *testing.T, c client.Client) {
+// redirectService points the chart's Service to the operator, which runs as a process of this machine and not in a pod. The
+// API server accepts it by its certificate, which has the Service's name.
+func redirectService(t *testing.T, c client.Client) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lattice-operator-webhook"}}
-	const here = `{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null}}`
-	if err := c.Patch(t.Context(), service, client.RawPatch("application/merge-patch+json", []byte(here))); err != nil {
+	const toLocalhost = `{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null}}`
+	if err := c.Patch(t.Context(), service, client.RawPatch("application/merge-patch+json", []byte(toLocalhost))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// flagsOfTheChart are those of the operator in the chart's Deployment, with its configuration as a file, but for
-// addresses in a pod.
+// flagsOfTheChart returns the operator's flags in the chart's Deployment, without the addresses, and with the configuration
+// in a local file.
 func flagsOfTheChart(t *testing.T, c client.Client) []string {
 	t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: "lattice-operator"}
@@ -110,22 +110,22 @@ func flagsOfTheChart(t *testing.T, c client.Client) []string {
 	return append(flags, "--config="+file)
 }
 
-// TestAnUpgradeKeepsTheCABundleOfTheWebhooks: else it would do without the webhooks until an operator has written it
-// again.
-func TestAnUpgradeKeepsTheCABundleOfTheWebhooks(t *testing.T) {
+// TestUpgradeKeepsTheCABundleOfTheWebhooks checks that an upgrade does not remove the CA bundle, which the operator has
+// written: the webhooks would fail open until the operator writes it again.
+func TestUpgradeKeepsTheCABundleOfTheWebhooks(t *testing.T) {
 	h := newHelm(t)
 	with := values{"config": values{"batchJob": values{"webhook": true}}}
 	h.install(with)
 	c := testcluster.Get(t).Client
 	object := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}}
 	operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account, append(flagsOfTheChart(t, c), "--webhook-port="+freePort(t))...)
-	trusted := untilTrusted(t, c, object)
+	before := untilCABundle(t, c, object)
 	h.upgrade(values{"config": with["config"], "replicaCount": 3})
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		t.Fatal(err)
 	}
-	if string(object.Webhooks[0].ClientConfig.CABundle) != trusted {
-		t.Error("after an upgrade the API server trusts somebody else")
+	if string(object.Webhooks[0].ClientConfig.CABundle) != before {
+		t.Error("the upgrade changed the CA bundle of the webhooks")
 	}
 }
 
@@ -138,32 +138,32 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// untilTrusted waits until the object says whom the API server is to trust.
-func untilTrusted(t *testing.T, c client.Client, object *admissionv1.MutatingWebhookConfiguration) (trusted string) {
+// untilCABundle waits until the operator has written the CA bundle, and returns it.
+func untilCABundle(t *testing.T, c client.Client, object *admissionv1.MutatingWebhookConfiguration) (bundle string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err
 		}
-		trusted = string(object.Webhooks[0].ClientConfig.CABundle)
-		return trusted != "", nil
+		bundle = string(object.Webhooks[0].ClientConfig.CABundle)
+		return bundle != "", nil
 	})
 	if err != nil {
-		t.Fatalf("waiting until %s says whom to trust: %v", object.Name, err)
+		t.Fatalf("waiting until %s has a CA bundle: %v", object.Name, err)
 	}
-	return trusted
+	return bundle
 }
 
-// TestWebhooksAreInstalledOnRequest: none by default, and then those that the configuration turns on, which fail open,
-// reach the operator's pods, and are asked about the one namespace alone whose jobs are run.
+// TestWebhooksAreInstalledOnRequest checks that the chart has no webhooks by default, and those that the configuration
+// enables otherwise, with their Service and rights. They fail open, and are limited to monitorNamespace if it is set.
 func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 	for what, test := range map[string]struct {
 		with values
 		want []string
 	}{
-		"the defaults": {values{}, nil},
-		"Jobs":         {values{"config": values{"batchJob": values{"webhook": true}}}, []string{"job-hold.muster.dev"}},
-		"pods":         {values{"config": values{"placement": values{"webhook": true}}}, []string{"pod-places.muster.dev"}},
+		"defaults": {values{}, nil},
+		"Jobs":     {values{"config": values{"batchJob": values{"webhook": true}}}, []string{"job-hold.muster.dev"}},
+		"pods":     {values{"config": values{"placement": values{"webhook": true}}}, []string{"pod-places.muster.dev"}},
 		"both in one namespace": {values{"monitorNamespace": "ml", "config": values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true}}},
 			[]string{"job-hold.muster.dev", "pod-places.muster.dev"}},
 	} {
@@ -181,16 +181,16 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 					got = append(got, hook["name"].(string))
 					in, _, _ := unstructured.NestedString(hook, "namespaceSelector", "matchLabels", corev1.LabelMetadataName)
 					if one, _ := test.with["monitorNamespace"].(string); hook["failurePolicy"] != "Ignore" || in != one {
-						t.Errorf("%s has failurePolicy %v, and is for namespace %q", hook["name"], hook["failurePolicy"], in)
+						t.Errorf("%s has failurePolicy %v and namespace %q, want Ignore and %q", hook["name"], hook["failurePolicy"], in, one)
 					}
 				}
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("there are %v, want %v", got, test.want)
+				t.Errorf("webhooks = %v, want %v", got, test.want)
 			}
 			for _, kind := range []string{"Service", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
-				if is := find(t, objects, kind, "lattice-operator-webhook") != nil; is != (test.want != nil) {
-					t.Errorf("there is a %s for webhooks: %t", kind, is)
+				if exists := find(t, objects, kind, "lattice-operator-webhook") != nil; exists != (test.want != nil) {
+					t.Errorf("a %s for webhooks exists = %t, want %t", kind, exists, test.want != nil)
 				}
 			}
 		})

@@ -8,27 +8,27 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestHelmInstallsTheChartInPlaceOfTheBundle: a job then runs to completion. The test is not parallel: the tests after
-// it run with what Helm has installed.
+// TestHelmInstallsTheChartInPlaceOfTheBundle replaces the operator of the bundle by a Helm release, which must then run a
+// job to completion. The test is not parallel: the parallel tests run after it, with the release.
 func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 	machine.Node(t, images)
 	w := &world{harness.New(t)}
 	w.printAfterFailure()
 	kubectl := func(arguments ...string) {
 		t.Helper()
-		if said, err := machine.Kubectl(t.Context(), w.Cluster, arguments...); err != nil {
-			t.Fatal(err, said)
+		if _, err := machine.Kubectl(t.Context(), w.Cluster, arguments...); err != nil {
+			t.Fatal(err)
 		}
 	}
 	// Two operators would run the same jobs.
 	kubectl("delete", "deployment", "lattice-operator", "--namespace", "muster-system", "--cascade=foreground", "--timeout=1m")
-	said, err := machine.Helm(t.Context(), w.Cluster, "install", "operator", filepath.Join("..", "..", "charts", "muster"),
+	output, err := machine.Helm(t.Context(), w.Cluster, "install", "operator", filepath.Join("..", "..", "charts", "muster"),
 		"--namespace", "lattice", "--create-namespace", "--take-ownership", "--wait", "--timeout", "3m")
 	if err != nil {
 		pods, _ := machine.Kubectl(t.Context(), w.Cluster, "describe", "pods", "--namespace", "lattice")
 		t.Fatalf("%v\n%s", err, pods)
 	}
-	t.Log(said)
+	t.Log(output)
 	kubectl("delete", "namespace", "muster-system", "--wait=false")
 	w.apply(`
 apiVersion: kueue.x-k8s.io/v1beta1
@@ -60,7 +60,7 @@ spec:
 	w.untilCompleted("greets")
 	for index, want := range []string{"hello from 0\n", "hello from 1\n"} {
 		if got := w.logsOfWorker("greets", index); got != want {
-			t.Errorf("worker %d said %q", index, got)
+			t.Errorf("log of worker %d = %q, want %q", index, got, want)
 		}
 	}
 }

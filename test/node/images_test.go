@@ -24,15 +24,15 @@ func images() (map[string]*registry.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	languages := append(slices.Clone(system), registry.File{Name: "usr/local/bin/torchrun", Mode: 0o755, Content: []byte(torchrun)})
+	withLanguages := append(slices.Clone(system), registry.File{Name: "usr/local/bin/torchrun", Mode: 0o755, Content: []byte(torchrun)})
 	for _, add := range []func() ([]registry.File, error){registry.Python, registry.Perl, bash} {
 		files, err := add()
 		if err != nil {
 			return nil, err
 		}
-		languages = append(files, languages...)
+		withLanguages = append(files, withLanguages...)
 	}
-	workshop, err := registry.New(languages)
+	languages, err := registry.New(withLanguages)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func images() (map[string]*registry.Image, error) {
 		machine.PauseImage:                         pause,
 		"docker.io/library/muster-operator":        operator,
 		"docker.io/library/busybox":                shell,
-		"docker.io/library/python":                 workshop,
-		"docker.io/library/perl":                   workshop,
+		"docker.io/library/python":                 languages,
+		"docker.io/library/perl":                   languages,
 		"example.com/work":                         shell,
-		"gcr.io/k8s-staging-jobset/pytorch-resnet": workshop,
+		"gcr.io/k8s-staging-jobset/pytorch-resnet": languages,
 	}, nil
 }
 

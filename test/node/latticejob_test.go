@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// A task serves a file of the manifest. It becomes ready by its readiness probe; its liveness probe reads another file,
-// and the kubelet restarts it when that is removed. A second task reads the file from the first one by its DNS name.
-func TestALatticeJobHasItsFilesAndIsProbed(t *testing.T) {
+// TestLatticeJobHasItsFilesAndIsProbed runs a task that serves a file of the manifest. Its readiness probe reads that file;
+// its liveness probe checks another one, and the kubelet restarts the container when that is removed.
+func TestLatticeJobHasItsFilesAndIsProbed(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`
 apiVersion: lattice.dev/v1alpha1
@@ -48,9 +48,9 @@ spec:
 		"id -u":          "1000\n",
 		"touch /site/no": "Read-only file system",
 	} {
-		said, _ := w.tryKubectl("exec", name, "--", "sh", "-c", command)
-		if !strings.Contains(said, want) {
-			t.Errorf("%s: %q, not %q", command, said, want)
+		output, _ := w.tryKubectl("exec", name, "--", "sh", "-c", command)
+		if !strings.Contains(output, want) {
+			t.Errorf("output of %q = %q, want it to contain %q", command, output, want)
 		}
 	}
 	w.kubectl("exec", name, "--", "rm", "/tmp/alive")
@@ -66,9 +66,9 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// A volume with a size is a claim that outlives its job: the next job with the same claim finds what the first one
-// wrote.
-func TestAClaimOutlivesTheLatticeJobThatMadeIt(t *testing.T) {
+// TestClaimOutlivesTheLatticeJobThatCreatedIt writes a file to a volume with a size, which is a claim, and deletes the job.
+// The next job with the same claim must read the file.
+func TestClaimOutlivesTheLatticeJobThatCreatedIt(t *testing.T) {
 	w := newWorld(t)
 	w.provisionClaims()
 	job := func(name, command string) string {
@@ -99,11 +99,12 @@ spec:
 	w.kubectl("delete", "latticejob", "writes", "--wait")
 	w.apply(job("reads", "cat /data/note"))
 	w.untilSucceeded("reads")
-	if said := w.logs("reads-main-0", "main"); said != "kept\n" {
-		t.Errorf("the second job read %q", said)
+	if log := w.logs("reads-main-0", "main"); log != "kept\n" {
+		t.Errorf("the second job read %q, want %q", log, "kept\n")
 	}
 }
 
+// untilSucceeded waits until the LatticeJob has succeeded.
 func (w *world) untilSucceeded(name string) {
 	w.Helper()
 	harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, "has succeeded", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Succeeded })

@@ -33,12 +33,13 @@ func (w *world) provisionClaims() {
 				continue
 			}
 			if err := w.provision(ctx, claim); err != nil && ctx.Err() == nil {
-				w.Errorf("making a volume for %s: %v", claim.Name, err)
+				w.Errorf("creating a volume for %s: %v", claim.Name, err)
 			}
 		}
 	}()
 }
 
+// provision creates a folder of the node, and a volume of it for the claim.
 func (w *world) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	folder := filepath.Join("/run", "volumes", string(claim.UID))
 	if err := os.MkdirAll(folder, 0o755); err != nil {

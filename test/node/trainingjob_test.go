@@ -12,41 +12,42 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// The example with a longer duration, and with its files in a folder that ends with the node: it runs with two workers
-// while its neighbour runs, and then with four. The agent comes from the operator's image, and reaches the operator by
-// the name of its Service.
-func TestATrainingGrowsWithAgentsFromTheImage(t *testing.T) {
+// TestTrainingGrowsWithAgentsFromTheImage runs the example with a longer duration, and with its files in a folder that is
+// removed with the node. It runs with two workers while the other job of the example runs, and then grows to four. The agent
+// is copied from the operator's image, and connects to the operator by the name of its Service.
+func TestTrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 	w := newWorld(t).in("training")
 	manifest, err := os.ReadFile(example("trainingjob", "elastic-training.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	edited := string(manifest)
-	for old, now := range map[string]string{`"STEPS", "2400"`: `"STEPS", "100000000"`, "path: /tmp/": "path: /run/"} {
+	for old, replacement := range map[string]string{`"STEPS", "2400"`: `"STEPS", "100000000"`, "path: /tmp/": "path: /run/"} {
 		before := edited
-		if edited = strings.Replace(before, old, now, 1); edited == before {
-			t.Fatalf("the example has no %s any more", old)
+		if edited = strings.Replace(before, old, replacement, 1); edited == before {
+			t.Fatalf("the example does not contain %q, which this test replaces", old)
 		}
 	}
 	w.apply(edited)
 	pod := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "muster-operator:") }) {
-		t.Errorf("no init container of %s is of the operator's image", pod.Name)
+		t.Errorf("%s has no init container with the operator's image", pod.Name)
 	}
-	w.untilSays(pod.Name, "trainingjob", "round of 2 begins at step 0", "workers 2")
-	w.untilSays(pod.Name, "trainingjob", "saved at step", "round of 4 begins at step")
-	w.untilSays(pod.Name, "trainingjob", "workers 4")
+	w.untilLogHas(pod.Name, "trainingjob", "round of 2 begins at step 0", "workers 2")
+	w.untilLogHas(pod.Name, "trainingjob", "saved at step", "round of 4 begins at step")
+	w.untilLogHas(pod.Name, "trainingjob", "workers 4")
 	after := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 	if after.UID != pod.UID {
-		t.Error("the worker did not keep its pod")
+		t.Errorf("pod %s was replaced, want it to continue in the second round", pod.Name)
 	}
 	if strings.Contains(w.logs("spirals-worker-0", "trainingjob"), "round of 4 begins at step 0\n") {
-		t.Error("the second round did not go on from what the first had saved")
+		t.Error("the second round began at step 0, want the step that the first round saved")
 	}
 	w.kubectl("delete", "trainingjob", "spirals")
 }
 
-// A worker whose program exits with 130 is restarted, and one that exits with 3 fails the job.
+// TestExitCodeDecidesWhetherAWorkerIsRestarted runs a worker with the restart policy ExitCode. Exit code 130 must restart
+// it, and exit code 3 must fail the job.
 func TestExitCodeDecidesWhetherAWorkerIsRestarted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`
@@ -79,14 +80,14 @@ spec:
 		return has(job, breezeml.JobFailed)
 	})
 	if has(job, breezeml.JobSucceeded) {
-		t.Error("it has succeeded too")
+		t.Error("the job has both conditions Failed and Succeeded, want only Failed")
 	}
-	pod := w.untilPod("codes-worker-0", "is there", func(*corev1.Pod) bool { return true })
+	pod := w.untilPod("codes-worker-0", "exists", func(*corev1.Pod) bool { return true })
 	if code := pod.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 3 {
-		t.Errorf("the job failed with the exit code %d", code)
+		t.Errorf("exit code of the last attempt = %d, want 3", code)
 	}
-	if pod.Annotations["muster.dev/restarts"] != "1" {
-		t.Errorf("the pod was made anew %q times", pod.Annotations["muster.dev/restarts"])
+	if restarts := pod.Annotations["muster.dev/restarts"]; restarts != "1" {
+		t.Errorf("restarts of the worker = %q, want 1", restarts)
 	}
 }
 

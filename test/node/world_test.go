@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// printAfterFailure prints, if the test fails, the logs and events of its pods.
+// printAfterFailure prints the logs and events of the namespace's pods, and the logs of the node, if the test fails.
 func (w *world) printAfterFailure() {
 	w.Cleanup(func() {
 		if !w.Failed() {
@@ -46,14 +46,14 @@ func (w *world) printAfterFailure() {
 			{"get", "events"},
 			{"logs", "-l", "!none", "--all-containers", "--prefix", "--tail=30", "--ignore-errors"},
 		} {
-			said, _ := machine.Kubectl(context.Background(), w.Cluster, append(arguments, "-n", w.Namespace)...)
-			w.Log(said)
+			output, _ := machine.Kubectl(context.Background(), w.Cluster, append(arguments, "-n", w.Namespace)...)
+			w.Log(output)
 		}
 		w.Log(machine.Logs())
 	})
 }
 
-// in returns the world in the namespace of an example, in which everything that the examples need has been created.
+// in returns the world in the namespace of an example, after it has created the prerequisites of the examples.
 func (w *world) in(namespace string) *world {
 	w.Helper()
 	prerequisites.Do(func() {
@@ -61,30 +61,31 @@ func (w *world) in(namespace string) *world {
 			w.Fatal(err)
 		}
 	})
-	other := *w.World
-	other.Namespace = namespace
-	there := &world{&other}
-	there.printAfterFailure()
-	return there
+	base := *w.World
+	base.Namespace = namespace
+	other := &world{&base}
+	other.printAfterFailure()
+	return other
 }
 
 var prerequisites sync.Once
 
+// example returns the path of a file or folder under examples/.
 func example(path ...string) string {
 	return filepath.Join(append([]string{"..", "..", "examples"}, path...)...)
 }
 
-// kubectl runs a kubectl command in the world's namespace.
-func (w *world) kubectl(arguments ...string) (said string) {
+// kubectl runs a kubectl command in the world's namespace, and returns its output.
+func (w *world) kubectl(arguments ...string) string {
 	w.Helper()
-	said, err := w.tryKubectl(arguments...)
+	output, err := w.tryKubectl(arguments...)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return said
+	return output
 }
 
-func (w *world) tryKubectl(arguments ...string) (said string, err error) {
+func (w *world) tryKubectl(arguments ...string) (output string, err error) {
 	return machine.Kubectl(w.Context(), w.Cluster, append([]string{"-n", w.Namespace}, arguments...)...)
 }
 
@@ -107,11 +108,11 @@ func (w *world) untilPod(name, what string, holds func(*corev1.Pod) bool) *corev
 // logs returns a container's log, as `kubectl logs` does.
 func (w *world) logs(pod, container string) string {
 	w.Helper()
-	said, err := w.tryLogs(pod, container)
+	log, err := w.tryLogs(pod, container)
 	if err != nil {
 		w.Fatalf("reading the logs of %s: %v", pod, err)
 	}
-	return said
+	return log
 }
 
 func (w *world) tryLogs(pod, container string) (string, error) {
@@ -119,17 +120,17 @@ func (w *world) tryLogs(pod, container string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
-	return string(said), err
+	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
+	return string(log), err
 }
 
-// untilSays polls a container's log until it has the texts, in this order.
-func (w *world) untilSays(pod, container string, texts ...string) {
+// untilLogHas polls a container's log until it has the texts, in this order.
+func (w *world) untilLogHas(pod, container string, texts ...string) {
 	w.Helper()
-	var said string
+	var log string
 	err := wait.PollUntilContextTimeout(w.Context(), 300*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		said, _ = w.tryLogs(pod, container) // it may not have started yet
-		rest, found := said, true
+		log, _ = w.tryLogs(pod, container) // fails while the container has not started
+		rest, found := log, true
 		for _, text := range texts {
 			if _, rest, found = strings.Cut(rest, text); !found {
 				return false, nil
@@ -138,6 +139,6 @@ func (w *world) untilSays(pod, container string, texts ...string) {
 		return true, nil
 	})
 	if err != nil {
-		w.Fatalf("%s did not say %q; it said:\n%s", pod, texts, said)
+		w.Fatalf("timed out after %s waiting until the log of %s has %q in this order; it is:\n%s", harness.Patience, pod, texts, log)
 	}
 }

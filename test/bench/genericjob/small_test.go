@@ -182,8 +182,8 @@ func awaitNoWrites(t *testing.T, o *operator.Operator) {
 	t.Log("the operator did not stop writing within two minutes")
 }
 
-// writesSince returns the numbers of writes since the count before, by verb and resource, without those that other clients
-// make.
+// writesSince returns the numbers of writes since the count before, by verb and resource, without most of those that other
+// clients make.
 func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]float64) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}

@@ -1,4 +1,5 @@
-// Command bundle writes the chart with its defaults as one file for `kubectl apply --server-side`, for those without Helm.
+// Command bundle renders the chart with its default values into one file for `kubectl apply --server-side`, for clusters
+// without Helm.
 //
 // Usage: bundle CHART OUT
 package main
@@ -13,12 +14,12 @@ import (
 )
 
 const (
-	// namespace is the operator's in the bundle.
+	// namespace is the operator's namespace in the bundle.
 	namespace = "muster-system"
 
-	// kubernetes is the version whose kinds the bundle is for: it has policies that mutate, which an older one refuses.
-	kubernetes = "v1.36.0"
-	mutates    = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	// kubernetes is the oldest version that accepts the bundle: mutatingPolicies, an API that the bundle uses, is new in it.
+	kubernetes       = "v1.36.0"
+	mutatingPolicies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 
 	header = `# Muster %s: kubectl apply --server-side -f this file. Generated from the chart; docs/install.md has more.
 apiVersion: v1
@@ -53,7 +54,7 @@ func run(folder, out string) error {
 	install := action.NewInstall(&action.Configuration{})
 	install.ReleaseName, install.Namespace = "muster", namespace
 	install.DryRun, install.DryRunOption, install.ClientOnly = true, "client", true
-	install.KubeVersion, install.APIVersions = version, chartutil.VersionSet{mutates}
+	install.KubeVersion, install.APIVersions = version, chartutil.VersionSet{mutatingPolicies}
 	release, err := install.Run(chart, nil)
 	if err != nil {
 		return fmt.Errorf("rendering the chart: %w", err)

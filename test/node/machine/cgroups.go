@@ -36,7 +36,7 @@ const unifiedMagic = 0x63677270
 func makeCgroups(name string) (made cgroups, err error) {
 	var root syscall.Statfs_t
 	if err := syscall.Statfs(cgroupRoot, &root); err != nil {
-		return nil, fmt.Errorf("looking at %s: %w", cgroupRoot, err)
+		return nil, fmt.Errorf("reading the file system type of %s: %w", cgroupRoot, err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -51,7 +51,7 @@ func makeCgroups(name string) (made cgroups, err error) {
 		}
 		dir := filepath.Join(hierarchy, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return made, fmt.Errorf("no cgroup can be made: %w", err)
+			return made, fmt.Errorf("creating a cgroup: %w", err)
 		}
 		made = append(made, dir)
 		if err := prepare(hierarchy, dir); err != nil {
@@ -91,7 +91,7 @@ func initCPUSet(hierarchy, dir string) error {
 			err = os.WriteFile(filepath.Join(dir, file), content, 0o644)
 		}
 		if err != nil {
-			return fmt.Errorf("no processors can be given to a cgroup: %w", err)
+			return fmt.Errorf("setting %s of a cgroup: %w", file, err)
 		}
 	}
 	return nil
@@ -100,21 +100,21 @@ func initCPUSet(hierarchy, dir string) error {
 // enableControllers enables controllers for the children of a cgroup v2. A kubelet requires those that the kernel has
 // in the cgroup that it is given; below that it enables them itself.
 func enableControllers(hierarchy, _ string) error {
-	has, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
+	available, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
 	if err != nil {
 		return fmt.Errorf("reading the controllers of cgroups: %w", err)
 	}
 	file := filepath.Join(hierarchy, "cgroup.subtree_control")
-	passes, err := os.ReadFile(file)
+	enabled, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading the controllers of cgroups: %w", err)
 	}
 	for _, controller := range []string{"cpu", "cpuset", "memory", "pids", "hugetlb"} {
-		if !slices.Contains(strings.Fields(string(has)), controller) || slices.Contains(strings.Fields(string(passes)), controller) {
+		if !slices.Contains(strings.Fields(string(available)), controller) || slices.Contains(strings.Fields(string(enabled)), controller) {
 			continue
 		}
 		if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
-			return fmt.Errorf("the controller %s cannot be given to a cgroup: %w", controller, err)
+			return fmt.Errorf("enabling the controller %s for cgroups: %w", controller, err)
 		}
 	}
 	return nil
@@ -169,6 +169,7 @@ func removeLeftovers(hierarchy string) {
 // tunables are the sysctls of the whole machine that a kubelet sets.
 type tunables map[string][]byte
 
+// readTunables returns the current values. Files that do not exist are left out.
 func readTunables() tunables {
 	t := tunables{}
 	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
@@ -182,7 +183,7 @@ func readTunables() tunables {
 func (t tunables) restore() {
 	for name, value := range t {
 		if err := os.WriteFile(filepath.Join("/proc/sys", name), value, 0o644); err != nil {
-			fmt.Fprintf(os.Stderr, "setting %s as it was: %v\n", name, err)
+			fmt.Fprintf(os.Stderr, "restoring the sysctl %s: %v\n", name, err)
 		}
 	}
 }

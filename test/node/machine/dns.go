@@ -27,5 +27,5 @@ func (n *node) startDNS(ctx context.Context) error {
 	if err := n.run("coredns", program, "-conf", config); err != nil {
 		return err
 	}
-	return answers(ctx, "tcp", gateway+":53")
+	return awaitConnection(ctx, "tcp", gateway+":53")
 }

@@ -20,12 +20,12 @@ const (
 func beInit() int {
 	dir := os.Getenv(dirVariable)
 	if err := prepare(dir); err != nil {
-		// The mounts that hide this folder from outside are made last.
-		if err := os.WriteFile(filepath.Join(dir, whyNot), []byte(err.Error()), 0o600); err != nil {
+		// The mount that hides this folder from outside is the last step of prepare, so the outer process can read the file.
+		if err := os.WriteFile(filepath.Join(dir, reasonFile), []byte(err.Error()), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		return cannot
+		return cannotPrepare
 	}
 	tests := self(stageTests)
 	tests.Env = append(tests.Env, "TMPDIR="+dir)
@@ -58,10 +58,10 @@ func reap(last int) int {
 func prepare(dir string) error {
 	// Mounts must not propagate to the outside; inside, a kubelet's mounts must propagate to containers.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("mounts cannot be made private: %w", err)
+		return fmt.Errorf("making mounts private: %w", err)
 	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
-		return fmt.Errorf("mounts cannot be shared: %w", err)
+		return fmt.Errorf("making mounts shared: %w", err)
 	}
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
@@ -75,19 +75,19 @@ func prepare(dir string) error {
 		{"iptables", "-t", "nat", "-L", "-n"},
 	}
 	for _, command := range commands {
-		if said, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(said)))
+		if output, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(output)))
 		}
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
-		return fmt.Errorf("forwarding between pods: %w", err)
+		return fmt.Errorf("enabling IP forwarding between pods: %w", err)
 	}
 	if err := tryContainer(filepath.Join(dir, "try")); err != nil {
 		return err
 	}
 	for _, target := range []string{"/run", "/var/log", dir} {
 		if err := syscall.Mount("tmpfs", target, "tmpfs", 0, "mode=755"); err != nil {
-			return fmt.Errorf("mounting memory on %s: %w", target, err)
+			return fmt.Errorf("mounting a tmpfs on %s: %w", target, err)
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func tryContainer(dir string) error {
 	}
 	defer os.RemoveAll(dir)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
-		return fmt.Errorf("mounting memory: %w", err)
+		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
 	for _, name := range []string{"lower", "upper", "work", "rootfs", "state"} {
@@ -118,7 +118,7 @@ func tryContainer(dir string) error {
 	root := filepath.Join(dir, "rootfs")
 	layers := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir)
 	if err := syscall.Mount("overlay", root, "overlay", 0, layers); err != nil {
-		return fmt.Errorf("file systems cannot be layered: %w", err)
+		return fmt.Errorf("mounting an overlay file system: %w", err)
 	}
 	defer syscall.Unmount(root, syscall.MNT_DETACH)
 	spec := fmt.Sprintf(`{"ociVersion": "1.0.2", "root": {"path": "rootfs"}, "process": {"cwd": "/", "args": ["/sh", "-c", "exit 0"]},
@@ -127,8 +127,8 @@ func tryContainer(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(spec), 0o600); err != nil {
 		return err
 	}
-	if said, err := exec.Command("runc", "--root", filepath.Join(dir, "state"), "run", "--bundle", dir, "try").CombinedOutput(); err != nil {
-		return fmt.Errorf("runc runs no container here: %w: %s", err, strings.TrimSpace(string(said)))
+	if output, err := exec.Command("runc", "--root", filepath.Join(dir, "state"), "run", "--bundle", dir, "try").CombinedOutput(); err != nil {
+		return fmt.Errorf("running a container with runc: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

@@ -63,11 +63,11 @@ evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFr
 
 // authority writes the CA certificate of the cluster to a file.
 func (n *node) authority(ctx context.Context) (path string, err error) {
-	trusted, err := n.clients.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+	authentication, err := n.clients.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("reading who signs clients: %w", err)
+		return "", fmt.Errorf("reading the CA of clients: %w", err)
 	}
-	return n.write("authority.crt", trusted.Data["client-ca-file"])
+	return n.write("authority.crt", authentication.Data["client-ca-file"])
 }
 
 // servingCertificate requests the certificate with which the kubelet serves logs, as the node itself would, and
@@ -75,41 +75,41 @@ func (n *node) authority(ctx context.Context) (path string, err error) {
 func (n *node) servingCertificate(ctx context.Context) (certificate, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return "", "", fmt.Errorf("making a key: %w", err)
+		return "", "", fmt.Errorf("generating a key: %w", err)
 	}
 	user := "system:node:" + Name
-	asked, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject:     pkix.Name{CommonName: user, Organization: []string{"system:nodes"}},
 		DNSNames:    []string{Name},
 		IPAddresses: []net.IP{net.ParseIP(gateway)},
 	}, private)
 	if err != nil {
-		return "", "", fmt.Errorf("asking for a certificate: %w", err)
+		return "", "", fmt.Errorf("encoding a certificate request: %w", err)
 	}
 	config := rest.CopyConfig(n.cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:nodes", "system:masters"}}
 	asNode, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return "", "", fmt.Errorf("making a client: %w", err)
+		return "", "", fmt.Errorf("creating a client: %w", err)
 	}
 	request, err := asNode.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: asked}),
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}),
 			SignerName: certificatesv1.KubeletServingSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("asking for a certificate: %w", err)
+		return "", "", fmt.Errorf("requesting a certificate: %w", err)
 	}
-	signed, err := n.granted(ctx, request)
+	signed, err := n.approve(ctx, request)
 	if err != nil {
 		return "", "", err
 	}
 	bytes, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return "", "", fmt.Errorf("writing a key: %w", err)
+		return "", "", fmt.Errorf("encoding a key: %w", err)
 	}
 	if certificate, err = n.write("kubelet.crt", string(signed)); err != nil {
 		return "", "", err
@@ -118,14 +118,14 @@ func (n *node) servingCertificate(ctx context.Context) (certificate, key string,
 	return certificate, key, err
 }
 
-// granted approves a request and waits for the certificate.
-func (n *node) granted(ctx context.Context, request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+// approve approves a request, waits for the certificate, and returns it.
+func (n *node) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	requests := n.clients.CertificatesV1().CertificateSigningRequests()
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", Message: "it is the node of these tests"}}
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", Message: "the request of the tests' own node"}}
 	request, err := requests.UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("granting a certificate: %w", err)
+		return nil, fmt.Errorf("approving a certificate: %w", err)
 	}
 	events, err := requests.Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", request.Name).String(), ResourceVersion: request.ResourceVersion})
@@ -137,7 +137,7 @@ func (n *node) granted(ctx context.Context, request *certificatesv1.CertificateS
 		select {
 		case event, open := <-events.ResultChan():
 			if !open {
-				return nil, fmt.Errorf("waiting for a certificate: the watch has ended")
+				return nil, fmt.Errorf("waiting for a certificate: the watch ended")
 			}
 			if seen, ok := event.Object.(*certificatesv1.CertificateSigningRequest); ok && len(seen.Status.Certificate) > 0 {
 				return seen.Status.Certificate, nil

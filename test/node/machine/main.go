@@ -28,13 +28,13 @@ const (
 	stageTests = "tests"
 )
 
-// cannot is the exit code of a process 1 that could not prepare the machine; the file whyNot says why.
+// cannotPrepare is the exit code of a process 1 that could not prepare the machine; the file reasonFile says why.
 const (
-	cannot = 77
-	whyNot = "why-not"
+	cannotPrepare = 77
+	reasonFile    = "reason"
 )
 
-// unable is why there is no node here; the tests are skipped with it.
+// unable is the reason why this machine cannot run a node, with which tests are skipped; empty if it can.
 var unable string
 
 // Main runs the tests of a package, and exits with their result.
@@ -53,7 +53,7 @@ func Main(m *testing.M, options testcluster.Options) {
 		os.Exit(code)
 	}
 	if os.Getenv(RequireVariable) == "1" {
-		fmt.Fprintln(os.Stderr, "this machine must run containers, as "+RequireVariable+" says, and cannot:", unable)
+		fmt.Fprintln(os.Stderr, RequireVariable+" is set, and this machine cannot run containers:", unable)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -92,13 +92,13 @@ func enter() (code int) {
 	err = inside.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = exit.ExitCode()
-		if reason, err := os.ReadFile(filepath.Join(dir, whyNot)); code == cannot && err == nil {
+		if reason, err := os.ReadFile(filepath.Join(dir, reasonFile)); code == cannotPrepare && err == nil {
 			unable = string(reason)
 		}
 		return max(code, 1)
 	}
 	if err != nil {
-		unable = fmt.Sprintf("making namespaces: %v", err)
+		unable = fmt.Sprintf("creating namespaces: %v", err)
 		return 1
 	}
 	return 0

@@ -26,15 +26,15 @@ const busybox = "/bin/busybox"
 const plugins = "/usr/lib/cni"
 
 // missing returns what this machine lacks to run containers, in one line; empty if nothing is known to be missing. Only
-// tryContainer tells for sure.
+// tryContainer is conclusive.
 func missing() string {
 	if os.Getuid() != 0 {
 		return "containers need root: run make test-node as root"
 	}
 	var packages []string
-	for program, from := range needed {
+	for program, debianPackage := range needed {
 		if _, err := exec.LookPath(program); err != nil {
-			packages = append(packages, from)
+			packages = append(packages, debianPackage)
 		}
 	}
 	for _, plugin := range []string{"bridge", "host-local", "loopback", "portmap"} {
@@ -50,7 +50,7 @@ func missing() string {
 		return busybox + " is not static: apt-get install busybox-static"
 	}
 	if _, err := os.Stat("/dev/kmsg"); err != nil {
-		return fmt.Sprintf("a kubelet reads the kernel's messages, and cannot: %v", err)
+		return fmt.Sprintf("a kubelet needs to read the kernel's messages: %v", err)
 	}
 	return ""
 }

@@ -37,7 +37,7 @@ var shared struct {
 func Node(t testing.TB, images func() (map[string]*registry.Image, error)) *testcluster.Cluster {
 	t.Helper()
 	if unable != "" {
-		t.Skip("no containers run on this machine: " + unable)
+		t.Skip("this machine cannot run containers: " + unable)
 	}
 	cluster := testcluster.Get(t)
 	shared.Do(func() {
@@ -49,7 +49,7 @@ func Node(t testing.TB, images func() (map[string]*registry.Image, error)) *test
 		}
 	})
 	if shared.err != nil {
-		t.Fatalf("no node: %v", shared.err)
+		t.Fatalf("the node did not start: %v", shared.err)
 	}
 	return cluster
 }
@@ -64,7 +64,7 @@ type node struct {
 
 func (n *node) start(ctx context.Context, images func() (map[string]*registry.Image, error)) (err error) {
 	if n.clients, err = kubernetes.NewForConfig(n.cluster.Config); err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	built, err := images()
 	if err != nil {
@@ -73,7 +73,7 @@ func (n *node) start(ctx context.Context, images func() (map[string]*registry.Im
 	if n.registry, err = registry.Serve(built); err != nil {
 		return err
 	}
-	steps := []func(context.Context) error{n.startContainerd, n.startKubelet, n.startDNS, n.ready, n.startOperator}
+	steps := []func(context.Context) error{n.startContainerd, n.startKubelet, n.startDNS, n.awaitReady, n.startOperator}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (n *node) run(name, program string, arguments ...string) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
-	go command.Wait() // callers notice a dead program by what it does not serve
+	go command.Wait() // if the program dies, the callers' waits fail
 	return nil
 }
 
@@ -111,11 +111,11 @@ func (n *node) write(name, content string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(content), 0o600)
 }
 
-// ready waits until the node is Ready.
-func (n *node) ready(ctx context.Context) error {
+// awaitReady waits until the node is Ready.
+func (n *node) awaitReady(ctx context.Context) error {
 	watching, err := client.NewWithWatch(n.cluster.Config, client.Options{Scheme: testcluster.Scheme()})
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	events, err := watching.Watch(ctx, &corev1.NodeList{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// apiService is the cluster IP of the service kubernetes, at which pods reach the API server.
+// apiService is the cluster IP of the Service "kubernetes", at which pods connect to the API server.
 const apiService = "10.96.0.1"
 
 // startOperator installs Muster on the node with the commands in docs/install.md for clusters without Helm, and waits
@@ -41,22 +41,22 @@ func (n *node) startOperator(ctx context.Context) error {
 func (n *node) forwardAPI(ctx context.Context) error {
 	server, err := url.Parse(n.cluster.Config.Host)
 	if err != nil {
-		return fmt.Errorf("reading the address of the API server: %w", err)
+		return fmt.Errorf("parsing the address of the API server: %w", err)
 	}
 	commands := [][]string{
 		{"sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/" + bridge + "/route_localnet"},
 		{"iptables", "-t", "nat", "-A", "PREROUTING", "-i", bridge, "-d", apiService, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", server.Host},
 	}
 	for _, command := range commands {
-		if said, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, said)
+		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output)
 		}
 	}
 	return nil
 }
 
 // Helm runs Helm on the cluster, and returns its output.
-func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
+func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (output string, err error) {
 	program, err := binary("helm")
 	if err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string
 }
 
 // Kubectl runs the kubectl embedded in muster on the cluster, and returns its output.
-func Kubectl(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
+func Kubectl(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (output string, err error) {
 	program, err := binary("muster")
 	if err != nil {
 		return "", err

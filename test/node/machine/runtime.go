@@ -57,7 +57,7 @@ state = "/run/containerd"
 	if err := n.run("containerd", "containerd", "--config", config); err != nil {
 		return err
 	}
-	return answers(ctx, "unix", containerdSocket)
+	return awaitConnection(ctx, "unix", containerdSocket)
 }
 
 const (
@@ -65,8 +65,8 @@ const (
 	subnet           = "10.88.0.0"
 )
 
-// answers waits until a connection to the address succeeds, for programs that do not report that they are ready.
-func answers(ctx context.Context, network, address string) error {
+// awaitConnection waits until a connection to the address succeeds, for programs that do not report that they are ready.
+func awaitConnection(ctx context.Context, network, address string) error {
 	for {
 		connection, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
@@ -74,7 +74,7 @@ func answers(ctx context.Context, network, address string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for an answer from %s: %w", address, err)
+			return fmt.Errorf("waiting for a connection to %s: %w", address, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

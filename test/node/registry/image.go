@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// File is a file of an image: a program; a symbolic link if Link is set; a folder if the name ends in /.
+// File is a file of an image: a symbolic link if Link is set, a folder if the name ends in /, a regular file otherwise.
 type File struct {
 	Name    string
 	Mode    int64
@@ -78,7 +78,7 @@ func New(files []File, entrypoint ...string) (*Image, error) {
 	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{digest(layer)}
 	content, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("writing an image's configuration: %w", err)
+		return nil, fmt.Errorf("encoding an image's configuration: %w", err)
 	}
 	return assemble(content, [][]byte{layer}, plainLayerType)
 }
@@ -90,7 +90,7 @@ func Load(archive string) (*Image, error) {
 		return nil, fmt.Errorf("reading an image: %w", err)
 	}
 	defer file.Close()
-	found := map[string][]byte{}
+	files := map[string][]byte{}
 	for r := tar.NewReader(file); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -99,7 +99,7 @@ func Load(archive string) (*Image, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the image %s: %w", archive, err)
 		}
-		if found[header.Name], err = io.ReadAll(r); err != nil {
+		if files[header.Name], err = io.ReadAll(r); err != nil {
 			return nil, fmt.Errorf("reading the image %s: %w", archive, err)
 		}
 	}
@@ -107,16 +107,17 @@ func Load(archive string) (*Image, error) {
 		Config string
 		Layers []string
 	}
-	if err := json.Unmarshal(found["manifest.json"], &images); err != nil || len(images) != 1 {
-		return nil, fmt.Errorf("the archive %s holds %d images, and is to hold one (%v)", archive, len(images), err)
+	if err := json.Unmarshal(files["manifest.json"], &images); err != nil || len(images) != 1 {
+		return nil, fmt.Errorf("the archive %s has %d images, want 1 (%v)", archive, len(images), err)
 	}
 	var layers [][]byte
 	for _, name := range images[0].Layers {
-		layers = append(layers, found[name])
+		layers = append(layers, files[name])
 	}
-	return assemble(found[images[0].Config], layers, gzipLayerType)
+	return assemble(files[images[0].Config], layers, gzipLayerType)
 }
 
+// assemble returns an image of an encoded configuration and layers.
 func assemble(config []byte, layers [][]byte, layerType string) (*Image, error) {
 	image := &Image{mediaType: manifestType, blobs: map[string][]byte{}}
 	add := func(content []byte, mediaType string) descriptor {
@@ -130,12 +131,12 @@ func assemble(config []byte, layers [][]byte, layerType string) (*Image, error) 
 	}
 	var err error
 	if image.manifest, err = json.Marshal(m); err != nil {
-		return nil, fmt.Errorf("writing an image's manifest: %w", err)
+		return nil, fmt.Errorf("encoding an image's manifest: %w", err)
 	}
 	return image, nil
 }
 
-// pack returns a layer. It adds parent folders as needed; of two files of the same name it takes the first.
+// pack returns a layer of the files. It adds missing parent folders; of several files of the same name it takes the first.
 func pack(files []File) ([]byte, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
@@ -184,8 +185,8 @@ func digest(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// copied returns a file of this machine, with symbolic links resolved.
-func copied(name string) (File, error) {
+// localFile reads a file of this machine. A symbolic link is followed.
+func localFile(name string) (File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return File{}, fmt.Errorf("copying into an image: %w", err)

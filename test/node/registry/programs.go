@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Busybox returns a file system of one static program.
+// Busybox returns a file system with the static busybox program, and a link to it for each of its commands.
 func Busybox(program string) ([]File, error) {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -17,7 +17,7 @@ func Busybox(program string) ([]File, error) {
 	}
 	names, err := exec.Command(program, "--list").Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking %s what it can: %w", program, err)
+		return nil, fmt.Errorf("listing the commands of %s: %w", program, err)
 	}
 	files := []File{
 		{Name: "bin/busybox", Mode: 0o755, Content: content},
@@ -34,7 +34,7 @@ func Busybox(program string) ([]File, error) {
 
 // Program returns a program of this machine under the name, with the shared libraries that it and the given files need.
 func Program(name, program string, with ...string) ([]File, error) {
-	main, err := copied(program)
+	main, err := localFile(program)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Program(name, program string, with ...string) ([]File, error) {
 	return append(files, libraries...), nil
 }
 
-// tree returns a file, or all files of a folder except compiled files and tests.
+// tree returns a file, or all files of a folder without tests, caches, static libraries and add-on packages.
 func tree(root string) (files []File, err error) {
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -78,7 +78,7 @@ func tree(root string) (files []File, err error) {
 		if !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0 || strings.HasSuffix(name, ".a") {
 			return nil
 		}
-		file, err := copied(name)
+		file, err := localFile(name)
 		if err != nil {
 			return err
 		}
@@ -90,10 +90,10 @@ func tree(root string) (files []File, err error) {
 
 // librariesOf returns the shared libraries that the dynamic linker finds for the programs.
 func librariesOf(programs []string) (files []File, err error) {
-	// ldd fails if some of the programs are static, as many are.
-	said, _ := exec.Command("ldd", programs...).Output()
+	// ldd fails if one of the programs is static; its output for the others is complete.
+	output, _ := exec.Command("ldd", programs...).Output()
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		_, after, found := strings.Cut(line, "=>")
 		if !found {
 			after = line
@@ -103,7 +103,7 @@ func librariesOf(programs []string) (files []File, err error) {
 			continue
 		}
 		seen[fields[0]] = true
-		file, err := copied(fields[0])
+		file, err := localFile(fields[0])
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +114,14 @@ func librariesOf(programs []string) (files []File, err error) {
 
 // Python returns the machine's Python with its standard library, as python3 and python.
 func Python() ([]File, error) {
-	said, err := exec.Command("python3", "-c", "import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
+	output, err := exec.Command("python3", "-c", "import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking python3 where it is: %w", err)
+		return nil, fmt.Errorf("asking python3 for its paths: %w", err)
 	}
-	lines := strings.Fields(string(said))
+	lines := strings.Fields(string(output))
 	program, err := filepath.EvalSymlinks(lines[0])
 	if err != nil {
-		return nil, fmt.Errorf("looking for python3: %w", err)
+		return nil, fmt.Errorf("resolving the path of python3: %w", err)
 	}
 	files, err := Program("/usr/bin/python3", program, lines[1])
 	return append(files, File{Name: "/usr/bin/python", Link: "python3"}), err
@@ -129,10 +129,10 @@ func Python() ([]File, error) {
 
 // Perl returns the machine's perl with the modules for sockets.
 func Perl() ([]File, error) {
-	said, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
+	output, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking perl what it loads: %w", err)
+		return nil, fmt.Errorf("asking perl for the files that it loads: %w", err)
 	}
-	lines := strings.Fields(string(said))
+	lines := strings.Fields(string(output))
 	return Program("/usr/bin/perl", lines[0], lines[1:]...)
 }

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Server serves a node's pulls from any registry.
+// Server serves a node's pulls, whatever registry they are for.
 type Server struct {
 	images map[string]*Image
 	blobs  map[string][]byte
 }
 
-// Serve serves the images by repository, such as docker.io/library/busybox, whatever the tag, and returns its address
-// on loopback. It serves until the process ends.
+// Serve serves the images until the process ends, and returns its address on loopback. The keys are repositories, such as
+// docker.io/library/busybox; tags are ignored.
 func Serve(images map[string]*Image) (address string, err error) {
 	s := &Server{images: images, blobs: map[string][]byte{}}
 	for _, image := range images {
@@ -30,7 +30,7 @@ func Serve(images map[string]*Image) (address string, err error) {
 	}
 	go func() {
 		if err := http.Serve(listener, s); !errors.Is(err, net.ErrClosed) {
-			panic(err) // without it nothing can be pulled
+			panic(err) // the node could not pull images any more
 		}
 	}()
 	return listener.Addr().String(), nil
@@ -59,6 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
+// answer serves a manifest or blob; nil is one that does not exist.
 func answer(w http.ResponseWriter, r *http.Request, mediaType, digest string, content []byte) {
 	if content == nil {
 		http.NotFound(w, r)
@@ -68,7 +69,7 @@ func answer(w http.ResponseWriter, r *http.Request, mediaType, digest string, co
 	w.Header().Set("Docker-Content-Digest", digest)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(content) // a client that has disconnected retries
+		_, _ = w.Write(content) // fails if the client has disconnected, which then retries
 	}
 }
 

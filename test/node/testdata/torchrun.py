@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-# Does what torchrun does with the names and ports of a manifest, and nothing else: every worker tells the first one its number,
-# at the address of the command line, and hears the sum of all.
+# Replaces torchrun, and only checks the names and ports of a manifest: every worker sends its rank to the first one, at the
+# address of the command line, and receives the sum of all ranks.
 import os
 import socket
 import sys
@@ -16,8 +16,8 @@ def connect():
     for _ in range(600):
         try:
             return socket.create_connection(address, timeout=60)
-        except OSError as problem:  # the first worker is not there yet, or has no name yet
-            last = problem
+        except OSError as error:  # the first worker does not listen yet, or its name does not resolve yet
+            last = error
             time.sleep(0.1)
     sys.exit(f"rank {rank}: {address}: {last}")
 

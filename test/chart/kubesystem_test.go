@@ -12,18 +12,18 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// onDemand are values that say whether nodes come when pods wait for them.
-func onDemand(said string) values {
-	return values{"config": values{"defaultQueue": values{"nodesOnDemand": said}}}
+// nodesOnDemand returns values that set config.defaultQueue.nodesOnDemand.
+func nodesOnDemand(mode any) values {
+	return values{"config": values{"defaultQueue": values{"nodesOnDemand": mode}}}
 }
 
-// TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet: some clusters let nobody write there.
+// TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet checks that only the detection of an autoscaler needs objects in
+// kube-system, in which some clusters let no user write.
 func TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet(t *testing.T) {
-	leftEmpty := values{"config": values{"defaultQueue": values{"nodesOnDemand": nil}}}
-	for said, want := range map[string]int{"Detect": 2, "Always": 0, "Never": 0, "": 2} {
-		with := onDemand(said)
-		if said == "" {
-			with = leftEmpty
+	for mode, want := range map[string]int{"Detect": 2, "Always": 0, "Never": 0, "": 2} {
+		with := nodesOnDemand(mode)
+		if mode == "" { // a value left empty in a file
+			with = nodesOnDemand(nil)
 		}
 		text, err := render(t, tested, with)
 		if err != nil {
@@ -36,15 +36,16 @@ func TestNothingIsCreatedInKubeSystemIfNodesOnDemandIsSet(t *testing.T) {
 			}
 		}
 		if found != want {
-			t.Errorf("%s: %d objects are for kube-system, want %d", said, found, want)
+			t.Errorf("nodesOnDemand %q renders %d objects in kube-system, want %d", mode, found, want)
 		}
 	}
 }
 
-// TestOperatorNeedsNoRightInKubeSystemIfNodesOnDemandIsSet: the operator's log would tell of one that it lacks.
+// TestOperatorNeedsNoRightInKubeSystemIfNodesOnDemandIsSet runs a job with an operator that has only the rights of the
+// chart. The test fails if the API server refuses the operator a request.
 func TestOperatorNeedsNoRightInKubeSystemIfNodesOnDemandIsSet(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
-	h.install(onDemand("Never"))
+	h.install(nodesOnDemand("Never"))
 	cluster := testcluster.Get(t)
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, flagsOfTheChart(t, cluster.Client)...).AwaitReady(t)
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")})
