@@ -29,7 +29,7 @@ func TestPageListsDirectDependencies(t *testing.T) {
 		files = append(files, more...)
 	}
 	if err != nil || len(files) != len(sections) {
-		t.Errorf("%d modules, and sections for %d", len(files), len(sections))
+		t.Errorf("docs/dependencies.md has %d sections, want one for each of the %d modules (%v)", len(sections), len(files), err)
 	}
 	for _, file := range files {
 		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(file, "../../")))
@@ -37,12 +37,12 @@ func TestPageListsDirectDependencies(t *testing.T) {
 		named := firstColumn(sections[folder])
 		for _, path := range direct {
 			if !slices.Contains(named, path) {
-				t.Errorf("%s requires %s, which the page does not list", file, path)
+				t.Errorf("%s requires %s, which docs/dependencies.md does not list", file, path)
 			}
 		}
 		for _, path := range named {
 			if !slices.Contains(all, path) {
-				t.Errorf("the page has %s, which %s does not require", path, file)
+				t.Errorf("docs/dependencies.md lists %s, which %s does not require", path, file)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package architecture checks docs/architecture.md against the code, for allowed imports and writers to the API server, and
-// docs/dependencies.md against what the modules require.
+// Package architecture checks the code against docs/architecture.md, for allowed imports and writers to the API server, and
+// the modules against docs/dependencies.md, for direct dependencies.
 package architecture
 
 import (
@@ -13,9 +13,9 @@ import (
 
 const module = "github.com/musterhq/muster/"
 
-// mayNotUse lists libraries that a package tree must not import, by the prefix of their path: code that decides has no client, no
-// clock of its own and no controller.
-var mayNotUse = map[string][]string{
+// forbidden holds the libraries that a package tree must not import, by the prefix of their path: code that decides has no
+// client, no clock of its own and no controller.
+var forbidden = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/sim":                 {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "k8s.io/utils/clock"},
 	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
@@ -29,7 +29,7 @@ var mayNotUse = map[string][]string{
 	"api":                          {"k8s.io/client-go", "github.com/musterhq/muster/internal"},
 }
 
-// TestPageListsAllImports checks that the table Allowed imports is exact.
+// TestPageListsAllImports checks that the table under "Allowed imports" has exactly the imports of the code.
 func TestPageListsAllImports(t *testing.T) {
 	page, code := importsOfThePage(t), map[string]sets.Set[string]{}
 	for tree := range page {
@@ -52,7 +52,7 @@ func TestPageListsAllImports(t *testing.T) {
 	}
 }
 
-// importsOfThePage returns what each package tree may import, from the page's table.
+// importsOfThePage returns which other trees each package tree may import, from the page's table.
 func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	t.Helper()
 	out := map[string]sets.Set[string]{}
@@ -64,7 +64,8 @@ func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	return out
 }
 
-// TestNoJobAPIImportsAnother: what two of them share belongs to package jobs.
+// TestNoJobAPIImportsAnother checks that the packages of job APIs do not import each other, and package jobs none of them:
+// code that two of them share belongs to package jobs.
 func TestNoJobAPIImportsAnother(t *testing.T) {
 	const jobs = module + "internal/jobs/"
 	for _, p := range load(t) {
@@ -73,25 +74,26 @@ func TestNoJobAPIImportsAnother(t *testing.T) {
 				t.Errorf("%s imports %s: an API folder under internal/jobs imports another's", p.PkgPath, imported)
 			}
 			if strings.HasPrefix(imported, jobs) && p.PkgPath+"/" == jobs {
-				t.Errorf("the shared reconciler imports the API %s", imported)
+				t.Errorf("internal/jobs, which all job APIs share, imports %s", imported)
 			}
 		}
 	}
 }
 
+// TestCodeThatDecidesUsesNoClient checks the imports of the packages in forbidden.
 func TestCodeThatDecidesUsesNoClient(t *testing.T) {
 	for _, p := range load(t) {
-		for _, forbidden := range mayNotUse[treeOf(mayNotUse, p.PkgPath)] {
+		for _, library := range forbidden[treeOf(forbidden, p.PkgPath)] {
 			for imported := range p.Imports {
-				if imported == forbidden || strings.HasPrefix(imported, forbidden+"/") {
-					t.Errorf("%s imports %s", p.PkgPath, imported)
+				if imported == library || strings.HasPrefix(imported, library+"/") {
+					t.Errorf("%s imports %s, which code that decides must not use", p.PkgPath, imported)
 				}
 			}
 		}
 	}
 }
 
-// load lists the packages of the main module with their imports, without tests.
+// load returns the packages of the main module with their imports, without tests.
 func load(t *testing.T) []*packages.Package {
 	t.Helper()
 	list, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports, Dir: "../.."}, "./...")
@@ -99,7 +101,7 @@ func load(t *testing.T) []*packages.Package {
 		t.Fatal(err)
 	}
 	if len(list) < 10 {
-		t.Fatalf("only %d packages were found", len(list))
+		t.Fatalf("found %d packages, want at least 10", len(list))
 	}
 	return list
 }
@@ -115,6 +117,7 @@ func treeOf[V any](trees map[string]V, path string) (best string) {
 	return best
 }
 
+// folder returns the first part of a path below the given one.
 func folder(path, under string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, under), "/")
 	return name

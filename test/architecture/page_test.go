@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// rows returns the cells of the rows that begin with a quoted name, in the table under a heading of docs/architecture.md.
+// rows returns the cells of the rows that begin with a name in backquotes, in the table under a heading of
+// docs/architecture.md.
 func rows(t *testing.T, heading string) (out [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/architecture.md")
@@ -29,7 +30,7 @@ func rows(t *testing.T, heading string) (out [][]string) {
 
 var quoted = regexp.MustCompile("`[^`]+`")
 
-// named returns the quoted names in a cell.
+// named returns the names in backquotes in a cell.
 func named(cell string) (out []string) {
 	for _, name := range quoted.FindAllString(cell, -1) {
 		out = append(out, strings.Trim(name, "`"))

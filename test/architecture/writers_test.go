@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPageListsAllWriters compares the folders of the operator that write with a client with the page's table.
+// TestPageListsAllWriters checks that the table under "Who writes to the API server" has exactly the folders of the operator
+// whose code writes with a client.
 func TestPageListsAllWriters(t *testing.T) {
 	var found []string
 	for _, under := range []string{"internal", "cmd/muster-operator"} {

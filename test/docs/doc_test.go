@@ -1,4 +1,5 @@
-// Package docs runs the commands of README.md and docs/ unmodified on the embedded control plane, and checks what the pages name.
+// Package docs runs the commands of README.md and docs/ unmodified on the embedded control plane, and checks that links,
+// reasons, metrics and commands that the pages name exist.
 package docs
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// bare are the pages that install Muster: they share a cluster without it, in this order.
-var bare = []string{"docs/install.md", "docs/tracing.md"}
+// installPages are the pages that install Muster. They share a cluster without it, in this order.
+var installPages = []string{"docs/install.md", "docs/tracing.md"}
 
 // pageTimeout bounds all commands of a page, on a machine that is busy with other tests.
 const pageTimeout = 10 * time.Minute
@@ -25,17 +26,17 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
-// TestCommandsOfPagesPrintWhatPagesShow runs every command block of every page, except the commands in elsewhere. Pages that start
-// a cluster use that one, in parallel with the others; most share the cluster of these tests, which has Muster.
+// TestCommandsOfPagesPrintWhatPagesShow runs every command block of every page, except the commands in elsewhere. Pages that
+// start a cluster use that one, in parallel with the others; most pages share the cluster of these tests, which has Muster.
 func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 	programs := programsOfPages(t)
 	t.Run("pages", func(t *testing.T) {
-		t.Run("others", func(t *testing.T) {
+		t.Run("own clusters", func(t *testing.T) {
 			t.Parallel()
-			t.Run("bare", func(t *testing.T) {
+			t.Run("installation", func(t *testing.T) {
 				terminal := &shell{programs: programs}
 				terminal.up(t, "bin/muster up --ephemeral --nodes 0 --no-operator")
-				for _, page := range bare {
+				for _, page := range installPages {
 					t.Run(page, terminal.runs(page))
 				}
 			})
@@ -45,11 +46,11 @@ func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 				}
 			}
 		})
-		t.Run("shared", func(t *testing.T) {
+		t.Run("shared cluster", func(t *testing.T) {
 			t.Parallel()
 			terminal := &shell{programs: programs, kubeconfig: testcluster.Get(t).Kubeconfig}
 			for _, page := range pages(t) {
-				if !slices.Contains(bare, page) && !startsCluster(t, page) {
+				if !slices.Contains(installPages, page) && !startsCluster(t, page) {
 					t.Run(page, terminal.runs(page))
 				}
 			}
@@ -79,16 +80,16 @@ func (s *shell) runs(page string) func(*testing.T) {
 				steps = append(steps, s.step(t, block))
 			case "yaml":
 				if strings.HasPrefix(block.text, "apiVersion: ") && !strings.Contains(block.text, "config.muster.dev") {
-					s.takes(ctx, t, "kubectl apply --dry-run=server -f -", block)
+					s.pipe(ctx, t, "kubectl apply --dry-run=server -f -", block)
 				}
 			case "python":
 				if _, err := exec.LookPath("python3"); err == nil {
-					s.takes(ctx, t, "python3 -c 'import ast, sys; ast.parse(sys.stdin.read())'", block)
+					s.pipe(ctx, t, "python3 -c 'import ast, sys; ast.parse(sys.stdin.read())'", block)
 				}
 			case "promql":
 				for _, metric := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(block.text, -1) {
 					if !strings.Contains(read(t, "docs/metrics.md"), "`"+metric+"`") {
-						t.Errorf("docs/metrics.md has no %s", metric)
+						t.Errorf("%s uses the metric %s, which docs/metrics.md does not list", page, metric)
 					}
 				}
 			}
@@ -111,9 +112,9 @@ func (s *shell) step(t *testing.T, b block) (step block) {
 			s.up(t, command)
 			step.shows = nil
 		case command == "export KUBECONFIG=…":
-			// commands already use the cluster that was started
+			// KUBECONFIG is that of the cluster that the page has started
 		case b.language == "console" && strings.Contains(command, "muster explain"):
-			step.text += line + " || [ $? = 1 ]\n" // it exits with 1 if the job waits
+			step.text += line + " || [ $? = 1 ]\n" // it exits with 1 if the job is pending
 		default:
 			step.text += line + "\n"
 		}
@@ -129,31 +130,32 @@ func (s *shell) run(ctx context.Context, t *testing.T, steps []block) {
 	for _, step := range steps {
 		script += step.text + "printf '" + done[:len(done)-1] + "\\n'\n"
 	}
-	said, err := s.command(ctx, script).CombinedOutput()
-	parts := strings.Split(string(said), done)
+	output, err := s.command(ctx, script).CombinedOutput()
+	parts := strings.Split(string(output), done)
 	for i, step := range steps {
 		if i == len(parts)-1 {
-			t.Fatalf("%v\n%s\nsaid:\n%s", err, step.text, parts[i])
+			t.Fatalf("these commands failed: %v\n%s\noutput:\n%s", err, step.text, parts[i])
 		}
 		for _, line := range step.shows {
 			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(line)), "…", ".*")
 			if !regexp.MustCompile(pattern).MatchString(parts[i]) {
-				t.Fatalf("the page says that this prints %q:\n%s\nit said:\n%s", line, step.text, parts[i])
+				t.Fatalf("the page says that these commands print %q:\n%s\noutput:\n%s", line, step.text, parts[i])
 			}
 		}
 	}
 }
 
-// takes pipes a block into a command, which must succeed.
-func (s *shell) takes(ctx context.Context, t *testing.T, command string, block block) {
+// pipe pipes a block into a command, which must succeed.
+func (s *shell) pipe(ctx context.Context, t *testing.T, command string, block block) {
 	t.Helper()
 	reader := s.command(ctx, command)
 	reader.Stdin = strings.NewReader(block.text)
-	if said, err := reader.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\nsaid:\n%s", err, block.text, said)
+	if output, err := reader.CombinedOutput(); err != nil {
+		t.Errorf("%s failed with this block: %v\n%s\noutput:\n%s", command, err, block.text, output)
 	}
 }
 
+// command returns a command that runs the script in the project's root, and ends at the first failure.
 func (s *shell) command(ctx context.Context, script string) *exec.Cmd {
 	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script)
 	shell.Dir = root
@@ -168,8 +170,8 @@ func (s *shell) up(t *testing.T, command string) {
 	s.kubeconfig = testcluster.Another(t, filepath.Join(root, words[0]), words[1:]...)
 }
 
-// programsOfPages returns a folder with the programs that pages use: the built ones, muster's kubectl, and the helm of the chart's
-// tests.
+// programsOfPages returns a folder with the programs that pages use: the built ones, muster's kubectl, and the helm of
+// test/chart.
 func programsOfPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -179,16 +181,16 @@ func programsOfPages(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("building helm: %v", err)
 	}
-	from := map[string]string{"helm": strings.TrimSpace(string(path))}
+	paths := map[string]string{"helm": strings.TrimSpace(string(path))}
 	for _, built := range []string{"muster", "kubectl-muster", "muster-operator", "muster-agent"} {
-		from[built] = filepath.Join(root, "bin", built)
+		paths[built] = filepath.Join(root, "bin", built)
 	}
-	for program, path := range from {
+	for program, path := range paths {
 		if err := os.Symlink(path, filepath.Join(dir, program)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kubectl := "#!/bin/sh\nexec " + from["muster"] + " kubectl \"$@\"\n"
+	kubectl := "#!/bin/sh\nexec " + paths["muster"] + " kubectl \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(kubectl), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -10,20 +10,21 @@ import (
 	"testing"
 )
 
-// elsewhere are the commands of blocks that are not run here, with the reason. Their names are checked like those of inline commands.
+// elsewhere holds the commands of blocks that are not run here, with the reason. Their names are checked like those of
+// inline commands.
 var elsewhere = map[string]string{
-	"make demo":      "the gate runs it by itself",
-	"make test":      "this is part of it",
-	"make test-node": "the gate runs it by itself",
-	"make image":     "the gate runs it by itself",
-	"kubectl apply --server-side -f bin/muster.yaml": "make test-node installs so",
+	"make demo":      "the gate (.ci/run) runs it",
+	"make test":      "it runs these tests",
+	"make test-node": "the gate (.ci/run) runs it",
+	"make image":     "the gate (.ci/run) runs it",
+	"kubectl apply --server-side -f bin/muster.yaml": "make test-node installs Muster with it",
 	// An API server never completes the deletion of a definition whose storage is still being set up.
 	"kubectl delete crd -l muster.dev/served=true": "test/chart deletes the definitions after each test",
-	"bin/muster down":             "local/cmd/muster-local's tests stop clusters with it",
-	"muster replay decisions.log": "test/scenario replays what an operator wrote; the operator of these tests writes none",
+	"bin/muster down":             "the tests of local/cmd/muster-local stop clusters with it",
+	"muster replay decisions.log": "test/scenario replays the decision log of an operator; the operator of these tests writes none",
 }
 
-// programs are the first words of inline commands that are checked: they can validate their own arguments.
+// programs are the first words of the inline commands that are checked.
 var programs = []string{"muster", "muster-operator", "muster-agent", "kubectl", "helm", "make", "go"}
 
 // TestCommandsThatAreNotRunExist checks the names in inline commands, and in those in elsewhere.
@@ -42,9 +43,9 @@ func TestCommandsThatAreNotRunExist(t *testing.T) {
 				t.Errorf("%s: the Makefile has no such target", command)
 			}
 		case "go":
-			goTestNamesExist(t, words)
+			checkTestNames(t, words)
 		default:
-			knows(t, path, words)
+			checkAccepted(t, path, words)
 		}
 	}
 	onPages := map[string]bool{}
@@ -64,7 +65,7 @@ func TestCommandsThatAreNotRunExist(t *testing.T) {
 	}
 	for command := range elsewhere {
 		if !onPages[command] {
-			t.Errorf("%s is on the list of commands that run elsewhere, and on no page", command)
+			t.Errorf("%s is in the list elsewhere, but on no page", command)
 		}
 		words := strings.Fields(strings.TrimPrefix(command, "bin/"))
 		check(t, words)
@@ -73,32 +74,32 @@ func TestCommandsThatAreNotRunExist(t *testing.T) {
 		}
 	}
 	if len(checked) < 40 {
-		t.Errorf("only found %v", checked)
+		t.Errorf("found %d commands in the text of pages, want at least 40: %v", len(checked), checked)
 	}
 }
 
-// knows checks that a program accepts a command and its flags, by adding --help. Words in brackets are optional, and words in
-// capitals are placeholders.
-func knows(t *testing.T, path string, words []string) {
+// checkAccepted checks that a program accepts a command and its flags, by adding --help. Brackets around optional words are
+// removed, and placeholders, which are words in capitals, are replaced.
+func checkAccepted(t *testing.T, path string, words []string) {
 	t.Helper()
 	command := strings.Join(words, " ")
 	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "…" })
 	for i, word := range words {
 		words[i] = regexp.MustCompile(`^[A-Z]+$`).ReplaceAllString(strings.Trim(word, `[]"'`), "1") // valid as a number too
 	}
-	ask := exec.Command(filepath.Join(path, words[0]), append(words[1:], "--help")...)
-	ask.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
-	said, err := ask.CombinedOutput()
-	if words[0] == "muster-agent" && strings.Contains(string(said), "  "+command+" ") {
+	help := exec.Command(filepath.Join(path, words[0]), append(words[1:], "--help")...)
+	help.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	output, err := help.CombinedOutput()
+	if words[0] == "muster-agent" && strings.Contains(string(output), "  "+command+" ") {
 		return // it prints its usage with all commands, and fails
 	}
 	if err != nil {
-		t.Errorf("%s: %v\n%s", command, err, said)
+		t.Errorf("%s with --help: %v\n%s", command, err, output)
 	}
 }
 
-// goTestNamesExist checks that the packages and tests that a `go test` names exist.
-func goTestNamesExist(t *testing.T, words []string) {
+// checkTestNames checks that the packages and tests that a `go test` command names exist.
+func checkTestNames(t *testing.T, words []string) {
 	t.Helper()
 	command, tests := strings.Join(words, " "), ""
 	for i, word := range words {
@@ -110,7 +111,7 @@ func goTestNamesExist(t *testing.T, words []string) {
 		case strings.HasPrefix(word, "./"):
 			all, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(word, "..."), "*_test.go"))
 			if err != nil || len(all) == 0 && !strings.HasSuffix(word, "...") {
-				t.Errorf("%s: no tests are in %s: %v", command, word, err)
+				t.Errorf("%s: %s has no tests (%v)", command, word, err)
 			}
 			if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(word, "..."))); err != nil {
 				t.Errorf("%s: %v", command, err)
@@ -119,7 +120,7 @@ func goTestNamesExist(t *testing.T, words []string) {
 				content, err := os.ReadFile(file)
 				return err == nil && regexp.MustCompile(`(?m)^func (Test|Benchmark)?\w*(`+tests+`)`).Match(content)
 			}) {
-				t.Errorf("%s: no test in %s is called so", command, word)
+				t.Errorf("%s: %s has no test named %s", command, word, tests)
 			}
 		}
 	}

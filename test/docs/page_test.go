@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,17 +13,18 @@ import (
 // root is the project's root folder.
 var root, _ = filepath.Abs("../..")
 
-// languages are the allowed languages of blocks, and how each is checked. A block of any other language, or of none, is an error.
+// languages holds the allowed languages of blocks, and how each is checked. A block of any other language, or of none, is an
+// error.
 var languages = map[string]string{
-	"sh":      "commands, which are run from top to bottom as one script",
-	"console": "commands after `$ `, one after the other, with their output",
-	"text":    "right after commands, some lines of their output; else a drawing",
-	"yaml":    "accepted by the API server, if it is a complete object",
+	"sh":      "commands, run from top to bottom as one script",
+	"console": "commands after `$ `, run one after the other, and their output",
+	"text":    "right after commands, lines of their output; elsewhere a drawing",
+	"yaml":    "applied as a dry run, if it is a complete object",
 	"python":  "parsed by Python",
-	"promql":  "names existing metrics",
+	"promql":  "names metrics of docs/metrics.md",
 }
 
-// block is a fenced block of a page. shows are the lines that its commands must print; … in them matches any text.
+// block is a fenced block of a page. shows holds the lines that its commands must print; … in them matches any text.
 type block struct {
 	language, text string
 	shows          []string
@@ -33,7 +35,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(found) < 25 {
-		t.Fatalf("only found %v: %v", found, err)
+		t.Fatalf("found %d pages in docs/, want at least 25: %v (%v)", len(found), found, err)
 	}
 	for i, path := range found {
 		found[i] = filepath.Join("docs", filepath.Base(path))
@@ -56,7 +58,7 @@ func blocks(t *testing.T, page string) (found []block) {
 		case open == nil:
 			open = &block{language: strings.TrimSpace(fence)}
 			if languages[open.language] == "" {
-				t.Errorf("%s has a block of %q: here are %v", page, open.language, languages)
+				t.Errorf("%s has a block of language %q, want one of %v", page, open.language, slices.Sorted(maps.Keys(languages)))
 			}
 		default:
 			if open.language == "text" && afterCommands {
@@ -68,7 +70,7 @@ func blocks(t *testing.T, page string) (found []block) {
 		}
 	}
 	if open != nil {
-		t.Fatalf("%s ends within a block", page)
+		t.Fatalf("the last block of %s has no end", page)
 	}
 	return found
 }

@@ -13,37 +13,37 @@ import (
 	"testing"
 )
 
-// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses, and one for
-// each code in docs/reasons.md.
+// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses, and one
+// for each code in docs/reasons.md.
 func TestReasonsOfTroubleshootingExist(t *testing.T) {
-	written := texts(t, "internal", "api", "cmd/muster/view")
-	named := map[string]bool{}
+	used := literals(t, "internal", "api", "cmd/muster/view")
+	listed := map[string]bool{}
 	for row := range strings.Lines(read(t, "docs/troubleshooting.md")) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
 			continue
 		}
 		for _, match := range regexp.MustCompile("`([A-Z][A-Za-z]+)(…?)`").FindAllStringSubmatch(cells[1], -1) {
-			named[match[1]] = true
-			if !written[match[1]] {
+			listed[match[1]] = true
+			if !used[match[1]] {
 				t.Errorf("docs/troubleshooting.md has a row for %s, which the code does not use", match[1])
 			}
 		}
 	}
 	codes, _, _ := strings.Cut(read(t, "docs/reasons.md"), "\n# ")
 	for line := range strings.Lines(codes) {
-		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !named[code] {
+		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !listed[code] {
 			t.Errorf("docs/troubleshooting.md has no row for %s", code)
 		}
 	}
-	if len(named) < 20 {
-		t.Fatalf("only found %v", named)
+	if len(listed) < 20 {
+		t.Fatalf("found %d reasons in docs/troubleshooting.md, want at least 20: %v", len(listed), listed)
 	}
 }
 
 // TestLinksOfPagesResolve checks links to files and to headings, and that the README links to every page.
 func TestLinksOfPagesResolve(t *testing.T) {
-	led := map[string]bool{}
+	linked := map[string]bool{}
 	for _, page := range pages(t) {
 		for _, match := range regexp.MustCompile(`\]\(([a-z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
 			to := filepath.Join(filepath.Dir(page), match[1])
@@ -57,11 +57,11 @@ func TestLinksOfPagesResolve(t *testing.T) {
 			if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !anchors(read(t, to))[anchor] {
 				t.Errorf("%s links to #%s of %s, which has no such heading", page, anchor, to)
 			}
-			led[to] = led[to] || page == "README.md"
+			linked[to] = linked[to] || page == "README.md"
 		}
 	}
 	for _, page := range pages(t) {
-		if page != "README.md" && !led[page] {
+		if page != "README.md" && !linked[page] {
 			t.Errorf("the README does not link to %s", page)
 		}
 	}
@@ -81,8 +81,8 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// texts returns the string literals in the code of some folders, without tests.
-func texts(t *testing.T, folders ...string) map[string]bool {
+// literals returns the string literals in the code of some folders, without tests.
+func literals(t *testing.T, folders ...string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
 	for _, folder := range folders {

@@ -80,10 +80,10 @@ func coordinatorRules() []apiextensionsv1.ValidationRule {
 		`!has(self.coordinator)
 		|| (has(self.replicatedJobs) && self.replicatedJobs.exists(r, r.name == self.coordinator.replicatedJob))`)
 	named.MessageExpression = "'coordinator replicatedJob ' + self.coordinator.replicatedJob + ' does not exist'"
-	// where returns the rule that the coordinator's replicated job, if one of that name exists, satisfies so.
-	where := func(message, so string, arguments ...any) apiextensionsv1.ValidationRule {
+	// where returns the rule that the coordinator's replicated job, if it exists, satisfies the condition.
+	where := func(message, condition string, arguments ...any) apiextensionsv1.ValidationRule {
 		return celRule(".coordinator", message, `!has(self.coordinator) || !has(self.replicatedJobs)
-			|| self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || (`+so+`))`, arguments...)
+			|| self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || (`+condition+`))`, arguments...)
 	}
 	return []apiextensionsv1.ValidationRule{
 		named,
@@ -106,15 +106,15 @@ const (
 // whose pods all run at once.
 func elasticRules() []apiextensionsv1.ValidationRule {
 	// Completions that are not set count as less than any number.
-	pods, wanted := orElse("self."+parallelism, "1"), orElse("self."+completions, "-1")
-	sameSize := fmt.Sprintf("(%s == %s && %s == %s)", pods, orElse("oldSelf."+parallelism, "1"), wanted, orElse("oldSelf."+completions, "-1"))
+	newParallelism, newCompletions := orElse("self."+parallelism, "1"), orElse("self."+completions, "-1")
+	sameSize := fmt.Sprintf("(%s == %s && %s == %s)", newParallelism, orElse("oldSelf."+parallelism, "1"), newCompletions, orElse("oldSelf."+completions, "-1"))
 	const indexed = "(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed')"
 	const path = ".template.spec"
 	return []apiextensionsv1.ValidationRule{
 		celRule(path, "field is immutable: only Indexed Jobs can change parallelism and completions", `%s || %s`, sameSize, indexed),
-		celRule(path, "parallelism must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, pods),
-		celRule(path, "completions must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, wanted),
-		celRule(path, "completions must be equal to parallelism for Elastic Indexed Jobs", `%s || !%s || %s == %s`, sameSize, indexed, wanted, pods),
+		celRule(path, "parallelism must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, newParallelism),
+		celRule(path, "completions must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, newCompletions),
+		celRule(path, "completions must be equal to parallelism for Elastic Indexed Jobs", `%s || !%s || %s == %s`, sameSize, indexed, newCompletions, newParallelism),
 	}
 }
 

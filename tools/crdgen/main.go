@@ -114,7 +114,7 @@ func removeOthers(out string, definitions []*apiextensionsv1.CustomResourceDefin
 	for _, file := range present {
 		if !keep[file] {
 			if err := os.Remove(file); err != nil {
-				return fmt.Errorf("removing the definition of a kind that is gone: %w", err)
+				return fmt.Errorf("removing the definition of a kind that no longer exists: %w", err)
 			}
 		}
 	}

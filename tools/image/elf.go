@@ -8,13 +8,13 @@ import (
 )
 
 // errDynamic is returned for a program that the image could not run.
-var errDynamic = errors.New("it needs shared libraries, and the image has none: build it with CGO_ENABLED=0")
+var errDynamic = errors.New("the program needs shared libraries, which the image does not have: build it with CGO_ENABLED=0")
 
 // static returns an error unless the content is a statically linked Linux program.
 func static(content []byte) error {
 	program, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
-		return fmt.Errorf("not a program of Linux: %w", err)
+		return fmt.Errorf("not a Linux program: %w", err)
 	}
 	for _, part := range program.Progs {
 		if part.Type == elf.PT_INTERP {
@@ -24,7 +24,7 @@ func static(content []byte) error {
 	return nil
 }
 
-// architecture returns the architecture of a program as images name it.
+// architecture returns the architecture of a program by its name in images, such as amd64; empty if it is no ELF file.
 func architecture(path string) string {
 	program, err := elf.Open(path)
 	if err != nil {

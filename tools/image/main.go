@@ -33,7 +33,7 @@ const nonroot = 65532
 const programs = "usr/local/bin"
 
 func main() {
-	most := flag.Float64("most", 0, "fail if a node fetches more than so many MB, of 1,000,000 bytes (default: no limit)")
+	most := flag.Float64("most", 0, "fail if the image has more than this number of MB (1,000,000 bytes) to pull (default: no limit)")
 	flag.Parse()
 	if flag.NArg() < 3 {
 		fmt.Fprintln(os.Stderr, "usage: image [-most MB] REFERENCE OUT PROGRAM...")
@@ -48,7 +48,7 @@ func main() {
 func run(reference, out string, binaries []string, most float64) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
-		return fmt.Errorf("reading the reference: %w", err)
+		return fmt.Errorf("parsing the reference: %w", err)
 	}
 	image, err := build(binaries)
 	if err != nil {
@@ -62,7 +62,7 @@ func run(reference, out string, binaries []string, most float64) error {
 		return err
 	}
 	if megabytes := float64(pulled) / 1e6; most > 0 && megabytes > most {
-		return fmt.Errorf("%s has %.1f MB to pull, and may have %.0f", out, megabytes, most)
+		return fmt.Errorf("%s has %.1f MB to pull, but may have at most %.0f", out, megabytes, most)
 	}
 	digest, err := image.Digest()
 	if err != nil {
@@ -95,7 +95,7 @@ func build(binaries []string) (v1.Image, error) {
 	}
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
-		return nil, fmt.Errorf("putting layers together: %w", err)
+		return nil, fmt.Errorf("assembling the layers: %w", err)
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -165,8 +165,8 @@ func layer(files ...file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
 }
 
-// pulledBytes returns how much a node downloads that has no layer of the image: the compressed layers, config and
-// manifest.
+// pulledBytes returns the size of the compressed layers, configuration and manifest: what a node without any layer of the
+// image downloads.
 func pulledBytes(image v1.Image) (int64, error) {
 	manifest, err := image.Manifest()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// program builds a small program.
+// program builds a program that does nothing and returns its path.
 func program(t *testing.T, name string, environment ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,6 +34,8 @@ func program(t *testing.T, name string, environment ...string) string {
 	return out
 }
 
+// TestImageRunsTheFirstProgramAsNonRoot checks the configuration and files of an image of two programs, and that the same
+// programs give the same image again.
 func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 	first, second := program(t, "first", "CGO_ENABLED=0", "GOOS=linux"), program(t, "second", "CGO_ENABLED=0", "GOOS=linux")
 	out := filepath.Join(t.TempDir(), "image.tar")
@@ -50,20 +52,21 @@ func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 	}
 	if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"first"}) ||
 		config.OS != "linux" || config.Architecture != runtime.GOARCH {
-		t.Errorf("it runs %q as %q on %s/%s", config.Config.Entrypoint, config.Config.User, config.OS, config.Architecture)
+		t.Errorf("the image runs %q as %q on %s/%s, want [first] as 65532:65532 on linux/%s",
+			config.Config.Entrypoint, config.Config.User, config.OS, config.Architecture, runtime.GOARCH)
 	}
 	files := contents(t, image)
 	for name, mode := range map[string]int64{"usr/local/bin/first": 0o755, "usr/local/bin/second": 0o755, "etc/passwd": 0o644, "tmp": 0o1777} {
 		if files[name] == nil || files[name].Mode != mode || files[name].Uid != 0 {
-			t.Errorf("%s is %+v, want mode %o of root", name, files[name], mode)
+			t.Errorf("%s is %+v, want a file of root with mode %o", name, files[name], mode)
 		}
 	}
 	if certificates := files["etc/ssl/certs/ca-certificates.crt"]; certificates == nil || certificates.Size < 100_000 {
-		t.Errorf("the authorities are %+v", certificates)
+		t.Errorf("the file of CA certificates is %+v, want at least 100 kB", certificates)
 	}
 	for name := range files {
 		if strings.Contains(name, "/sh") || strings.Contains(name, "/bin/bash") {
-			t.Errorf("there is a shell: %s", name)
+			t.Errorf("the image has a shell: %s", name)
 		}
 	}
 
@@ -74,27 +77,29 @@ func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 	one, _ := image.ConfigName()
 	two, _ := again.ConfigName()
 	if one != two {
-		t.Errorf("the same programs give two images: %s and %s", one, two)
+		t.Errorf("the same programs give different images: %s and %s", one, two)
 	}
 }
 
+// TestTooLargeImageIsRejected checks the flag -most.
 func TestTooLargeImageIsRejected(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "image.tar")
-	if err := run("example/first:v1", out, []string{program(t, "first", "CGO_ENABLED=0", "GOOS=linux")}, 0.1); err == nil || !strings.Contains(err.Error(), "may have") {
-		t.Errorf("the error is %v", err)
+	if err := run("example/first:v1", out, []string{program(t, "first", "CGO_ENABLED=0", "GOOS=linux")}, 0.1); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("run returned %v, want an error with the size that the image may have", err)
 	}
 }
 
+// TestDynamicallyLinkedProgramIsRejected checks that the image takes only static programs, since it has no libraries.
 func TestDynamicallyLinkedProgramIsRejected(t *testing.T) {
 	content, err := os.ReadFile("/bin/sh")
 	if err != nil {
-		t.Skipf("this machine has no /bin/sh to try: %v", err)
+		t.Skipf("this machine has no /bin/sh: %v", err)
 	}
 	if err := static(content); !errors.Is(err, errDynamic) {
-		t.Errorf("of /bin/sh: %v, want %v", err, errDynamic)
+		t.Errorf("static(/bin/sh) = %v, want %v", err, errDynamic)
 	}
 	if err := static([]byte("#!/bin/sh\n")); err == nil {
-		t.Error("a script is taken for a program")
+		t.Error("static accepts a shell script, want an error")
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// startKubelet starts the kubelet. It reserves no disk or memory and has no eviction thresholds, as others use the
-// machine too.
+// startKubelet starts the kubelet. It reserves no disk or memory and has no eviction thresholds, because other
+// programs use the machine too.
 func (n *node) startKubelet(ctx context.Context) error {
 	certificate, key, err := n.servingCertificate(ctx)
 	if err != nil {
