@@ -94,7 +94,7 @@ func vcJobRules() []rule {
 		{of, "queue is fixed", inCEL, "queue is immutable: make another Job",
 			[]attempt{{what: "another", before: edits{}, change: edits{"spec>queue": "b"}}},
 			[]attempt{{what: "the same", before: edits{"spec>queue": "a"}, change: edits{"spec>queue": "a", "spec>priorityClassName": "high"}}}},
-		{of, "a volume has a claim", inCEL, "a volume needs volumeClaimName, of a claim that is there, or volumeClaim, for one that is made, and not both",
+		{of, "a volume has a claim", inCEL, "a volume needs either volumeClaimName, of an existing claim, or volumeClaim, for a new one",
 			[]attempt{{what: "none", change: edits{"spec>volumes": "yaml:[{mountPath: /data}]"}},
 				{what: "both", change: edits{"spec>volumes": "yaml:[{mountPath: /data, volumeClaimName: data, volumeClaim: {accessModes: [ReadWriteOnce]}}]"}}},
 			[]attempt{{what: "by name", change: edits{"spec>volumes": "yaml:[{mountPath: /data, volumeClaimName: data}]"}}}},

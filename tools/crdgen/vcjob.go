@@ -29,7 +29,7 @@ func vcjobSpecRules() []apiextensionsv1.ValidationRule {
 		celRule(".minSuccess", "minSuccess must be at most the replicas of all tasks", `!has(self.minSuccess) || !has(self.tasks) || self.minSuccess <= %s`, replicas),
 		celRule(".queue", "queue is immutable: make another Job",
 			`(has(self.queue) ? self.queue : '') == (has(oldSelf.queue) ? oldSelf.queue : '')`),
-		celRule(".volumes", "a volume needs volumeClaimName, of a claim that is there, or volumeClaim, for one that is made, and not both",
+		celRule(".volumes", "a volume needs either volumeClaimName, of an existing claim, or volumeClaim, for a new one",
 			`!has(self.volumes) || self.volumes.all(v, (has(v.volumeClaimName) && v.volumeClaimName != '') != has(v.volumeClaim))`),
 	}
 }
