@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPageListsDirectDependencies checks that docs/dependencies.md has every direct dependency of each module, and no others.
+// TestPageListsDirectDependencies checks that docs/dependencies.md has every direct dependency of each module, and no
+// others.
 func TestPageListsDirectDependencies(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dependencies.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package architecture checks the code against docs/architecture.md, for allowed imports and writers to the API server, and
-// the modules against docs/dependencies.md, for direct dependencies.
+// Package architecture checks the code against docs/architecture.md, for allowed imports and writers to the API server,
+// and the modules against docs/dependencies.md, for direct dependencies.
 package architecture
 
 import (
@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/musterhq/muster/"
 
-// forbidden holds the libraries that a package tree must not import, by the prefix of their path: code that decides has no
-// client, no clock of its own and no controller.
+// forbidden holds the libraries that a package tree must not import, by the prefix of their path: code that decides has
+// no client, no clock of its own and no controller.
 var forbidden = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/sim":                 {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "k8s.io/utils/clock"},
@@ -64,8 +64,8 @@ func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	return out
 }
 
-// TestNoJobAPIImportsAnother checks that the packages of job APIs do not import each other, and package jobs none of them:
-// code that two of them share belongs to package jobs.
+// TestNoJobAPIImportsAnother checks that the packages of job APIs do not import each other, and package jobs none of
+// them: code that two of them share belongs to package jobs.
 func TestNoJobAPIImportsAnother(t *testing.T) {
 	const jobs = module + "internal/jobs/"
 	for _, p := range load(t) {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPageListsAllWriters checks that the table under "Who writes to the API server" has exactly the folders of the operator
-// whose code writes with a client.
+// TestPageListsAllWriters checks that the table under "Who writes to the API server" has exactly the folders of the
+// operator whose code writes with a client.
 func TestPageListsAllWriters(t *testing.T) {
 	var found []string
 	for _, under := range []string{"internal", "cmd/muster-operator"} {
@@ -39,7 +39,8 @@ func TestPageListsAllWriters(t *testing.T) {
 	}
 }
 
-// writes reports whether the file has a call that looks like a client's: a writing verb with a context as its first argument.
+// writes reports whether the file has a call that looks like a client's: a writing verb with a context as its first
+// argument.
 func writes(t *testing.T, path string) (does bool) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

@@ -49,8 +49,9 @@ func TestIdleMemory(t *testing.T) {
 	figure.Reach(t, "idle memory of the operator", figure.MiB(operator), figure.MiB(operatorMost), operator <= operatorMost)
 }
 
-// TestApplyToRunning measures the time from the creation of a JobSet of four workers until four processes run. The floor
-// is the same for a Job of four pods that Muster does not manage. The first round is a warm-up and does not count.
+// TestApplyToRunning measures the time from the creation of a JobSet of four workers until four processes run. The
+// floor is the same for a Job of four pods that Muster does not manage. The first round is a warm-up and does not
+// count.
 func TestApplyToRunning(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})

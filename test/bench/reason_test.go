@@ -52,8 +52,8 @@ func tooLarge(namespace, name string, queue kueue.LocalQueueName) *kueue.Workloa
 		}}}}}}
 }
 
-// TestReasonsOfABurst measures the same for many Workloads that eight clients create at once, each from its own creation.
-// The creations are load as well, so the time that they take is printed beside the waits.
+// TestReasonsOfABurst measures the same for many Workloads that eight clients create at once, each from its own
+// creation. The creations are load as well, so the time that they take is printed with the waits.
 func TestReasonsOfABurst(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})

@@ -155,8 +155,8 @@ func deleteDefinitions(t *testing.T) {
 	}
 }
 
-// TestDefinitionsOfOtherOwnersAreRejectedByName checks that the chart installs nothing over a definition of another owner,
-// names the definition and the owner in its error, and takes the definition over with crds.adopt.
+// TestDefinitionsOfOtherOwnersAreRejectedByName checks that the chart installs nothing over a definition of another
+// owner, names the definition and the owner in its error, and takes the definition over with crds.adopt.
 func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 	h := newHelm(t)
 	createForeignDefinition(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
@@ -177,8 +177,8 @@ func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 	}
 }
 
-// TestVolcanosDefinitionsAreLeftAlone checks that the chart by default leaves an installed Volcano its API and serves the
-// others, and that it rejects `volcano: native` there.
+// TestVolcanosDefinitionsAreLeftAlone checks that the chart by default leaves an installed Volcano its API and serves
+// the others, and that it rejects `volcano: native` there.
 func TestVolcanosDefinitionsAreLeftAlone(t *testing.T) {
 	h := newHelm(t)
 	createForeignDefinition(t, "batch.volcano.sh", "jobs", "Job", "volcano")

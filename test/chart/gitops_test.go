@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRenderingIsDeterministic checks what GitOps tools need: the same values render the same objects, none is a Helm hook,
-// and the manifest has nothing that the operator writes itself.
+// TestRenderingIsDeterministic checks what GitOps tools need: the same values render the same objects, none is a Helm
+// hook, and the manifest has nothing that the operator writes itself.
 func TestRenderingIsDeterministic(t *testing.T) {
 	for what, with := range combinations {
 		first, err := render(t, tested, with, mutatingPolicies)
@@ -41,8 +41,8 @@ func TestRenderingIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestWithoutAClusterVolcanoIsLeftAloneByValue checks `volcano: external`: where the chart is rendered without a cluster, as
-// by Argo CD, it cannot detect Volcano.
+// TestWithoutAClusterVolcanoIsLeftAloneByValue checks `volcano: external`: where the chart is rendered without a
+// cluster, as by Argo CD, it cannot detect Volcano.
 func TestWithoutAClusterVolcanoIsLeftAloneByValue(t *testing.T) {
 	count := func(with values) (n int) {
 		text, err := render(t, tested, with, mutatingPolicies)

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{NoAPIs: tr
 // values are values of a chart, or of a section of it.
 type values = map[string]any
 
-// helm installs the chart on the test cluster, as the release "operator" in the namespace "lattice". Everything is removed
-// at the end of the test, also if it fails.
+// helm installs the chart on the test cluster, as the release "operator" in the namespace "lattice". Everything is
+// removed at the end of the test, also if it fails.
 type helm struct {
 	t      *testing.T
 	config *action.Configuration
@@ -104,8 +104,8 @@ func (h helm) clear() {
 	deleteDefinitions(h.t)
 }
 
-// render returns the manifest that Helm would apply, without a cluster, as `helm template --kube-version --api-versions`
-// does.
+// render returns the manifest that Helm would apply, without a cluster, as `helm template --kube-version
+// --api-versions` does.
 func render(t *testing.T, version string, with values, apis ...string) (string, error) {
 	t.Helper()
 	install := action.NewInstall(&action.Configuration{})

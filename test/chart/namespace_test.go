@@ -22,8 +22,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestNamespacedRoleMayWriteOnlyInItsNamespace checks the rights of an operator with monitorNamespace, and that they are
-// enough to run a job of each API: the test fails if the API server refuses the operator a request.
+// TestNamespacedRoleMayWriteOnlyInItsNamespace checks the rights of an operator with monitorNamespace, and that they
+// are enough to run a job of each API: the test fails if the API server refuses the operator a request.
 func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
 	h.install(values{"monitorNamespace": w.Namespace})

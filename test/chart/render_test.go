@@ -182,8 +182,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
-// TestEmptyConfigurationIsTheDefault checks that config, a section of it, or a value may be left empty, as in a file whose
-// lines below it are all commented out.
+// TestEmptyConfigurationIsTheDefault checks that config, a section of it, or a value may be left empty, as in a file
+// whose lines below it are all commented out.
 func TestEmptyConfigurationIsTheDefault(t *testing.T) {
 	for what, with := range map[string]values{
 		"config":   {"config": nil},
@@ -238,8 +238,8 @@ func TestOperatorPodsMeetTheRestrictedStandard(t *testing.T) {
 	}
 }
 
-// TestOperatorAcceptsTheFlagsOfTheChart checks the flags of all combinations, and that the chart enables tracing only on
-// request.
+// TestOperatorAcceptsTheFlagsOfTheChart checks the flags of all combinations, and that the chart enables tracing only
+// on request.
 func TestOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 	for what, with := range combinations {
 		text, err := render(t, tested, with)
@@ -256,7 +256,8 @@ func TestOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 		if traced := slices.Contains(flags, "--trace-endpoint=http://collector:4318"); traced != (with["tracing"] != nil) {
 			t.Errorf("%s: jobs are traced = %t, want %t", what, traced, with["tracing"] != nil)
 		}
-		// --print-config makes the operator validate its flags, print and exit. The configuration file exists only in its pod.
+		// --print-config makes the operator validate its flags, print and exit. The configuration file exists only in
+		// its pod.
 		output, err := exec.Command("../../bin/muster-operator", append(flags, "--config=", "--print-config")...).CombinedOutput()
 		if err != nil || len(flags) < 4 {
 			t.Errorf("%s: the operator does not accept the flags %q: %v\n%s", what, flags, err, output)

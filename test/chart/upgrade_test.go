@@ -30,7 +30,8 @@ const (
 	olderField  = "older"
 )
 
-// older returns a chart that lacks a policy and a value of the current one, and whose definitions have an additional field.
+// older returns a chart that lacks a policy and a value of the current one, and whose definitions have an additional
+// field.
 func older(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	c := load(t)
@@ -47,8 +48,8 @@ func older(t *testing.T) *helmchart.Chart {
 	return c
 }
 
-// TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation runs the operator with the service account and rights of each
-// chart. Running and pending jobs must keep their pods and Workloads, and new jobs must run after each change.
+// TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation runs the operator with the service account and rights of
+// each chart. Running and pending jobs must keep their pods and Workloads, and new jobs must run after each change.
 func TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 	h := newHelm(t)
 	if _, err := h.installer().Run(older(t), nil); err != nil {
@@ -105,8 +106,8 @@ func startOperator(t *testing.T) *operator.Operator {
 	return o
 }
 
-// uidsOf returns the UIDs that no change of the release may change: those of the running job's pods, and of both Workloads,
-// whose keys include when the admitted one was admitted.
+// uidsOf returns the UIDs that no change of the release may change: those of the running job's pods, and of both
+// Workloads, whose keys include when the admitted one was admitted.
 func uidsOf(w *harness.World) map[string]types.UID {
 	w.Helper()
 	out := map[string]types.UID{}

@@ -34,7 +34,8 @@ const (
 )
 
 // TestWebhooksOfTheChartHoldJobsAndPlacePods uses the chart's objects and rights, and the operator's certificates, on a
-// cluster without the policies that would otherwise hold Jobs. Jobs must be created suspended, and pods with their places.
+// cluster without the policies that would otherwise hold Jobs. Jobs must be created suspended, and pods with their
+// places.
 func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	port, err := strconv.Atoi(freePort(t))
 	if err != nil {
@@ -77,8 +78,8 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}
 }
 
-// redirectService points the chart's Service to the operator, which runs as a process of this machine and not in a pod. The
-// API server accepts it by its certificate, which has the Service's name.
+// redirectService points the chart's Service to the operator, which runs as a process of this machine and not in a pod.
+// The API server accepts it by its certificate, which has the Service's name.
 func redirectService(t *testing.T, c client.Client) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lattice-operator-webhook"}}
@@ -88,8 +89,8 @@ func redirectService(t *testing.T, c client.Client) {
 	}
 }
 
-// flagsOfTheChart returns the operator's flags in the chart's Deployment, without the addresses, and with the configuration
-// in a local file.
+// flagsOfTheChart returns the operator's flags in the chart's Deployment, without the addresses, and with the
+// configuration in a local file.
 func flagsOfTheChart(t *testing.T, c client.Client) []string {
 	t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: "lattice-operator"}

@@ -1,5 +1,5 @@
-// Package docs runs the commands of README.md and docs/ unmodified on the embedded control plane, and checks that links,
-// reasons, metrics and commands that the pages name exist.
+// Package docs runs the commands of README.md and docs/ unmodified on the embedded control plane, and checks that
+// links, reasons, metrics and commands that the pages name exist.
 package docs
 
 import (
@@ -26,8 +26,9 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
-// TestCommandsOfPagesPrintWhatPagesShow runs every command block of every page, except the commands in elsewhere. Pages that
-// start a cluster use that one, in parallel with the others; most pages share the cluster of these tests, which has Muster.
+// TestCommandsOfPagesPrintWhatPagesShow runs every command block of every page, except the commands in elsewhere. Pages
+// that start a cluster use that one, in parallel with the others; most pages share the cluster of these tests, which
+// has Muster.
 func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 	programs := programsOfPages(t)
 	t.Run("pages", func(t *testing.T) {

@@ -78,8 +78,8 @@ func TestCommandsThatAreNotRunExist(t *testing.T) {
 	}
 }
 
-// checkAccepted checks that a program accepts a command and its flags, by adding --help. Brackets around optional words are
-// removed, and placeholders, which are words in capitals, are replaced.
+// checkAccepted checks that a program accepts a command and its flags, by adding --help. Brackets around optional words
+// are removed, and placeholders, which are words in capitals, are replaced.
 func checkAccepted(t *testing.T, path string, words []string) {
 	t.Helper()
 	command := strings.Join(words, " ")

@@ -13,8 +13,8 @@ import (
 // root is the project's root folder.
 var root, _ = filepath.Abs("../..")
 
-// languages holds the allowed languages of blocks, and how each is checked. A block of any other language, or of none, is an
-// error.
+// languages holds the allowed languages of blocks, and how each is checked. A block of any other language, or of none,
+// is an error.
 var languages = map[string]string{
 	"sh":      "commands, run from top to bottom as one script",
 	"console": "commands after `$ `, run one after the other, and their output",

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses, and one
-// for each code in docs/reasons.md.
+// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses,
+// and one for each code in docs/reasons.md.
 func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	used := literals(t, "internal", "api", "cmd/muster/view")
 	listed := map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestHelmInstallsTheChartInPlaceOfTheBundle replaces the operator of the bundle by a Helm release, which must then run a
-// job to completion. The test is not parallel: the parallel tests run after it, with the release.
+// TestHelmInstallsTheChartInPlaceOfTheBundle replaces the operator of the bundle by a Helm release, which must then run
+// a job to completion. The test is not parallel: the parallel tests run after it, with the release.
 func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 	machine.Node(t, images)
 	w := &world{harness.New(t)}

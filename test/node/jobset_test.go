@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestWorkersOfTheDocumentedJobSetConnectByName runs the documentation's manifest unchanged. Its image name resolves to a
-// test image, whose torchrun only connects the workers to the first one by its DNS name.
+// TestWorkersOfTheDocumentedJobSetConnectByName runs the documentation's manifest unchanged. Its image name resolves to
+// a test image, whose torchrun only connects the workers to the first one by its DNS name.
 func TestWorkersOfTheDocumentedJobSetConnectByName(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("apply", "-f", example("jobset", "jobset-pytorch.yaml"))
@@ -27,8 +27,8 @@ func TestWorkersOfTheDocumentedJobSetConnectByName(t *testing.T) {
 	}
 }
 
-// TestWorkersOfAQueuedJobSetConnect runs a ring of workers in a queue. Each worker listens, and connects to the next one by
-// its DNS name.
+// TestWorkersOfAQueuedJobSetConnect runs a ring of workers in a queue. Each worker listens, and connects to the next
+// one by its DNS name.
 func TestWorkersOfAQueuedJobSetConnect(t *testing.T) {
 	w := newWorld(t).in("science")
 	w.kubectl("apply", "-f", example("jobset", "pi-ring.yaml"))

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestLatticeJobHasItsFilesAndIsProbed runs a task that serves a file of the manifest. Its readiness probe reads that file;
-// its liveness probe checks another one, and the kubelet restarts the container when that is removed.
+// TestLatticeJobHasItsFilesAndIsProbed runs a task that serves a file of the manifest. Its readiness probe reads that
+// file; its liveness probe checks another one, and the kubelet restarts the container when that is removed.
 func TestLatticeJobHasItsFilesAndIsProbed(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`
@@ -66,8 +66,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// TestClaimOutlivesTheLatticeJobThatCreatedIt writes a file to a volume with a size, which is a claim, and deletes the job.
-// The next job with the same claim must read the file.
+// TestClaimOutlivesTheLatticeJobThatCreatedIt writes a file to a volume with a size, which is a claim, and deletes the
+// job. The next job with the same claim must read the file.
 func TestClaimOutlivesTheLatticeJobThatCreatedIt(t *testing.T) {
 	w := newWorld(t)
 	w.provisionClaims()

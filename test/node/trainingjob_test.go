@@ -12,9 +12,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestTrainingGrowsWithAgentsFromTheImage runs the example with a longer duration, and with its files in a folder that is
-// removed with the node. It runs with two workers while the other job of the example runs, and then grows to four. The agent
-// is copied from the operator's image, and connects to the operator by the name of its Service.
+// TestTrainingGrowsWithAgentsFromTheImage runs the example with a longer duration, and with its files in a folder that
+// is removed with the node. It runs with two workers while the other job of the example runs, and then grows to four.
+// The agent is copied from the operator's image, and connects to the operator by the name of its Service.
 func TestTrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 	w := newWorld(t).in("training")
 	manifest, err := os.ReadFile(example("trainingjob", "elastic-training.yaml"))
@@ -46,8 +46,8 @@ func TestTrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 	w.kubectl("delete", "trainingjob", "spirals")
 }
 
-// TestExitCodeDecidesWhetherAWorkerIsRestarted runs a worker with the restart policy ExitCode. Exit code 130 must restart
-// it, and exit code 3 must fail the job.
+// TestExitCodeDecidesWhetherAWorkerIsRestarted runs a worker with the restart policy ExitCode. Exit code 130 must
+// restart it, and exit code 3 must fail the job.
 func TestExitCodeDecidesWhetherAWorkerIsRestarted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(`

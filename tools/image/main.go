@@ -165,8 +165,8 @@ func layer(files ...file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
 }
 
-// pulledBytes returns the size of the compressed layers, configuration and manifest: what a node without any layer of the
-// image downloads.
+// pulledBytes returns the size of the compressed layers, configuration and manifest: what a node without any layer of
+// the image downloads.
 func pulledBytes(image v1.Image) (int64, error) {
 	manifest, err := image.Manifest()
 	if err != nil {

@@ -34,8 +34,8 @@ func program(t *testing.T, name string, environment ...string) string {
 	return out
 }
 
-// TestImageRunsTheFirstProgramAsNonRoot checks the configuration and files of an image of two programs, and that the same
-// programs give the same image again.
+// TestImageRunsTheFirstProgramAsNonRoot checks the configuration and files of an image of two programs, and that the
+// same programs give the same image again.
 func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 	first, second := program(t, "first", "CGO_ENABLED=0", "GOOS=linux"), program(t, "second", "CGO_ENABLED=0", "GOOS=linux")
 	out := filepath.Join(t.TempDir(), "image.tar")

@@ -26,10 +26,10 @@ const (
 	settle = 10 * time.Second
 )
 
-// TestAdmission measures the wall time of the load and compares it to the floor: the same Workloads without an operator,
-// created at the same times, with one write to admit and one to finish each. The quota alone makes the load last 66 s.
-// The floor is played before and after the operator, and the mean counts, because the speed of a shared machine changes
-// within minutes.
+// TestAdmission measures the wall time of the load and compares it to the floor: the same Workloads without an
+// operator, created at the same times, with one write to admit and one to finish each. The quota alone makes the load
+// last 66 s. The floor is played before and after the operator, and the mean counts, because the speed of a shared
+// machine changes within minutes.
 func TestAdmission(t *testing.T) {
 	cluster := testcluster.Get(t)
 	server := figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))
@@ -85,8 +85,8 @@ func playFloor(t *testing.T, cluster *testcluster.Cluster, server figure.Process
 	return floor, used
 }
 
-// playCapacity plays a tenth of the load without an operator as fast as the API server accepts it, and returns the writes
-// a second. It also warms the API server up.
+// playCapacity plays a tenth of the load without an operator as fast as the API server accepts it, and returns the
+// writes a second. It also warms the API server up.
 func playCapacity(t *testing.T, cluster *testcluster.Cluster) float64 {
 	t.Helper()
 	namespace := cluster.Namespace(t)

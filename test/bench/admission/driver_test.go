@@ -23,9 +23,9 @@ const (
 	retryAfter = 10 * time.Millisecond
 )
 
-// driver plays a load: it creates Workloads when they are due, and marks each Finished when its run time has passed since
-// its admission. A Workload that is evicted before that starts its run time again with its next admission. One goroutine
-// owns the state, which it learns from one watch; writer goroutines make the requests.
+// driver plays a load: it creates Workloads when they are due, and marks each Finished when its run time has passed
+// since its admission. A Workload that is evicted before that starts its run time again with its next admission. One
+// goroutine owns the state, which it learns from one watch; writer goroutines make the requests.
 type driver struct {
 	*requests
 	// admitsItself has the driver also admit each Workload as soon as it exists, in place of the operator.
@@ -94,8 +94,8 @@ func (d *driver) play(ctx context.Context, load []arrival, version string) (resu
 	return result{wall: ended.Sub(began), waits: d.waits(), tally: d.tally}, nil
 }
 
-// arrive creates the Workloads of a stream at their times, one after the other: the next creation waits for the response
-// to the one before. A stream that is late gets no preference over others.
+// arrive creates the Workloads of a stream at their times, one after the other: the next creation waits for the
+// response to the one before. A stream that is late gets no preference over others.
 func (d *driver) arrive(ctx context.Context, began time.Time, stream []arrival, creations *semaphore.Weighted) {
 	for _, a := range stream {
 		if wait := time.Until(began.Add(a.at)); wait > 0 && !d.immediately {

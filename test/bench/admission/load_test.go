@@ -76,8 +76,8 @@ func arrivals(t *testing.T, namespace string) []arrival {
 	return all
 }
 
-// streams groups the load by queue and class. Each stream arrives at its own pace, independently of the others, as in the
-// reference implementation's benchmark.
+// streams groups the load by queue and class. Each stream arrives at its own pace, independently of the others, as in
+// the reference implementation's benchmark.
 func streams(load []arrival) [][]arrival {
 	type key struct {
 		queue string

@@ -28,8 +28,8 @@ import (
 	"github.com/musterhq/muster/test/bench/operator"
 )
 
-// requests makes the benchmark's own requests for the Workloads of a namespace. It sends bodies as they are, and decodes
-// only the needed fields of watch events, so that the benchmark uses little of the CPU time that it measures.
+// requests makes the benchmark's own requests for the Workloads of a namespace. It sends bodies as they are, and
+// decodes only the needed fields of watch events, so that the benchmark uses little of the CPU time that it measures.
 type requests struct {
 	api rest.Interface
 	// asOperator is a client with the operator's user, for admissions.
@@ -148,8 +148,9 @@ func (c *change) condition(kind string, status metav1.ConditionStatus) bool {
 	return false
 }
 
-// watch sends every change of the Workloads after the version until the context ends. If the watch fails, the last change
-// has the error. The API server may end a watch that falls behind; watch then continues from the last seen version.
+// watch sends every change of the Workloads after the version until the context ends. If the watch fails, the last
+// change has the error. The API server may end a watch that falls behind; watch then continues from the last seen
+// version.
 func (r *requests) watch(ctx context.Context, version string) <-chan change {
 	changes := make(chan change, 1024)
 	go func() {

@@ -42,8 +42,8 @@ func (n *tally) count(j *job, c *change) {
 	}
 }
 
-// writes holds the numbers of the operator's mutating requests: those that the API server counted, less the driver's own.
-// On a control plane without nodes there are no other writers except of leases, which do not count.
+// writes holds the numbers of the operator's mutating requests: those that the API server counted, less the driver's
+// own. On a control plane without nodes there are no other writers except of leases, which do not count.
 type writes struct {
 	tally
 	queueStatus int

@@ -84,8 +84,8 @@ func roundedDown(jobs []sim.Job) []sim.Job {
 	return out
 }
 
-// ratios holds, for each seed, how the elastic schedule compares to the baseline: the rigid schedule with the lower mean
-// completion. Above 1, mean is better; p99 and makespan are worse.
+// ratios holds, for each seed, how the elastic schedule compares to the baseline: the rigid schedule with the lower
+// mean completion. Above 1, mean is better; p99 and makespan are worse.
 type ratios struct {
 	mean, p99, makespan []float64
 	// resizes is the number of resizes a job; minimum the mean completion at the minima relative to that at the maxima;

@@ -43,9 +43,9 @@ echo "$LATTICE_ROUND $WORLD_SIZE $EPOCHREALTIME" > "$FOLDER/rounds"
 sleep 1000 & wait $!`
 )
 
-// TestResize measures the time from the decision on another size until the last member of the new round has loaded, with
-// pods that run as processes of this machine. The floor is the time to stop and start as many of the same processes
-// without Muster.
+// TestResize measures the time from the decision on another size until the last member of the new round has loaded,
+// with pods that run as processes of this machine. The floor is the time to stop and start as many of the same
+// processes without Muster.
 func TestResize(t *testing.T) {
 	w := newResizeWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
@@ -243,7 +243,8 @@ func (w *resizeWorld) floor(count int) time.Duration {
 	return w.untilRound(count).Sub(began)
 }
 
-// job returns a TrainingJob of most workers that run the script. An elastic one has the agent and may shrink to smaller.
+// job returns a TrainingJob of most workers that run the script. An elastic one has the agent and may shrink to
+// smaller.
 func (w *resizeWorld) job(name string, most int32, elastic bool, script string) *breezeml.TrainingJob {
 	least := most
 	if elastic {

@@ -1,5 +1,5 @@
-// Package figure prints the figures of benchmarks as rows of a table, and reads the CPU time and memory of processes from
-// /proc. Only benchmarks, and package operator beside them, may import it.
+// Package figure prints the figures of benchmarks as rows of a table, and reads the CPU time and memory of processes
+// from /proc. Only benchmarks and package operator may import it.
 package figure
 
 import (

@@ -34,11 +34,11 @@ const (
 )
 
 // noScheduler is a scheduler name that no scheduler has, so that pods are created and never bound.
-const noScheduler = "nobody"
+const noScheduler = "none"
 
-// TestLargeJob measures a job of 1,000 replicas: the time until all its pods exist, compared to a floor of a client that
-// creates the same pods as fast as it can; the time of a reconcile with nothing to do; and the CPU time of an event of
-// one of its pods, compared to one of a job of 10.
+// TestLargeJob measures a job of 1,000 replicas: the time until all its pods exist, compared to a floor of a client
+// that creates the same pods as fast as it can; the time of a reconcile with nothing to do; and the CPU time of an
+// event of one of its pods, compared to one of a job of 10.
 func TestLargeJob(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -114,8 +114,8 @@ func timeToPods(t *testing.T, c client.WithWatch, namespace string, do func() er
 	return timeToMorePods(t, c, namespace, largeReplicas, do)
 }
 
-// timeToMorePods calls do and returns how long it takes until the namespace has that many more pods than before. The test
-// fails if do does.
+// timeToMorePods calls do and returns how long it takes until the namespace has that many more pods than before. The
+// test fails if do does.
 func timeToMorePods(t *testing.T, c client.WithWatch, namespace string, pods int, do func() error) time.Duration {
 	t.Helper()
 	there := list(t, c, namespace)
@@ -212,8 +212,8 @@ func awaitNoReconciles(t *testing.T, o *operator.Operator) {
 	}
 }
 
-// timeToReconcile returns the mean time of a reconcile of the job that writes nothing. Changes of an annotation cause the
-// reconciles.
+// timeToReconcile returns the mean time of a reconcile of the job that writes nothing. Changes of an annotation cause
+// the reconciles.
 func timeToReconcile(t *testing.T, c client.Client, o *operator.Operator, name types.NamespacedName) time.Duration {
 	t.Helper()
 	first, before := reconciles(t, o)
@@ -232,8 +232,8 @@ func timeToReconcile(t *testing.T, c client.Client, o *operator.Operator, name t
 	return (after - before) / time.Duration(last-first)
 }
 
-// costOfEvents returns the operator's CPU time for each of podEvents events of the pod, and the number of reconciles for
-// all of them. Events that matter change a condition; the others change only a message, which the operator ignores.
+// costOfEvents returns the operator's CPU time for each of podEvents events of the pod, and the number of reconciles
+// for all of them. Events that matter change a condition; the others change only a message, which the operator ignores.
 func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace, pod string, matters bool) (time.Duration, uint64) {
 	t.Helper()
 	reconciledBefore, _ := reconciles(t, o)

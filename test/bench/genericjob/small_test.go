@@ -26,8 +26,8 @@ import (
 const (
 	smallJobs = 1000
 	smallPods = 8
-	// writesMost is the most writes of a job without the creations of its pods and Services. Through a queue the limit is
-	// queuedWritesMost: as for JobSets, three more, because its Workload is created, finished and released.
+	// writesMost is the most writes of a job without the creations of its pods and Services. Through a queue the limit
+	// is queuedWritesMost: as for JobSets, three more, because its Workload is created, finished and released.
 	writesMost       = 6
 	queuedWritesMost = 9
 )
@@ -61,9 +61,9 @@ func TestSmallJobsWithServices(t *testing.T) { countSmallJobs(t, "", true) }
 // TestSmallQueuedJobs counts the same for jobs with Services in a queue without limits.
 func TestSmallQueuedJobs(t *testing.T) { countSmallJobs(t, "q", true) }
 
-// countSmallJobs counts the operator's writes for the jobs, without the creations of their pods and Services. The total is
-// the operator's own count of its mutating requests, events and queue status included. The rows by kind are from the API
-// server, which counts the requests of all clients.
+// countSmallJobs counts the operator's writes for the jobs, without the creations of their pods and Services. The total
+// is the operator's own count of its mutating requests, events and queue status included. The rows by kind are from the
+// API server, which counts the requests of all clients.
 func countSmallJobs(t *testing.T, queue string, services bool) {
 	cluster := testcluster.Get(t)
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -108,8 +108,8 @@ func countSmallJobs(t *testing.T, queue string, services bool) {
 	figure.Note("  wall time", figure.Seconds(took))
 }
 
-// makeNamespace creates a namespace that is not deleted before the cluster ends: the deletion of thousands of objects would
-// still be under way while the next test counts writes.
+// makeNamespace creates a namespace that is not deleted before the cluster ends: the deletion of thousands of objects
+// would still be under way while the next test counts writes.
 func makeNamespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
@@ -182,8 +182,8 @@ func awaitNoWrites(t *testing.T, o *operator.Operator) {
 	t.Log("the operator did not stop writing within two minutes")
 }
 
-// writesSince returns the numbers of writes since the count before, by verb and resource, without most of those that other
-// clients make.
+// writesSince returns the numbers of writes since the count before, by verb and resource, without most of those that
+// other clients make.
 func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]float64) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}

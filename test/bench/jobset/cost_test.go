@@ -24,8 +24,8 @@ import (
 const (
 	// floorMost bounds the time until all Jobs exist, as a multiple of the floor.
 	floorMost = 1.15
-	// lifeMost is the most writes of a JobSet of J Jobs beyond J, from its creation to its end; queuedMost the most that
-	// a Workload adds; restartMost the most of a full restart beyond 2 J.
+	// lifeMost is the most writes of a JobSet of J Jobs beyond J, from its creation to its end; queuedMost the most
+	// that a Workload adds; restartMost the most of a full restart beyond 2 J.
 	lifeMost, queuedMost, restartMost = 6, 3, 5
 )
 
@@ -112,8 +112,8 @@ func (b *bench) creation(sets, jobs int, queued bool) time.Duration {
 	return waitCreated().Sub(began)
 }
 
-// awaitNoWrites waits until there were no writes for three seconds: the operator finishes a Workload after its JobSet, and
-// records events after both.
+// awaitNoWrites waits until there were no writes for three seconds: the operator finishes a Workload after its JobSet,
+// and records events after both.
 func (b *bench) awaitNoWrites() {
 	b.Helper()
 	const quiet = 3 * time.Second

@@ -28,9 +28,9 @@ import (
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// follow calls see for the objects of the namespace, and again for each that changes, until see returns true. It returns
-// once the watch is open. The returned function waits for the end, and returns when that was; what completes "timed out
-// waiting until". A watch that the API server ends because it is busy starts again with a list.
+// follow calls see for the objects of the namespace, and again for each that changes, until see returns true. It
+// returns once the watch is open. The returned function waits for the end, and returns when that was; what completes
+// "timed out waiting until". A watch that the API server ends because it is busy starts again with a list.
 func follow[L client.ObjectList](b *bench, list L, what string, see func(client.Object) (done bool)) (wait func() time.Time) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -200,8 +200,8 @@ func failed(job *batchv1.Job) {
 	}
 }
 
-// writes returns the number of the operator's writes since the count before, in all and by verb and resource: all writes,
-// less those of the benchmark and of Kubernetes' own controllers.
+// writes returns the number of the operator's writes since the count before, in all and by verb and resource: all
+// writes, less those of the benchmark and of Kubernetes' own controllers.
 func (b *bench) writes(before map[string]float64) (total int, each map[string]int) {
 	b.Helper()
 	each = map[string]int{}

@@ -62,8 +62,8 @@ func (b *bench) sample() []step {
 }
 
 // floor measures the creation of the sample's objects for a number of jobs, as the operator's user except for the jobs
-// themselves. With admitted it also writes the status of the sample's Workload to each Workload, which a creation cannot
-// set.
+// themselves. With admitted it also writes the status of the sample's Workload to each Workload, which a creation
+// cannot set.
 func (b *bench) floor(sample []step, jobs int, admitted bool) (c cost) {
 	b.Helper()
 	namespace, own := b.makeNamespace(), figure.Process(os.Getpid())

@@ -51,16 +51,16 @@ const (
 	factorMost = 1.2
 	queue      = "q"
 	// noScheduler is a scheduler name that no scheduler has, so that pods are created and never bound.
-	noScheduler = "nobody"
+	noScheduler = "none"
 )
 
-// TestSmallJobs measures 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods exist. The
-// floor creates the same objects as the same users, in order of their dependencies and with the same concurrency. A second
-// floor also writes each admission, which no controller can do without.
+// TestSmallJobs measures 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods exist.
+// The floor creates the same objects as the same users, in order of their dependencies and with the same concurrency. A
+// second floor also writes each admission, which no controller can do without.
 //
 // Each measurement is compared to the mean of the floors before and after it, because the control plane slows down with
-// the number of objects that it has seen, and the speed of a shared machine changes within minutes. The very first floor
-// is by far the cheapest and does not count.
+// the number of objects that it has seen, and the speed of a shared machine changes within minutes. The very first
+// floor is by far the cheapest and does not count.
 func TestSmallJobs(t *testing.T) {
 	b := newBench(t)
 	jobs := max(1, int(smallJobs**scale))
@@ -102,8 +102,8 @@ type cost struct {
 	time time.Duration
 	// server is the CPU time of the control plane, client that of the benchmark and, if there is one, the operator.
 	server, client time.Duration
-	// counts holds the numbers of all writes by verb and resource, and of the operator's reconciles by kind; reads is the
-	// number of its other requests.
+	// counts holds the numbers of all writes by verb and resource, and of the operator's reconciles by kind; reads is
+	// the number of its other requests.
 	counts map[string]float64
 	reads  float64
 }
@@ -223,7 +223,8 @@ func (b *bench) counts(o *operator.Operator) map[string]float64 {
 	return out
 }
 
-// timeToPods calls do and returns how long it takes until the namespace has the number of pods. The test fails if do does.
+// timeToPods calls do and returns how long it takes until the namespace has the number of pods. The test fails if do
+// does.
 func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Duration {
 	b.Helper()
 	began := time.Now()

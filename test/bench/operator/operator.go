@@ -1,5 +1,5 @@
-// Package operator runs the operator as a child process of a test or benchmark, which chooses its flags and when it starts
-// and ends, and reads its readiness, metrics and log. Only tests may import it.
+// Package operator runs the operator as a child process of a test or benchmark, which chooses its flags and when it
+// starts and ends, and reads its readiness, metrics and log. Only tests may import it.
 package operator
 
 import (
@@ -55,8 +55,9 @@ const fieldManager = "muster-operator"
 // namespace is the namespace of the operator's service account and lease.
 const namespace = "muster-system"
 
-// Start starts the binary with the given flags in addition to those that every test needs, and with the rights of the chart.
-// When the test ends the operator is ended, if it still runs, and the test fails if the API server refused it a request.
+// Start starts the binary with the given flags in addition to those that every test needs, and with the rights of the
+// chart. When the test ends the operator is ended, if it still runs, and the test fails if the API server refused it a
+// request.
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
 	return StartFor(t, binary, cluster, "", flags...)
@@ -107,8 +108,8 @@ func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user str
 	return o
 }
 
-// awaitRights waits until the API server has observed all role bindings of the service account: until then it could refuse
-// requests that they allow.
+// awaitRights waits until the API server has observed all role bindings of the service account: until then it could
+// refuse requests that they allow.
 func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 	t.Helper()
 	namespace, name, err := serviceaccount.SplitUsername(user)
@@ -137,8 +138,8 @@ func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 	}
 }
 
-// SignIn returns a client configuration with a token of the operator's service account, which has the rights of the chart,
-// and with the operator's field manager. To the API server such a client is the operator.
+// SignIn returns a client configuration with a token of the operator's service account, which has the rights of the
+// chart, and with the operator's field manager. To the API server such a client is the operator.
 func SignIn(t *testing.T, cluster *testcluster.Cluster) *rest.Config {
 	t.Helper()
 	grant(t, cluster, "")
@@ -195,8 +196,8 @@ func Impersonate(config *rest.Config) *rest.Config {
 	return out
 }
 
-// run starts the process and waits for its end on one thread, because Pdeathsig is sent when the thread that started the
-// child ends.
+// run starts the process and waits for its end on one thread, because Pdeathsig is sent when the thread that started
+// the child ends.
 func (o *Operator) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -308,8 +309,8 @@ func (o *Operator) Shown(t *testing.T, labels []string) map[string]float64 {
 	return out
 }
 
-// Writes returns the number of the operator's mutating requests so far, failed ones included. Writes of leases are among
-// them if the operator takes part in leader election.
+// Writes returns the number of the operator's mutating requests so far, failed ones included. Writes of leases are
+// among them if the operator takes part in leader election.
 func (o *Operator) Writes(t *testing.T) (sum float64) {
 	t.Helper()
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -353,8 +354,8 @@ func (o *Operator) readMetrics(t *testing.T) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// FreeAddress returns a local address with a free port. The port is below the kernel's ephemeral ports and the node ports
-// of Services, either of which another process could get before the caller listens.
+// FreeAddress returns a local address with a free port. The port is below the kernel's ephemeral ports and the node
+// ports of Services, either of which another process could get before the caller listens.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	var err error

@@ -67,8 +67,8 @@ func gang(gpus, cpu int64) place.Ask {
 	return a
 }
 
-// TestPlacement measures the engine's time to place gangs and single pods and to take in node updates on 15,000 nodes, and
-// the memory of its data.
+// TestPlacement measures the engine's time to place gangs and single pods and to take in node updates on 15,000 nodes,
+// and the memory of its data.
 func TestPlacement(t *testing.T) {
 	before := heapInUse()
 	m := cluster15k(nodes)

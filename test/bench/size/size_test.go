@@ -35,8 +35,9 @@ const (
 	admitMost   = 5 * time.Second
 	patience    = 5 * time.Minute
 
-	// quiet is the time without writes after which the cluster counts as settled: reasons are written in the background,
-	// at most 300 a second. idle is the time over which CPU is measured, long enough for an audit of the quotas.
+	// quiet is the time without writes after which the cluster counts as settled: reasons are written in the
+	// background, at most 300 a second. idle is the time over which CPU is measured, long enough for an audit of the
+	// quotas.
 	quiet = 5 * time.Second
 	idle  = 60 * time.Second
 )
@@ -58,8 +59,8 @@ type bench struct {
 }
 
 // TestAtSize measures the memory and idle CPU time of a leader and a standby, and the time to the first admission after
-// the leader's death and after an operator's start. Half of the Workloads use all quota and have their pods on simulated
-// nodes; the others are pending. When one Workload of each queue finishes, the next of the queue is admitted.
+// the leader's death and after an operator's start. Half of the Workloads use all quota and have their pods on
+// simulated nodes; the others are pending. When one Workload of each queue finishes, the next of the queue is admitted.
 func TestAtSize(t *testing.T) {
 	cluster := testcluster.Get(t)
 	b := &bench{T: t, cluster: cluster, client: watching(t, cluster, false), operator: watching(t, cluster, true), namespace: cluster.Namespace(t), queues: scaled(queues)}
@@ -129,8 +130,8 @@ func (b *bench) awaitNoWrites() {
 	}
 }
 
-// untilAdmitted calls do, finishes a Workload of each queue, waits until a pending one of each was admitted, and returns
-// when the first of these admissions was seen.
+// untilAdmitted calls do, finishes a Workload of each queue, waits until a pending one of each was admitted, and
+// returns when the first of these admissions was seen.
 func (b *bench) untilAdmitted(do func()) time.Time {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)

@@ -1,5 +1,5 @@
-// Command bundle renders the chart with its default values into one file for `kubectl apply --server-side`, for clusters
-// without Helm.
+// Command bundle renders the chart with its default values into one file for `kubectl apply --server-side`, for
+// clusters without Helm.
 //
 // Usage: bundle CHART OUT
 package main
@@ -17,7 +17,8 @@ const (
 	// namespace is the operator's namespace in the bundle.
 	namespace = "muster-system"
 
-	// kubernetes is the oldest version that accepts the bundle: mutatingPolicies, an API that the bundle uses, is new in it.
+	// kubernetes is the oldest version that accepts the bundle: mutatingPolicies, an API that the bundle uses, is new
+	// in it.
 	kubernetes       = "v1.36.0"
 	mutatingPolicies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 

@@ -31,8 +31,8 @@ cgroup /elsewhere/memory cgroup rw,memory 0 0
 	}
 }
 
-// TestControllersOfCgroupV2AreEnabled checks that those are enabled that the kernel has and that are not enabled yet, each
-// by a write of its own. Of several writes, the plain files of this test keep only the last one.
+// TestControllersOfCgroupV2AreEnabled checks that those are enabled that the kernel has and that are not enabled yet,
+// each by a write of its own. Of several writes, the plain files of this test keep only the last one.
 func TestControllersOfCgroupV2AreEnabled(t *testing.T) {
 	for what, test := range map[string]struct{ available, enabled, want string }{
 		"none enabled":  {"cpuset cpu io memory pids\n", "", "+pids"},
@@ -58,7 +58,8 @@ func TestControllersOfCgroupV2AreEnabled(t *testing.T) {
 	}
 }
 
-// TestCPUSetOfCgroupV1IsInitialized checks that the CPUs are copied from the parent, and that a missing file is ignored.
+// TestCPUSetOfCgroupV1IsInitialized checks that the CPUs are copied from the parent, and that a missing file is
+// ignored.
 func TestCPUSetOfCgroupV1IsInitialized(t *testing.T) {
 	parent, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(parent, "cpuset.cpus"), []byte("0-1\n"), 0o600); err != nil {

@@ -20,7 +20,8 @@ const (
 func beInit() int {
 	dir := os.Getenv(dirVariable)
 	if err := prepare(dir); err != nil {
-		// The mount that hides this folder from outside is the last step of prepare, so the outer process can read the file.
+		// The mount that hides this folder from outside is the last step of prepare, so the outer process can read the
+		// file.
 		if err := os.WriteFile(filepath.Join(dir, reasonFile), []byte(err.Error()), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

@@ -65,7 +65,8 @@ const (
 	subnet           = "10.88.0.0"
 )
 
-// awaitConnection waits until a connection to the address succeeds, for programs that do not report that they are ready.
+// awaitConnection waits until a connection to the address succeeds, for programs that do not report that they are
+// ready.
 func awaitConnection(ctx context.Context, network, address string) error {
 	for {
 		connection, err := new(net.Dialer).DialContext(ctx, network, address)

@@ -136,7 +136,8 @@ func assemble(config []byte, layers [][]byte, layerType string) (*Image, error) 
 	return image, nil
 }
 
-// pack returns a layer of the files. It adds missing parent folders; of several files of the same name it takes the first.
+// pack returns a layer of the files. It adds missing parent folders; of several files of the same name it takes the
+// first.
 func pack(files []File) ([]byte, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)

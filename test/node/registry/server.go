@@ -15,8 +15,8 @@ type Server struct {
 	blobs  map[string][]byte
 }
 
-// Serve serves the images until the process ends, and returns its address on loopback. The keys are repositories, such as
-// docker.io/library/busybox; tags are ignored.
+// Serve serves the images until the process ends, and returns its address on loopback. The keys are repositories, such
+// as docker.io/library/busybox; tags are ignored.
 func Serve(images map[string]*Image) (address string, err error) {
 	s := &Server{images: images, blobs: map[string][]byte{}}
 	for _, image := range images {

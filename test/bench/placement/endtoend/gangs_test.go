@@ -76,7 +76,7 @@ func freeJobSet(pods int) func(string) []client.Object {
 func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	b.Helper()
 	figure.Note(what+" until all are bound, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
-	figure.Note("    until the last pod is created", figure.Seconds(b.made.Sub(b.began)))
+	figure.Note("    until the last pod is created", figure.Seconds(b.lastCreated.Sub(b.began)))
 	figure.Note("    writes a pod; CPU time of the control plane, of the operator", fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
 	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
 }

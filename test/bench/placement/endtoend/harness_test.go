@@ -51,8 +51,8 @@ type bench struct {
 	// running is the operator, nil before it is started; operatorUsed is its CPU time for the last load.
 	running      *operator.Operator
 	operatorUsed time.Duration
-	// began is when the creation of the last load started, made when its last pod was first seen.
-	began, made time.Time
+	// began is when the creation of the last load started, lastCreated when its last pod was first seen.
+	began, lastCreated time.Time
 	// wroteBefore, wroteBound and wrote are the write counts before the last load, when it was bound, and
 	// when its Workloads reported ready pods.
 	wroteBefore, wroteBound, wrote map[string]float64
@@ -136,10 +136,10 @@ func (b *bench) operatorCPU() time.Duration {
 // first seen. If the API server ends the watch, as it does when the watch falls behind, it starts again
 // with a list.
 func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) error {
-	made, bound := map[string]bool{}, map[string]bool{}
+	created, bound := map[string]bool{}, map[string]bool{}
 	see := func(pod *corev1.Pod) {
-		if !made[pod.Name] {
-			made[pod.Name], b.made = true, time.Now()
+		if !created[pod.Name] {
+			created[pod.Name], b.lastCreated = true, time.Now()
 		}
 		if pod.Spec.NodeName != "" {
 			bound[pod.Name] = true

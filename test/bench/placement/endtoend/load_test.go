@@ -78,8 +78,8 @@ func create(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// template returns the template of a pod with one GPU that runs longer than the benchmark. Without a queue it has the node
-// selector and toleration that the queue's flavor would add.
+// template returns the template of a pod with one GPU that runs longer than the benchmark. Without a queue it has the
+// node selector and toleration that the queue's flavor would add.
 func template(withoutQueue bool) corev1.PodTemplateSpec {
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
 	out := corev1.PodTemplateSpec{
