@@ -291,9 +291,9 @@ func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum 
 	return sum
 }
 
-// Shown returns the value of each metric by its name: the sum of a counter or gauge, the number of a histogram's
+// Metrics returns the value of each metric by its name: the sum of a counter or gauge, the number of a histogram's
 // observations, of all series that have the labels, given as name=value.
-func (o *Operator) Shown(t *testing.T, labels []string) map[string]float64 {
+func (o *Operator) Metrics(t *testing.T, labels []string) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(o.readMetrics(t))

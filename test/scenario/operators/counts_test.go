@@ -165,7 +165,7 @@ func (w *world) expectThePage(running *operator.Operator) {
 			want = append(want, match[1])
 		}
 	}
-	for name := range running.Shown(w.T, nil) {
+	for name := range running.Metrics(w.T, nil) {
 		if ours.MatchString(name) {
 			got = append(got, name)
 		}
@@ -190,7 +190,7 @@ func (w *world) untilShows(running *operator.Operator, labels []string, want map
 			if labelled {
 				with = append(with, label)
 			}
-			if got[metric] = running.Shown(w.T, with)[name]; value < 0 && got[metric] > 0 {
+			if got[metric] = running.Metrics(w.T, with)[name]; value < 0 && got[metric] > 0 {
 				got[metric] = value
 			}
 		}
