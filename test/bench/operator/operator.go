@@ -4,7 +4,6 @@ package operator
 
 import (
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -265,46 +264,23 @@ func (o *Operator) Readiness() int {
 // name=value.
 func (o *Operator) Observed(t *testing.T, histogram string, labels ...string) (count uint64, sum float64) {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range having(families[histogram].GetMetric(), labels) {
-		count += m.GetHistogram().GetSampleCount()
-		sum += m.GetHistogram().GetSampleSum()
-	}
-	return count, sum
+	found := o.readMetrics(t, labels)[histogram]
+	return found.observations, found.sum
 }
 
 // Counted returns the sum of a counter's series that have the labels, given as name=value.
-func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum float64) {
+func (o *Operator) Counted(t *testing.T, counter string, labels ...string) float64 {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range having(families[counter].GetMetric(), labels) {
-		sum += m.GetCounter().GetValue()
-	}
-	return sum
+	return o.readMetrics(t, labels)[counter].value
 }
 
 // Metrics returns the value of each metric by its name: the sum of a counter or gauge, the number of a histogram's
 // observations, of all series that have the labels, given as name=value.
 func (o *Operator) Metrics(t *testing.T, labels []string) map[string]float64 {
 	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]float64{}
-	for name, family := range families {
-		for _, m := range having(family.GetMetric(), labels) {
-			out[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-		}
+	for name, found := range o.readMetrics(t, labels) {
+		out[name] = found.value + float64(found.observations)
 	}
 	return out
 }
@@ -339,19 +315,38 @@ func having[S interface{ GetLabel() []L }, L interface {
 	})
 }
 
-// readMetrics returns the text of the operator's metrics endpoint.
-func (o *Operator) readMetrics(t *testing.T) io.Reader {
+// metric holds the totals of several series of a metric: the value of a counter or gauge, or the number and sum of a
+// histogram's observations.
+type metric struct {
+	value, sum   float64
+	observations uint64
+}
+
+// readMetrics reads the operator's metrics, and returns the totals by name of all series that have the labels. Metrics
+// without such a series are missing.
+func (o *Operator) readMetrics(t *testing.T, labels []string) map[string]metric {
 	t.Helper()
 	response, err := http.Get("http://" + o.metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bytes.NewReader(text)
+	out := map[string]metric{}
+	for name, family := range families {
+		for _, series := range having(family.GetMetric(), labels) {
+			total := out[name]
+			total.value += series.GetCounter().GetValue() + series.GetGauge().GetValue()
+			total.sum += series.GetHistogram().GetSampleSum()
+			total.observations += series.GetHistogram().GetSampleCount()
+			out[name] = total
+		}
+	}
+	return out
 }
 
 // FreeAddress returns a local address with a free port. The port is below the kernel's ephemeral ports and the node
