@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,15 +178,21 @@ func localQueue(namespace, name string) *kueue.LocalQueue {
 	}
 }
 
-// create creates an object and deletes it when the test ends.
+// create creates an object and deletes it when the test ends, with its finalizers: the operator, which would remove
+// them, has ended by then.
 func create(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Delete(cleanupContext(t), object); client.IgnoreNotFound(err) != nil {
+		ctx := cleanupContext(t)
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("deleting %s: %v", object.GetName(), err)
+		}
+		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+		if err := c.Patch(ctx, object, none); client.IgnoreNotFound(err) != nil {
+			t.Errorf("removing the finalizers of %s: %v", object.GetName(), err)
 		}
 	})
 }
