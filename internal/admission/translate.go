@@ -83,7 +83,7 @@ func (t *translator) changed(object client.Object, now time.Time) []engine.Event
 		return t.recountedWorkloads(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
-			Held: stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(), Weight: weightOf(o.Spec.FairSharing)}}
+			Stopped: stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(), Weight: weightOf(o.Spec.FairSharing)}}
 		remember(&set.LocalQueue, o.Status.FairSharing)
 		return []engine.Event{set}
 	case *kueue.Cohort:
@@ -208,16 +208,16 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 	return engine.Workload{
 		Key: keyOf(w),
 		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
-		Queue:     string(w.Spec.QueueName),
-		Priority:  ptr.Deref(w.Spec.Priority, 0),
-		QueuedAt:  t.policy.queuedAt(w),
-		Inactive:  !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
-		BacksOff:  backoffReason(w),
-		Unheld:    !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
-		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
-		PodSets:   podSets,
-		Refused:   refused,
-		Admission: admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
+		Queue:         string(w.Spec.QueueName),
+		Priority:      ptr.Deref(w.Spec.Priority, 0),
+		QueuedAt:      t.policy.queuedAt(w),
+		Inactive:      !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
+		BackoffReason: backoffReason(w),
+		Unheld:        !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
+		Gated:         w.Annotations[kueue.AdmissionGatedByAnnotation],
+		PodSets:       podSets,
+		Refused:       refused,
+		Admission:     admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
 		Ready:    !awaitsReadiness(w),
 		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),

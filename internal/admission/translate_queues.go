@@ -26,7 +26,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Cohort:     string(q.Spec.Cohort),
 		Quotas:     quotasOf(q.Spec.ResourceGroups),
 		Namespaces: q.Spec.NamespaceSelector,
-		Held:       workload.Closed(q),
+		Stopped:    workload.Closed(q),
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     weightOf(q.Spec.FairSharing),
 	}

@@ -80,7 +80,7 @@ func TestTranslateClusterQueue(t *testing.T) {
 	memory := open
 	memory.Nominal = 1 << 30
 	want := engine.ClusterQueue{
-		Name: "cq", Cohort: "lab", Strategy: engine.Strict, Held: true,
+		Name: "cq", Cohort: "lab", Strategy: engine.Strict, Stopped: true,
 		Groups: []flavor.Group{
 			{Resources: []string{"cpu", "memory"}, Flavors: []string{"spot", "reserved"}},
 			{Resources: []string{"nvidia.com/gpu"}, Flavors: []string{"h100"}}},
@@ -181,7 +181,7 @@ func TestTranslateOtherObjects(t *testing.T) {
 		want, deleted engine.Event
 	}{
 		"a Workload that has finished is gone": {finished, engine.WorkloadGone{Key: key("w")}, engine.WorkloadGone{Key: key("w")}},
-		"LocalQueue":                           {held, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Held: true}}, engine.LocalQueueDeleted{Key: key("q")}},
+		"LocalQueue":                           {held, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Stopped: true}}, engine.LocalQueueDeleted{Key: key("q")}},
 		"ResourceFlavor":                       {full, engine.FlavorSet{Flavor: engine.Flavor{Name: "f", NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}, engine.FlavorDeleted{Name: "f"}},
 		"Cohort": {&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: kueue.CohortSpec{ParentName: "p"}},
 			engine.CohortSet{Cohort: engine.Cohort{Name: "c", Parent: "p", Quotas: quota.Quotas{}}}, engine.CohortDeleted{Name: "c"}},

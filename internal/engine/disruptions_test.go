@@ -263,12 +263,12 @@ func TestReasonNamesWhatIsWrongNow(t *testing.T) {
 func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 	local := func(held bool) LocalQueueSet {
 		q := localOf("q")
-		q.Held = held
+		q.Stopped = held
 		return q
 	}
 	stopped := func(held bool) ClusterQueueSet {
 		q := queueOf("q", "", 4)
-		q.Held = held
+		q.Stopped = held
 		return q
 	}
 	told := func(code reason.Code, of string) WorkloadSet {

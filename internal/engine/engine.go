@@ -105,10 +105,10 @@ type Engine struct {
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unreported keyQueue
-	// touched and touchedLocal are the queues whose usage may have changed since TakeTouched.
+	// touched and touchedLocal are the queues whose usage may have changed since PopChangedQueues.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
-	// touchedCohorts are the cohorts whose share may have changed since TakeTouchedCohorts.
+	// touchedCohorts are the cohorts whose share may have changed since PopChangedCohorts.
 	touchedCohorts sets.Set[string]
 }
 
@@ -222,7 +222,7 @@ func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 func (ev LocalQueueSet) apply(e *Engine) {
 	l := e.local(ev.Key)
 	from := e.queues[l.ClusterQueue]
-	same := l.exists && l.ClusterQueue == ev.ClusterQueue && l.Held == ev.Held && l.Terminating == ev.Terminating
+	same := l.exists && l.ClusterQueue == ev.ClusterQueue && l.Stopped == ev.Stopped && l.Terminating == ev.Terminating
 	e.setLocalQueue(l, ev.LocalQueue)
 	l.exists = true
 	e.queue(ev.ClusterQueue).locals[ev.Key] = l

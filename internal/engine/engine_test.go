@@ -31,7 +31,7 @@ func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
 }
 
 func strict(q ClusterQueueSet) ClusterQueueSet { q.Strategy = Strict; return q }
-func held(q ClusterQueueSet) ClusterQueueSet   { q.Held = true; return q }
+func held(q ClusterQueueSet) ClusterQueueSet   { q.Stopped = true; return q }
 
 // localOf returns the LocalQueue ns/name, which points to the ClusterQueue of the same name.
 func localOf(name string) LocalQueueSet {
@@ -316,9 +316,9 @@ func TestFlavorsAreTriedInOrder(t *testing.T) {
 func TestCohortCycleIsReportedByTheQueuesBelow(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 4), localOf("q"))
-	e.TakeTouched()
+	e.PopChangedQueues()
 	story(e, CohortSet{Cohort{Name: "x", Parent: "x"}})
-	clusterQueues, localQueues := e.TakeTouched()
+	clusterQueues, localQueues := e.PopChangedQueues()
 	if diff := cmp.Diff([]string{"q"}, clusterQueues); diff != "" {
 		t.Errorf("ClusterQueues (-want +got):\n%s", diff)
 	}

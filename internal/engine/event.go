@@ -53,8 +53,8 @@ type ClusterQueue struct {
 	// OnDemand says that nodes are provisioned for pending pods: a workload that no present node could ever hold is
 	// admitted by quota alone, without places.
 	OnDemand bool
-	// Held stops admissions.
-	Held bool
+	// Stopped says that a stop policy keeps the queue from admitting. The decision log has it as Held.
+	Stopped bool `json:"Held"`
 	// Inactive, if not empty, says why the queue cannot admit with its present configuration.
 	Inactive string
 	// Preemption says which workloads its workloads may evict, Fungibility which flavor to take if several would do.
@@ -79,8 +79,10 @@ type Check struct {
 type LocalQueue struct {
 	Key          Key
 	ClusterQueue string
-	// Held stops admissions. Terminating, which says that the queue is being deleted, does so too.
-	Held, Terminating bool
+	// Stopped says that a stop policy keeps the queue from admitting. The decision log has it as Held.
+	Stopped bool `json:"Held"`
+	// Terminating says that the queue is being deleted; it admits nothing either.
+	Terminating bool
 	// Weight is the weight among the LocalQueues of the same ClusterQueue; nil means one.
 	Weight *quota.Weight
 	// Consumed is the usage recorded in the LocalQueue's status as of ConsumedAt. It is ignored if the engine has a
@@ -113,8 +115,9 @@ type Workload struct {
 	QueuedAt time.Time
 	// Inactive workloads are not admitted.
 	Inactive bool
-	// BacksOff, if not empty, says until when or for what the workload stays out of its queue after an eviction.
-	BacksOff string
+	// BackoffReason, if not empty, says until when, or for what, the workload stays out of its queue after an
+	// eviction. The decision log has it as BacksOff.
+	BackoffReason string `json:"BacksOff"`
 	// Unheld says that it has pods although it holds no quota. They count against the quota until they are gone, and
 	// the workload is not admitted until then.
 	Unheld bool

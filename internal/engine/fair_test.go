@@ -232,7 +232,7 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 
 func TestShareOfAQueueAndACohort(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3), queueOf("q", "lab", 0), localOf("q"))
-	s.engine.TakeTouchedCohorts()
+	s.engine.PopChangedCohorts()
 	s.happens(job("a", "q", 4, 1, 0, 0))
 	if u, _ := s.engine.QueueUsage("q"); u.Share == nil || *u.Share != 445 {
 		t.Errorf("the queue has %v thousandths", u.Share)
@@ -243,7 +243,7 @@ func TestShareOfAQueueAndACohort(t *testing.T) {
 	if share, ok := s.engine.CohortShare("top"); !ok || share != 0 {
 		t.Errorf("the root has %d thousandths, %v", share, ok)
 	}
-	s.want("touched", s.engine.TakeTouchedCohorts(), "lab", "top")
+	s.want("touched", s.engine.PopChangedCohorts(), "lab", "top")
 	off := newScene(t, Options{}, cohortOf("lab", "", 3), queueOf("q", "lab", 0))
 	if u, _ := off.engine.QueueUsage("q"); u.Share != nil {
 		t.Error("there is a share without fair sharing")

@@ -143,7 +143,7 @@ func TestUsageDecaysByTheHalfLife(t *testing.T) {
 
 func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), remembering(through("a"), 8, epoch))...)
-	s.engine.TakeTouched()
+	s.engine.PopChangedQueues()
 	for range 100 {
 		s.passes(sampling)
 	}
@@ -153,7 +153,7 @@ func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	if due := s.engine.Due(); !due.IsZero() {
 		t.Errorf("still due at %v", due)
 	}
-	if _, touched := s.engine.TakeTouched(); len(touched) > 0 {
+	if _, touched := s.engine.PopChangedQueues(); len(touched) > 0 {
 		t.Errorf("the status of %v changes without usage", touched)
 	}
 }

@@ -18,7 +18,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 		return LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q0"}, ClusterQueue: to}}
 	}
 	stopped := leads("q0")
-	stopped.Held = true
+	stopped.Stopped = true
 	for name, tc := range map[string]struct {
 		given, change Event
 		looksOn       bool // at those who wait: else all are set aside

@@ -106,11 +106,11 @@ func hasFlavor(a Assignment, name string) bool {
 }
 
 // placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
-// leaving. clears is set if it is expected to release node capacity.
+// leaving. releases says whether it is expected to release node capacity.
 type placed struct {
-	by                        *Admission
-	shape                     *shape
-	promised, leaving, clears bool
+	by                          *Admission
+	shape                       *shape
+	promised, leaving, releases bool
 }
 
 // updatePlaces updates place.Map to what the workload holds or was promised.
@@ -125,7 +125,7 @@ func (e *Engine) updatePlaces(w *workload) {
 		e.lingering.Delete(w.Key)
 		e.departing--
 	}
-	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.clears == was.clears {
+	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.releases == was.releases {
 		w.placed = now // the same in a new Admission
 		return
 	}
@@ -135,10 +135,10 @@ func (e *Engine) updatePlaces(w *workload) {
 	w.placed = now
 	e.places.Hold(w.Key, e.holding(w, now))
 	e.placesVersion++
-	if was.clears {
+	if was.releases {
 		e.departing--
 	}
-	if now.clears {
+	if now.releases {
 		e.departing++
 	}
 	delete(e.promisedPlaces, w.Key)
@@ -157,8 +157,8 @@ func (e *Engine) placedNow(w *workload) (now placed) {
 	default:
 		now = e.leftoverPods(w)
 	}
-	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.hasPodsBeyondPlaces(w)
-	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
+	now.releases = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.hasPodsBeyondPlaces(w)
+	if now.by != nil && !now.by.onNodes() && (!now.releases || len(e.topologies) == 0) {
 		return placed{}
 	}
 	return now

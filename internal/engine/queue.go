@@ -85,7 +85,7 @@ type localQueue struct {
 }
 
 // open reports whether its workloads may be given more than they have.
-func (l *localQueue) open() bool { return l.exists && !l.Held && !l.Terminating }
+func (l *localQueue) open() bool { return l.exists && !l.Stopped && !l.Terminating }
 
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
@@ -184,7 +184,7 @@ func (q *clusterQueue) fault() reason.Reason {
 		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", q.Name)
 	case q.Inactive != "":
 		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", q.Name, q.Inactive)
-	case q.Held:
+	case q.Stopped:
 		return reason.OnHoldf("ClusterQueue %s is stopped", q.Name)
 	}
 	return reason.Reason{}

@@ -211,7 +211,7 @@ func (e *Engine) hasPodsBeyondPlaces(w *workload) bool {
 
 // updateShrinking updates places after a pod of the workload was bound or is gone.
 func (e *Engine) updateShrinking(of Key) {
-	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.hasPodsBeyondPlaces(w)) {
+	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.releases || e.hasPodsBeyondPlaces(w)) {
 		w.placed.shape = nil
 		e.updatePlaces(w)
 	}

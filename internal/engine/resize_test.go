@@ -254,7 +254,7 @@ func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 // over.
 func TestInadmissibleWorkloadDoesNotGrow(t *testing.T) {
 	stopped := localOf("q")
-	stopped.Held = true
+	stopped.Stopped = true
 	elsewhere := localOf("q")
 	elsewhere.ClusterQueue = "p"
 	for name, tc := range map[string]struct{ hold, release func(s *scene) []Event }{

@@ -22,7 +22,7 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 	goesOn := func(queue Event) func(*scene) Event {
 		return func(s *scene) Event {
 			s.engine.Apply(queue)
-			return s.changed("a", func(w *Workload) { w.BacksOff = "" })
+			return s.changed("a", func(w *Workload) { w.BackoffReason = "" })
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -36,15 +36,15 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 			change: func(w *Workload) { w.Inactive = true }, waits: "Deactivated",
 			fix: the(func(w *Workload) { w.Inactive = false })},
 		"one that backs off": {
-			change: func(w *Workload) { w.BacksOff = "until noon" }, waits: "PendingEvaluation",
-			fix: the(func(w *Workload) { w.BacksOff = "" })},
+			change: func(w *Workload) { w.BackoffReason = "until noon" }, waits: "PendingEvaluation",
+			fix: the(func(w *Workload) { w.BackoffReason = "" })},
 		"one that was evicted as its LocalQueue was drained": {
-			given:  []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}},
-			change: func(w *Workload) { w.BacksOff = "The LocalQueue is stopped" }, waits: "OnHold",
+			given:  []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Stopped: true}}},
+			change: func(w *Workload) { w.BackoffReason = "The LocalQueue is stopped" }, waits: "OnHold",
 			fix: goesOn(localOf("q"))},
 		"one that was evicted as its ClusterQueue was drained": {
 			given:  []Event{held(queueOf("q", "", 4))},
-			change: func(w *Workload) { w.BacksOff = "The ClusterQueue is stopped" }, waits: "OnHold",
+			change: func(w *Workload) { w.BackoffReason = "The ClusterQueue is stopped" }, waits: "OnHold",
 			fix: goesOn(queueOf("q", "", 4))},
 		"one that is gated": {
 			change: func(w *Workload) { w.Gated = "example.com/gate" }, waits: "AdmissionGated",
@@ -68,7 +68,7 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 			given: []Event{LocalQueueDeleted{Key{Namespace: "ns", Name: "q"}}}, waits: "Inadmissible",
 			fix: is(localOf("q"))},
 		"one whose LocalQueue is stopped": {
-			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}}, waits: "OnHold",
+			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Stopped: true}}}, waits: "OnHold",
 			fix: is(localOf("q"))},
 		"one whose LocalQueue is being deleted": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Terminating: true}}}, waits: "Inadmissible",

@@ -176,7 +176,7 @@ func (e *Engine) refreshReason(w *workload) {
 // waitsLike reports whether both wait for the same thing in the same position. Pod sets are not compared.
 func (w *Workload) waitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
-		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BacksOff == other.BacksOff &&
+		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BackoffReason == other.BackoffReason &&
 		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld &&
 		w.LostNodes == other.LostNodes
 }
@@ -349,7 +349,7 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 		return reason.Inadmissiblef("%s", w.Refused)
 	case w.refusal.inForce(w.Generation):
 		return w.refusal.why()
-	case w.local.Held:
+	case w.local.Stopped:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
 	}
 	if why := w.queue.fault(); why.Code != reason.None {
@@ -358,8 +358,8 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 	switch {
 	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
 		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
-	case w.BacksOff != "":
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BacksOff}
+	case w.BackoffReason != "":
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
 	case w.Gated != "":
 		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
 	}

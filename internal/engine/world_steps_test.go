@@ -46,7 +46,7 @@ func (w *world) hold(t *rapid.T, name string) {
 	case 2:
 		toggle(&ev.Gated, "somebody")
 	case 3:
-		toggle(&ev.BacksOff, "waits for a while")
+		toggle(&ev.BackoffReason, "waits for a while")
 	case 4:
 		toggle(&ev.Refused, "it asks for too much")
 	case 5:
@@ -82,7 +82,7 @@ func (w *world) environmentStep(t *rapid.T) {
 	case kind < 2:
 		w.setNamespace(t, rapid.SampledFrom(namespaces).Draw(t, "moves"))
 	case kind < 4 && there:
-		l.Held = !l.Held
+		l.Stopped = !l.Stopped
 		w.setLocal(l)
 	case kind < 6 && there:
 		l.ClusterQueue = rapid.SampledFrom(queueNames).Draw(t, "leads to")

@@ -106,7 +106,7 @@ func (w *world) setQueue(t *rapid.T, name string) {
 		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Protected: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
 	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
 	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).Draw(t, name+" accepts")
-	q.Held = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
+	q.Stopped = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
 	w.queues[name] = q
 	w.apply(q)
 }
@@ -346,6 +346,6 @@ func (w *world) describe(t *rapid.T) {
 		j := w.jobs[name]
 		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].why.Code, w.engine.workloads[j.Key].why.Message())
 		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
-			j.Key, w.locals[j.localKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BacksOff, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
+			j.Key, w.locals[j.localKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}
 }

@@ -286,6 +286,33 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestFieldsKeepTheirRecordedNames: a field that was renamed in Go keeps its JSON name, so that logs of earlier versions
+// replay.
+func TestFieldsKeepTheirRecordedNames(t *testing.T) {
+	for _, tc := range []struct {
+		field string
+		ev    engine.Event
+	}{
+		{`"Held":true`, engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{Stopped: true}}},
+		{`"Held":true`, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Stopped: true}}},
+		{`"BacksOff":"a"`, engine.WorkloadSet{Workload: engine.Workload{BackoffReason: "a"}}},
+		{`"Told":"b"`, engine.WorkloadSet{Workload: engine.Workload{ReportedCode: "b"}}},
+		{`"ToldOf":"c"`, engine.WorkloadSet{Workload: engine.Workload{ReportedMessage: "c"}}},
+	} {
+		var file bytes.Buffer
+		log, err := Begin(&file, engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Event(tc.ev); err != nil {
+			t.Fatal(err)
+		}
+		if got := file.String(); !strings.Contains(got, tc.field) {
+			t.Errorf("%T is recorded as %s, want the field %s", tc.ev, got, tc.field)
+		}
+	}
+}
+
 // TestEveryEventIsKnown: a log with an event of another type would not replay.
 func TestEveryEventIsKnown(t *testing.T) {
 	found := 0
