@@ -139,14 +139,14 @@ func (ev WorkloadSet) apply(e *Engine) {
 
 // observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only
 // while the observation may be from before its write.
-func (e *Engine) observeAdmission(w *workload, told *Admission) {
+func (e *Engine) observeAdmission(w *workload, observed *Admission) {
 	was := w.assumed
 	switch {
-	case told != nil && w.before != nil && told.Equal(w.before):
+	case observed != nil && w.before != nil && observed.Equal(w.before):
 		// The observation may be from before the write of the assumption, which is kept until the result of the write
 		// is reported.
-	case told != nil:
-		w.held, w.before = told, nil
+	case observed != nil:
+		w.held, w.before = observed, nil
 		if w.assumed != evicts {
 			w.assumed = nothing
 		}

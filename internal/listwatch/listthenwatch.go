@@ -145,9 +145,9 @@ func send(ctx context.Context, events chan<- watch.Event, event watch.Event) err
 
 // statusOf converts the error to the Status object of a watch error.
 func statusOf(err error) runtime.Object {
-	var told apierrors.APIStatus
-	if errors.As(err, &told) {
-		status := told.Status()
+	var apiError apierrors.APIStatus
+	if errors.As(err, &apiError) {
+		status := apiError.Status()
 		return &status
 	}
 	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").AsObject(err)

@@ -122,26 +122,26 @@ func newSender(exporter sdktrace.SpanExporter, sampler sdktrace.Sampler) sender 
 }
 
 // export implements spanExporter. The parent of a step is the span of the whole job, which is exported later.
-func (s sender) export(told span) {
-	uid := told.job.uid
-	ids := spanIDs{traceOf(uid), spanOf(uid, told.name, told.attempt)}
+func (s sender) export(exported span) {
+	uid := exported.job.uid
+	ids := spanIDs{traceOf(uid), spanOf(uid, exported.name, exported.attempt)}
 	ctx := withIDs(context.Background(), ids)
-	if !told.attempt.IsZero() {
+	if !exported.attempt.IsZero() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: ids.trace, SpanID: spanOf(uid, told.job.kind, time.Time{}), TraceFlags: trace.FlagsSampled, Remote: true}))
+			TraceID: ids.trace, SpanID: spanOf(uid, exported.job.kind, time.Time{}), TraceFlags: trace.FlagsSampled, Remote: true}))
 	}
-	attributes := []attribute.KeyValue{attribute.String("k8s.namespace.name", told.job.namespace), attribute.String("muster.job.kind", told.job.kind),
-		attribute.String("muster.job.name", told.job.name), attribute.String("muster.job.uid", string(uid))}
-	for key, value := range told.attributes {
+	attributes := []attribute.KeyValue{attribute.String("k8s.namespace.name", exported.job.namespace), attribute.String("muster.job.kind", exported.job.kind),
+		attribute.String("muster.job.name", exported.job.name), attribute.String("muster.job.uid", string(uid))}
+	for key, value := range exported.attributes {
 		if value != "" {
 			attributes = append(attributes, attribute.String(key, value))
 		}
 	}
-	_, out := s.tracer.Start(ctx, told.name, trace.WithTimestamp(told.from), trace.WithAttributes(attributes...))
-	if told.failed != "" {
-		out.SetStatus(codes.Error, told.failed)
+	_, out := s.tracer.Start(ctx, exported.name, trace.WithTimestamp(exported.from), trace.WithAttributes(attributes...))
+	if exported.failed != "" {
+		out.SetStatus(codes.Error, exported.failed)
 	}
-	out.End(trace.WithTimestamp(told.to))
+	out.End(trace.WithTimestamp(exported.to))
 }
 
 // throttledLog is an error handler that logs errors of the SDK at a bounded rate: a collector may be unreachable for

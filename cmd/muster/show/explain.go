@@ -43,7 +43,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
 	}
 	if w := e.Warning; w != nil {
-		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ToldAt.UTC().Format(timeFormat), w.Message))
+		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
 	}
 	if e.NewNodes {
 		line(&text, "nodes", "it waits for new nodes: no existing node could ever hold its pods, so it was admitted by quota alone")

@@ -200,7 +200,7 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:    &view.Line{ClusterQueue: "lab"},
 		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // it does not wait for this holder
-		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
+		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
 	}
 	want := `ml/jobset/eval is pending for 7m: no Workload yet
 

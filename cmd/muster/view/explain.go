@@ -63,9 +63,9 @@ type Explanation struct {
 
 // Warning is a Warning event or an eviction.
 type Warning struct {
-	Reason  string      `json:"reason"`
-	Message string      `json:"message"`
-	ToldAt  metav1.Time `json:"toldAt"`
+	Reason     string      `json:"reason"`
+	Message    string      `json:"message"`
+	ReportedAt metav1.Time `json:"toldAt"`
 }
 
 // Check is the state of an admission check.
@@ -166,8 +166,8 @@ func (s *Snapshot) NeedsWarnings(job *Job) bool {
 func lastWarning(events []corev1.Event) *Warning {
 	var last *Warning
 	for i := range events {
-		if at := lastObserved(&events[i]); last == nil || last.ToldAt.Before(&at) {
-			last = &Warning{Reason: events[i].Reason, Message: events[i].Message, ToldAt: at}
+		if at := lastObserved(&events[i]); last == nil || last.ReportedAt.Before(&at) {
+			last = &Warning{Reason: events[i].Reason, Message: events[i].Message, ReportedAt: at}
 		}
 	}
 	return last
@@ -180,7 +180,7 @@ func lastEviction(w *kueue.Workload) *Warning {
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == kueue.WorkloadEvictedByPreemption {
 		return nil
 	}
-	return &Warning{Reason: c.Reason, Message: c.Message, ToldAt: c.LastTransitionTime}
+	return &Warning{Reason: c.Reason, Message: c.Message, ReportedAt: c.LastTransitionTime}
 }
 
 // lastObserved returns when an event was last observed, from whichever field has it.
@@ -205,11 +205,11 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 	}
 	if whyNot.Code == reason.PendingEvaluation {
 		// By all that can be read it would be admitted next. What only the operator knows is in the Workload's status.
-		switch told := reason.Code(e.Job.Reason); {
-		case told == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
-			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, told, e.Job.Message
-		case told == reason.TopologyPlacementFailed && place.MentionsAvoided(e.Job.Message):
-			whyNot.Code, whyNot.Message = told, e.Job.Message
+		switch code := reason.Code(e.Job.Reason); {
+		case code == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
+			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, code, e.Job.Message
+		case code == reason.TopologyPlacementFailed && place.MentionsAvoided(e.Job.Message):
+			whyNot.Code, whyNot.Message = code, e.Job.Message
 		}
 	}
 	e.WhyNot, e.Assumed = &whyNot, snapshot.Assumed

@@ -399,10 +399,10 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		job      string
 		want     *Warning
 	}{
-		"of one that was evicted":                   {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ToldAt: metav1.NewTime(at(30).Time)}},
-		"of one that has none":                      {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
+		"of one that was evicted":                   {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ReportedAt: metav1.NewTime(at(30).Time)}},
+		"of one that has none":                      {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
 		"not of one that has, which says why":       {&queued, "eval", nil},
-		"of one that is free to run and has no pod": {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
+		"of one that is free to run and has no pod": {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
 		"not of one that has pods, which say it":    {&withPod, "free", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
