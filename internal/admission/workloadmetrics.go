@@ -99,7 +99,7 @@ func countChange(before, after *kueue.Workload) {
 	seconds := func(wait *prometheus.HistogramVec, since, until time.Time) {
 		wait.WithLabelValues(queue).Observe(max(0, until.Sub(since).Seconds()))
 	}
-	queued := waitingSince(before)
+	queued := workload.QueuedSince(after)
 	if at, ok := becameTrue(before, after, kueue.WorkloadQuotaReserved); ok {
 		quotaReservedTotal.WithLabelValues(queue).Inc()
 		localQuotaReservedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
@@ -124,15 +124,6 @@ func countChange(before, after *kueue.Workload) {
 func becameTrue(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
 	at = workload.TrueSince(after, kind)
 	return at, !at.IsZero() && !at.Equal(workload.TrueSince(before, kind))
-}
-
-// waitingSince returns since when a Workload waits: since the last change of its condition Requeued, which is also the
-// start of a backoff, or since its creation.
-func waitingSince(w *kueue.Workload) time.Time {
-	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
-		return c.LastTransitionTime.Time
-	}
-	return w.CreationTimestamp.Time
 }
 
 // countEvictions counts evictions by the Workload's own counters, so that none is missed if the watch skips a state.

@@ -89,6 +89,25 @@ func TestWorkloadMetrics(t *testing.T) {
 	}
 }
 
+// TestWaitOfADrainedWorkload: the time for which its queue was stopped does not count as its wait, if the write that
+// admits it is also the one that requeues it.
+func TestWaitOfADrainedWorkload(t *testing.T) {
+	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
+	w := newWorkload("w", 1, nil)
+	workload.SetCondition(w, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", at(10))
+	before, was := metricstest.Values(t), w.DeepCopy()
+	admit(w, &engine.Admission{ClusterQueue: "restarted"}, nil, at(5000))
+	countChange(was, w)
+	got := gained(t, before)
+	for _, metric := range []string{"kueue_quota_reserved_wait_time_seconds", "kueue_admission_wait_time_seconds"} {
+		const queue = "{cluster_queue=restarted}"
+		if got[metric+"_count"+queue] != 1 || got[metric+"_sum"+queue] != 0 {
+			t.Errorf("%s counts %v waits of %v s in total, want one of 0 s", metric, got[metric+"_count"+queue], got[metric+"_sum"+queue])
+		}
+	}
+	forgetCounted(statusOf{ofClusterQueue, engine.Key{Name: "restarted"}})
+}
+
 func TestAttemptsAndPreemptionsAreCounted(t *testing.T) {
 	before := metricstest.Values(t)
 	countAttempt(nil, time.Second)

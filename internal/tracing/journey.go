@@ -93,7 +93,7 @@ func (j *journey) observeWorkload(w *kueue.Workload, now time.Time) {
 	if a.exported == nil {
 		a.exported = map[string]bool{}
 	}
-	a.since.set(waitingSince(w), now)
+	a.since.set(workload.QueuedSince(w), now)
 	if w.Status.Admission == nil {
 		return
 	}
@@ -187,14 +187,6 @@ func (j *journey) began() time.Time {
 		return j.job.created
 	}
 	return j.attempt.since.exact
-}
-
-// waitingSince returns since when a Workload waits: since it was last requeued, or since its creation.
-func waitingSince(w *kueue.Workload) time.Time {
-	if at := workload.TrueSince(w, kueue.WorkloadRequeued); !at.IsZero() {
-		return at
-	}
-	return w.CreationTimestamp.Time
 }
 
 // podTrueSince returns since when the condition is True, or since when it is False because the pod has completed.

@@ -205,6 +205,18 @@ func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w.hears(line{stepStart, 20000, 21000}, line{stepPods, 21000, 21000})
 }
 
+// TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation: another controller reserves quota for an evicted Workload whose
+// condition Requeued is still False. The earlier attempt does not count as time in the queue.
+func TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation(t *testing.T) {
+	w := newWorld(t, 1, true)
+	w.startLeading()
+	w.at(10 * time.Second).now(func(*kueue.Workload) {
+		w.condition(kueue.WorkloadRequeued, "False", kueue.WorkloadEvictedByPodsReadyTimeout)
+	})
+	w.at(20 * time.Second).reserve()
+	w.hears(line{stepQueued, 10000, 20000})
+}
+
 func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 	for what, end := range map[string]func(w *world){
 		"for FailedToStart": func(w *world) {

@@ -258,3 +258,38 @@ func TestALongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 		t.Errorf("the message has %d bytes", len(got))
 	}
 }
+
+// TestQueuedSince: a Workload waits since its creation, and after an eviction since its condition Requeued changed,
+// also if that is False. An admission that resumes a drained Workload is its return to the queue.
+func TestQueuedSince(t *testing.T) {
+	created := began.Add(-time.Hour)
+	evicted, returned := began.Add(time.Minute), began.Add(2*time.Minute)
+	requeued := func(status metav1.ConditionStatus, reason string, at time.Time) func(*kueue.Workload) {
+		return func(w *kueue.Workload) { workload.SetCondition(w, kueue.WorkloadRequeued, status, reason, "", at) }
+	}
+	for name, tc := range map[string]struct {
+		changes []func(*kueue.Workload)
+		want    time.Time
+	}{
+		"never requeued": {nil, created},
+		"preempted":      {[]func(*kueue.Workload){requeued(metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, evicted)}, evicted},
+		"in backoff":     {[]func(*kueue.Workload){requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout, evicted)}, evicted},
+		"after backoff": {[]func(*kueue.Workload){
+			requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout, evicted),
+			requeued(metav1.ConditionTrue, kueue.WorkloadBackoffFinished, returned)}, returned},
+		"drained and admitted": {[]func(*kueue.Workload){
+			requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, evicted),
+			func(w *kueue.Workload) { workload.ResumeQueueing(w, returned) }}, returned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := admitted()
+			w.CreationTimestamp = metav1.NewTime(created)
+			for _, change := range tc.changes {
+				change(w)
+			}
+			if got := workload.QueuedSince(w); !got.Equal(tc.want) {
+				t.Errorf("queued since %s, want %s", got.Sub(created), tc.want.Sub(created))
+			}
+		})
+	}
+}
