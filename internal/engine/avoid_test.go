@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// refuses returns the event that kube-scheduler refuses the node for a pod of the job.
+// refuses returns the event that kube-scheduler finds no room for a pod of the job on the node.
 func refuses(job, node string) PodUnschedulable {
 	return PodUnschedulable{Workload: Key{Namespace: "ns", Name: job}, Node: node, Why: "1 node(s) had volume node affinity conflict"}
 }
 
-// TestNodeRefusedByKubeSchedulerIsTriedAgain: after a time without places, which grows with each refusal.
+// TestNodeRefusedByKubeSchedulerIsTriedAgain: the node is avoided for a time that grows with each refusal, and is then
+// used again.
 func TestNodeRefusedByKubeSchedulerIsTriedAgain(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
-	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "admit one in q")
+	s.want("the job arrives", s.happens(job("one", "q", 1, 4, 0, 0)), "admit one in q")
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		s.want("its node is refused", s.happens(refuses("one", "a1")), "evict one: NodeFailures")
+		s.want("kube-scheduler refuses its node", s.happens(refuses("one", "a1")), "evict one: NodeFailures")
 		s.now = s.now.Add(time.Hour) // it takes long to stop
-		s.want("it has stopped", s.happens(s.stopped("one")), "one waits: TopologyPlacementFailed")
+		s.want("its pods are gone", s.happens(s.stopped("one")), "one waits: TopologyPlacementFailed")
 		if due := s.engine.Due(); !due.Equal(s.now.Add(wait)) {
-			t.Errorf("looked at again at %v, %v after it stopped, want %v", due, due.Sub(s.now), wait)
+			t.Errorf("next pass due at %v, %v after the pods were gone, want %v after", due, due.Sub(s.now), wait)
 		}
 		s.now = s.now.Add(wait - 1)
-		s.want("a moment too early", s.happens())
+		s.want("just before the retry time", s.happens())
 		s.now = s.now.Add(1)
-		s.want("then", s.happens(), "admit one in q")
+		s.want("after the retry time", s.happens(), "admit one in q")
 	}
 }
 
-// TestAvoidanceGrowsWithTheNodesThatRefuse: each try moves the job to each of these nodes.
+// TestAvoidanceGrowsWithTheNodesThatRefuse: nodes are avoided long enough for the job to try each of them in turn.
 func TestAvoidanceGrowsWithTheNodesThatRefuse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes, times int
@@ -45,12 +46,13 @@ func TestAvoidanceGrowsWithTheNodesThatRefuse(t *testing.T) {
 	} {
 		a := avoidance{nodes: make([]string, tc.nodes), times: tc.times}
 		if got := a.duration(); got != tc.want {
-			t.Errorf("%s: avoided for %v, want %v", name, got, tc.want)
+			t.Errorf("%s: nodes are avoided for %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
-// TestWorkloadWithPlacesAvoidsRefusedNodes: however long it takes to find another node.
+// TestWorkloadWithPlacesAvoidsRefusedNodes: the nodes that refused it are avoided for as long as it takes to find
+// another node.
 func TestWorkloadWithPlacesAvoidsRefusedNodes(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
@@ -58,27 +60,28 @@ func TestWorkloadWithPlacesAvoidsRefusedNodes(t *testing.T) {
 	for range len(nodeNames) - 2 { // the cluster has one node less, and one is left
 		at := s.places("one")[0][:2]
 		if slices.Contains(seen, at) {
-			t.Fatalf("it is on %s again after %v", at, seen)
+			t.Fatalf("the workload is placed on %s, which refused it before (%v)", at, seen)
 		}
 		seen = append(seen, at)
-		s.want("refused", s.happens(refuses("one", at)), "replace one")
+		s.want("kube-scheduler refuses the node", s.happens(refuses("one", at)), "replace one")
 		s.now = s.now.Add(time.Hour)
 		s.want("an hour later", s.happens())
 	}
 }
 
-// TestEvictionQuotesKubeScheduler: in its message.
+// TestEvictionQuotesKubeScheduler: the eviction's message has the words of kube-scheduler.
 func TestEvictionQuotesKubeScheduler(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	s.engine.Apply(refuses("one", "a1"))
 	const want = "kube-scheduler does not bind its pods to node a1 (1 node(s) had volume node affinity conflict), and there is no other capacity close enough for its pods"
 	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
-		t.Errorf("decided %+v", got)
+		t.Errorf("got decisions %+v, want an eviction that quotes kube-scheduler", got)
 	}
 }
 
-// TestEvictionSaysThatTheFlavorHasNoTopology: if that is why there are no other places, although nodes have capacity.
+// TestEvictionSaysThatTheFlavorHasNoTopology: the message names the missing topology if that is why there are no other
+// places although nodes have capacity.
 func TestEvictionSaysThatTheFlavorHasNoTopology(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
@@ -87,26 +90,26 @@ func TestEvictionSaysThatTheFlavorHasNoTopology(t *testing.T) {
 	s.engine.Apply(NodeDeleted{on})
 	want := "its places on node " + on + " are no longer valid, and flavor default no longer has a topology for choosing others"
 	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
-		t.Errorf("decided %+v, want %q", got, want)
+		t.Errorf("got decisions %+v, want an eviction with message %q", got, want)
 	}
 }
 
-// TestPromiseOutlivesAvoidance: others were evicted for it, and no other workload gets what they release, even if it
-// comes before in order.
+// TestPromiseOutlivesAvoidance: workloads were evicted for a preemptor that avoids a node. No other workload gets what
+// they release, even one that is earlier in order.
 func TestPromiseOutlivesAvoidance(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
 	s.happens(job("one", "q", 1, 4, 1, 5), job("low", "q", 1, 4, 0, 6))
 	at := s.places("one")[0][:2]
-	s.want("its node is refused", s.happens(refuses("one", at)), "evict one: NodeFailures")
-	s.want("it has stopped", s.happens(s.stopped("one")), "evict low for one: in queue", "one waits: WaitingForPreemptedWorkloads")
-	s.want("another takes the node", s.happens(job("other", "q", 1, 4, 1, 7)), "admit other in q")
-	s.want("one comes back who queued before it", s.happens(job("early", "q", 1, 4, 1, 1)), "early waits: TopologyPlacementFailed")
+	s.want("kube-scheduler refuses its node", s.happens(refuses("one", at)), "evict one: NodeFailures")
+	s.want("its pods are gone", s.happens(s.stopped("one")), "evict low for one: in queue", "one waits: WaitingForPreemptedWorkloads")
+	s.want("another workload gets the node", s.happens(job("other", "q", 1, 4, 1, 7)), "admit other in q")
+	s.want("a workload that is earlier in order arrives", s.happens(job("early", "q", 1, 4, 1, 1)), "early waits: TopologyPlacementFailed")
 	s.now = s.engine.Due()
-	s.want("it avoids no node any more", s.happens())
-	s.want("who had to go is gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
+	s.want("the avoidance has expired", s.happens())
+	s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
 }
 
-// TestWorkloadRefusedTwiceInARackLeavesIt: it does not try all nodes of the rack.
+// TestWorkloadRefusedTwiceInARackLeavesIt: after two refusals in a rack, a workload does not try its other nodes.
 func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 	nodes := []Event{queueOf("q", "", 1000), localOf("q")}
 	for _, rack := range []string{"a", "b"} {
@@ -119,8 +122,8 @@ func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 	first := s.places("one")[0][:1]
 	for refused := 1; s.places("one")[0][:1] == first; refused++ {
 		if refused > 2 {
-			t.Fatalf("after %d refusals it is in rack %s yet", refused-1, first)
+			t.Fatalf("after %d refusals the workload is still in rack %s", refused-1, first)
 		}
-		s.want("refused", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
+		s.want("kube-scheduler refuses the node", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
 	}
 }

@@ -95,7 +95,7 @@ func BenchmarkReconfigure(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide: one workload ends and the next one is admitted, while many wait.
+// BenchmarkDecide measures a pass in which one workload ends and the next one is admitted, while many wait.
 func BenchmarkDecide(b *testing.B) {
 	for _, size := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
@@ -118,7 +118,7 @@ func BenchmarkDecide(b *testing.B) {
 				e.Apply(gone(holders[queue]))
 				got := decideAll(e, epoch)
 				if len(got) == 0 || got[0].Admit == nil {
-					b.Fatalf("decided %+v", got)
+					b.Fatalf("got decisions %+v, want one admission", got)
 				}
 				admitted(got[0])
 				at++
@@ -150,8 +150,8 @@ func BenchmarkRelocate(b *testing.B) {
 	}
 }
 
-// BenchmarkCohort: one workload is created, admitted and ends in a cohort of many queues that may preempt, each with
-// waiting workloads.
+// BenchmarkCohort measures the creation, admission and end of one workload in a cohort of many queues that may preempt,
+// each with waiting workloads.
 func BenchmarkCohort(b *testing.B) {
 	for _, size := range []int{10, 100, 1_000} {
 		b.Run(fmt.Sprintf("queues=%d", size), func(b *testing.B) {
@@ -169,7 +169,7 @@ func BenchmarkCohort(b *testing.B) {
 			for b.Loop() {
 				e.Apply(next)
 				if got := e.Decide(epoch); len(got) != 1 || got[0].Admit == nil {
-					b.Fatalf("decided %+v", got)
+					b.Fatalf("got decisions %+v, want one admission", got)
 				}
 				e.Apply(Written{Key: next.Key, UID: next.UID, Version: 1})
 				e.Decide(epoch)
@@ -201,7 +201,7 @@ func BenchmarkElastic(b *testing.B) {
 		}
 		return e, 0
 	}
-	b.Run("sizes are looked at", func(b *testing.B) {
+	b.Run("sizes are evaluated", func(b *testing.B) {
 		e, _ := begin()
 		full := queueOf("q", "", 8000)
 		for decideAll(e, epoch) != nil {

@@ -20,91 +20,93 @@ func byResource(cpu, gpu int64) ClusterQueueSet {
 	return q
 }
 
-// asking returns a job of one pod that requests both.
-func asking(name string, cpu, gpu int64, priority int32, second int) WorkloadSet {
+// requesting returns a job of one pod that requests both.
+func requesting(name string, cpu, gpu int64, priority int32, second int) WorkloadSet {
 	w := job(name, "q", 1, cpu, priority, second)
 	w.PodSets[0].PerPod["gpu"] = gpu
 	return w
 }
 
 func TestHeadBlocksOnlyRequestsForWhatItLacks(t *testing.T) {
-	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
-	s.want("a head lacks gpu", s.happens(asking("head", 1, 2, 0, 1)), "head waits: WaitingForQuota")
-	s.want("one comes that would fit, and asks for gpu", s.happens(asking("small", 1, 1, 0, 2)), "small waits: WaitingForQuota")
-	s.want("one comes that asks for none", s.happens(asking("other", 1, 0, 0, 3)), "admit other in q")
-	s.want("one comes before the head", s.happens(asking("urgent", 1, 1, 1, 4)), "admit urgent in q")
-	s.want("a second head lacks cpu", s.happens(asking("large", 7, 0, 0, 5)), "large waits: WaitingForQuota")
-	s.want("and holds back who asks for cpu", s.happens(asking("little", 1, 0, 0, 6)), "little waits: WaitingForQuota")
-	s.want("the first gets its gpu, and the second is short of more cpu", s.happens(gone("running")), "admit head in q", "admit small in q")
-	s.want("the cpu comes", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q")
-	s.want("and the rest of it", s.happens(gone("urgent")), "admit little in q")
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), requesting("running", 1, 3, 0, 0))
+	s.want("a head is short of gpu", s.happens(requesting("head", 1, 2, 0, 1)), "head waits: WaitingForQuota")
+	s.want("a workload that would fit requests gpu", s.happens(requesting("small", 1, 1, 0, 2)), "small waits: WaitingForQuota")
+	s.want("a workload that requests no gpu arrives", s.happens(requesting("other", 1, 0, 0, 3)), "admit other in q")
+	s.want("a workload of higher priority than the head arrives", s.happens(requesting("urgent", 1, 1, 1, 4)), "admit urgent in q")
+	s.want("a second head is short of cpu", s.happens(requesting("large", 7, 0, 0, 5)), "large waits: WaitingForQuota")
+	s.want("a workload behind the second head requests cpu", s.happens(requesting("little", 1, 0, 0, 6)), "little waits: WaitingForQuota")
+	s.want("gpu is released for the first head, but too little cpu for the second", s.happens(gone("running")), "admit head in q", "admit small in q")
+	s.want("enough cpu for the second head is released", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q")
+	s.want("the rest of the cpu is released", s.happens(gone("urgent")), "admit little in q")
 }
 
 func TestWorkloadThatNeverFitsBlocksNoneByResource(t *testing.T) {
 	s := newScene(t, Options{}, byResource(8, 4), localOf("q"))
-	s.want("a head that is too large", s.happens(asking("huge", 1, 9, 0, 0), asking("mixed", 9, 1, 0, 1), asking("a", 1, 1, 0, 2)),
+	s.want("a head that is too large", s.happens(requesting("huge", 1, 9, 0, 0), requesting("mixed", 9, 1, 0, 1), requesting("a", 1, 1, 0, 2)),
 		"admit a in q", "huge waits: ExceedsMaxQuota", "mixed waits: ExceedsMaxQuota")
 }
 
-// TestPodSetsThatNeverFitTogetherBlockNoneByResource: each of them alone would fit.
+// TestPodSetsThatNeverFitTogetherBlockNoneByResource: a workload whose pod sets fit only one by one does not block
+// those behind it.
 func TestPodSetsThatNeverFitTogetherBlockNoneByResource(t *testing.T) {
-	s := newScene(t, Options{}, byResource(4, 4), localOf("q"), asking("running", 3, 0, 0, 0))
-	huge := asking("huge", 2, 0, 0, 1)
+	s := newScene(t, Options{}, byResource(4, 4), localOf("q"), requesting("running", 3, 0, 0, 0))
+	huge := requesting("huge", 2, 0, 0, 1)
 	huge.PodSets = append(huge.PodSets, flavor.PodSet{Name: "workers", Count: 3, PerPod: map[string]int64{"cpu": 1}})
 	s.want("a head that is too large", s.happens(huge), "huge waits: ExceedsMaxQuota")
-	s.want("one behind it", s.happens(asking("small", 1, 0, 0, 2)), "admit small in q")
+	s.want("a workload behind it arrives", s.happens(requesting("small", 1, 0, 0, 2)), "admit small in q")
 }
 
 func TestHeadThatLeavesLetsOthersPass(t *testing.T) {
 	for name, event := range map[string]func(s *scene) Event{
-		"because it is gone":               func(*scene) Event { return gone("head") },
-		"because it is deactivated":        func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
-		"because it is later in order now": func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Priority = -1 }) },
-		"because it asks for less now":     func(s *scene) Event { return asking("head", 1, 1, -1, 1) },
+		"it is deleted":            func(*scene) Event { return gone("head") },
+		"it is deactivated":        func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
+		"it is later in order now": func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Priority = -1 }) },
+		"it requests less now":     func(s *scene) Event { return requesting("head", 1, 1, -1, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("small", 1, 1, 0, 2))
+			s := newScene(t, Options{}, byResource(8, 4), localOf("q"), requesting("running", 1, 3, 0, 0), requesting("head", 1, 2, 0, 1), requesting("small", 1, 1, 0, 2))
 			if got := s.happens(event(s)); !slices.Contains(got, "admit small in q") {
-				t.Errorf("decided %q", got)
+				t.Errorf("got decisions %q, want the workload behind admitted", got)
 			}
 		})
 	}
 }
 
 func TestNextOfItsClassBlocksAfterTheHeadLeft(t *testing.T) {
-	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("next", 1, 2, 0, 2), asking("small", 1, 1, 0, 3))
-	s.want("the head goes", s.happens(gone("head")))
-	s.want("so does the next", s.happens(gone("next")), "admit small in q")
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), requesting("running", 1, 3, 0, 0), requesting("head", 1, 2, 0, 1), requesting("next", 1, 2, 0, 2), requesting("small", 1, 1, 0, 3))
+	s.want("the head is deleted", s.happens(gone("head")))
+	s.want("the next in order is deleted", s.happens(gone("next")), "admit small in q")
 }
 
-// TestHeadBehindAnotherHeadBlocksNone: whichever of them was created first.
+// TestHeadBehindAnotherHeadBlocksNone: only the first of two heads blocks the workloads behind it, whichever of them
+// was created first.
 func TestHeadBehindAnotherHeadBlocksNone(t *testing.T) {
-	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
-	s.want("one that lacks gpu comes", s.happens(asking("both", 1, 2, 0, 5)), "both waits: WaitingForQuota")
-	s.want("and one behind it", s.happens(asking("gpu", 0, 1, 0, 6)), "gpu waits: WaitingForQuota")
-	s.want("one that goes before them lacks cpu", s.happens(asking("first", 8, 0, 1, 7)), "admit gpu in q", "first waits: WaitingForQuota")
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), requesting("running", 1, 3, 0, 0))
+	s.want("a head that is short of gpu arrives", s.happens(requesting("both", 1, 2, 0, 5)), "both waits: WaitingForQuota")
+	s.want("a workload behind it arrives", s.happens(requesting("gpu", 0, 1, 0, 6)), "gpu waits: WaitingForQuota")
+	s.want("a first in order that is short of cpu arrives", s.happens(requesting("first", 8, 0, 1, 7)), "admit gpu in q", "first waits: WaitingForQuota")
 }
 
-// TestWaitBehindAHeadByResourceIsExplained: also by an engine that has made no decisions.
+// TestWaitBehindAHeadByResourceIsExplained: an engine that has made no decisions explains the wait as well.
 func TestWaitBehindAHeadByResourceIsExplained(t *testing.T) {
 	e := New(Options{})
-	running := asking("running", 1, 3, 0, 0)
+	running := requesting("running", 1, 3, 0, 0)
 	running.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: 1,
 		Flavors: map[string]string{"cpu": "default", "gpu": "default"}, Usage: map[string]int64{"cpu": 1, "gpu": 3}}}}
-	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, asking("head", 1, 2, 0, 1), asking("small", 1, 1, 0, 2), asking("other", 1, 0, 0, 3)} {
+	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, requesting("head", 1, 2, 0, 1), requesting("small", 1, 1, 0, 2), requesting("other", 1, 0, 0, 3)} {
 		e.Apply(ev)
 	}
 	e.Arrange()
 	if x, _ := e.Explain(Key{Namespace: "ns", Name: "small"}); x.Behind == nil || x.Behind.Name != "head" || !slices.Equal(x.BehindLacks, []string{"gpu"}) {
-		t.Errorf("small: behind %v for %v", x.Behind, x.BehindLacks)
+		t.Errorf("small waits behind %v for %v, want behind the head for gpu", x.Behind, x.BehindLacks)
 	}
 	if x, _ := e.Explain(Key{Namespace: "ns", Name: "other"}); x.Behind != nil {
-		t.Errorf("other: behind %v for %v", x.Behind, x.BehindLacks)
+		t.Errorf("other waits behind %v for %v, want behind none", x.Behind, x.BehindLacks)
 	}
 }
 
-// TestByResourceNoWorkloadPassesForWhatTheHeadLacks: while a head lacks the same, no workload behind it that requests
-// that is admitted.
+// TestByResourceNoWorkloadPassesForWhatTheHeadLacks: no workload is admitted that requests a resource of which a head
+// before it is short.
 func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 	checkSmall(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -135,16 +137,16 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 	})
 }
 
-// TestHeadBlocksForWhatItLacksNow: it lacked capacity on nodes, cpu of one and pods of the other, and lacks quota now
-// that this is kept for another queue. A restarted engine would know only the latter.
+// TestHeadBlocksForWhatItLacksNow: a head was short of capacity on nodes, of cpu on one and of pods on the other. Now
+// it is short of quota, which is reserved for another queue. A restarted engine would know only the latter.
 func TestHeadBlocksForWhatItLacksNow(t *testing.T) {
 	q, full := queueOf("q", "lab", 0), node("a2", "a", 4)
 	q.Strategy, full.Allocatable[place.Pods] = ByResource, 1
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{q, strict(queueOf("owner", "lab", 8)), localOf("q"), localOf("owner"),
 		node("a1", "a", 4), full, pod("", 1, "a1", 2), pod("", 2, "a2", 0), job("starting", "owner", 1, 0, 0, 0)})...)
-	s.want("a head lacks cpu and pods", s.happens(job("head", "q", 1, 4, 0, 1)), "head waits: TopologyPlacementFailed")
-	s.want("one comes that asks for a pod", s.happens(job("idle", "q", 1, 0, 0, 2)), "idle waits: WaitingForQuota")
-	s.want("an owner of quota comes, and one before it that asks for nothing", s.happens(job("none", "owner", 0, 1, 1, 3), job("own", "owner", 8, 1, 0, 4)),
+	s.want("a head is short of cpu and pods", s.happens(job("head", "q", 1, 4, 0, 1)), "head waits: TopologyPlacementFailed")
+	s.want("a workload that requests one pod arrives", s.happens(job("idle", "q", 1, 0, 0, 2)), "idle waits: WaitingForQuota")
+	s.want("an owner of quota arrives, and before it in order a workload without requests", s.happens(job("none", "owner", 0, 1, 1, 3), job("own", "owner", 8, 1, 0, 4)),
 		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
-	s.want("that one is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })), "admit none in owner", "admit idle in q")
+	s.want("the workload without requests is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })), "admit none in owner", "admit idle in q")
 }

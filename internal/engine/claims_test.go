@@ -5,23 +5,23 @@ import (
 	"testing"
 )
 
-// TestLargeWorkloadIsNotStarvedByBorrowers (L2): what others release of its queue's own quota is kept for it, piece
-// by piece.
+// TestLargeWorkloadIsNotStarvedByBorrowers (L2): what borrowers release of a queue's own quota is reserved, piece by
+// piece, for the large workload that waits for it.
 func TestLargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 	e := New(Options{})
 	steps := []Event{defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other")}
 	for i := range 8 {
 		steps = append(steps, job(fmt.Sprintf("small%d", i), "other", 1, 1, 0, i))
 	}
-	story(e, steps...)
-	story(e, job("large", "own", 4, 1, 0, 100))
+	decisionsAfter(e, steps...)
+	decisionsAfter(e, job("large", "own", 4, 1, 0, 100))
 	for i := range 4 {
 		if e.Holds(Key{Namespace: "ns", Name: "large"}) != nil {
-			t.Fatalf("large was admitted after %d ended", i)
+			t.Fatalf("large was admitted after only %d borrowers ended", i)
 		}
-		story(e, job(fmt.Sprintf("next%d", i), "other", 1, 1, 9, i), gone(fmt.Sprintf("small%d", i)))
+		decisionsAfter(e, job(fmt.Sprintf("next%d", i), "other", 1, 1, 9, i), gone(fmt.Sprintf("small%d", i)))
 		if e.Holds(Key{Namespace: "ns", Name: fmt.Sprintf("next%d", i)}) != nil {
-			t.Errorf("next%d borrows what large waits for", i)
+			t.Errorf("next%d borrows the quota that large waits for", i)
 		}
 	}
 	if e.Holds(Key{Namespace: "ns", Name: "large"}) == nil {
@@ -31,28 +31,28 @@ func TestLargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 
 func TestQuotaKeptForItsFirstIsFreeToTheRestOfTheQueue(t *testing.T) {
 	e := New(Options{})
-	story(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
+	decisionsAfter(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
 		job("running", "other", 6, 1, 0, 0))
-	if got := story(e, job("large", "own", 4, 1, 0, 1), job("small", "own", 1, 1, 0, 2)); len(got) != 2 || got[0] != "admit small in own" {
-		t.Errorf("got %q, want small admitted under BestEffortFIFO", got)
+	if got := decisionsAfter(e, job("large", "own", 4, 1, 0, 1), job("small", "own", 1, 1, 0, 2)); len(got) != 2 || got[0] != "admit small in own" {
+		t.Errorf("got decisions %q, want small admitted under BestEffortFIFO", got)
 	}
 }
 
 func TestKeptQuotaIsLentOnceNoWorkloadWaitsForIt(t *testing.T) {
 	e := New(Options{})
-	story(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
+	decisionsAfter(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
 		job("running", "other", 6, 1, 0, 0))
-	story(e, job("large", "own", 4, 1, 0, 1))
-	if got := story(e, job("b", "other", 2, 1, 0, 2)); len(got) != 1 || e.Holds(Key{Namespace: "ns", Name: "b"}) != nil {
-		t.Errorf("b borrows what large waits for: %q", got)
+	decisionsAfter(e, job("large", "own", 4, 1, 0, 1))
+	if got := decisionsAfter(e, job("b", "other", 2, 1, 0, 2)); len(got) != 1 || e.Holds(Key{Namespace: "ns", Name: "b"}) != nil {
+		t.Errorf("got decisions %q, want b to wait: large waits for that quota", got)
 	}
-	if got := story(e, gone("large")); len(got) != 1 || got[0] != "admit b in other" {
-		t.Errorf("once large is gone: %q", got)
+	if got := decisionsAfter(e, gone("large")); len(got) != 1 || got[0] != "admit b in other" {
+		t.Errorf("after large was deleted: got decisions %q, want b admitted", got)
 	}
 }
 
 // TestFirstInOrderKeepsTheLastPiece: two queues wait for their own quota, of which a third has borrowed all but one
-// piece, in whatever order they were created or evaluated.
+// piece. That piece is reserved for the first in order, whatever the order of creation or evaluation.
 func TestFirstInOrderKeepsTheLastPiece(t *testing.T) {
 	queues := []Event{defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0),
 		localOf("a"), localOf("b"), localOf("c")}
@@ -74,14 +74,14 @@ func TestFirstInOrderKeepsTheLastPiece(t *testing.T) {
 					"largeB": job("largeB", "b", 2, 1, 0, tc.largeB), "smallB": job("smallB", "b", 1, 1, 0, 11),
 				}
 				e := New(Options{})
-				story(e, append(queues, borrower)...)
+				decisionsAfter(e, append(queues, borrower)...)
 				for _, name := range jobs {
-					story(e, all[name])
+					decisionsAfter(e, all[name])
 				}
-				// The large ones do not fit; the last piece is for the small one of the queue that keeps it.
+				// The large ones do not fit; the last piece is for the small one of the queue for which it is reserved.
 				for _, name := range []string{"smallA", "smallB"} {
 					if holds := e.Holds(Key{Namespace: "ns", Name: name}) != nil; holds != (name == tc.admitted) {
-						t.Errorf("%s holds quota: %t", name, holds)
+						t.Errorf("%s holds quota = %t, want %s admitted", name, holds, tc.admitted)
 					}
 				}
 			})
@@ -90,19 +90,19 @@ func TestFirstInOrderKeepsTheLastPiece(t *testing.T) {
 }
 
 // TestKeptQuotaDoesNotBlockEarlierWorkloads: of two workloads that use their queues' own quota, the first in order
-// need not wait for the other, which was created before and does not fit.
+// need not wait for the other, which was created before it and does not fit.
 func TestKeptQuotaDoesNotBlockEarlierWorkloads(t *testing.T) {
 	e := New(Options{})
-	story(e, defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0), localOf("a"), localOf("b"), localOf("c"),
+	decisionsAfter(e, defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0), localOf("a"), localOf("b"), localOf("c"),
 		job("borrower", "c", 3, 1, 0, 0))
-	story(e, job("low", "a", 2, 1, 0, 1))
-	if got := story(e, job("borrower2", "c", 1, 1, 5, 2)); len(got) != 1 || e.Holds(Key{Namespace: "ns", Name: "borrower2"}) != nil {
-		t.Errorf("a borrower takes what is kept, whatever its priority: %q", got)
+	decisionsAfter(e, job("low", "a", 2, 1, 0, 1))
+	if got := decisionsAfter(e, job("borrower2", "c", 1, 1, 5, 2)); len(got) != 1 || e.Holds(Key{Namespace: "ns", Name: "borrower2"}) != nil {
+		t.Errorf("got decisions %q, want the borrower to wait for the reserved quota, whatever its priority", got)
 	}
-	if got := story(e, job("later", "b", 1, 1, 0, 3)); e.Holds(Key{Namespace: "ns", Name: "later"}) != nil {
-		t.Errorf("who comes later takes what is kept: %q", got)
+	if got := decisionsAfter(e, job("later", "b", 1, 1, 0, 3)); e.Holds(Key{Namespace: "ns", Name: "later"}) != nil {
+		t.Errorf("got decisions %q, want a later workload to wait for the reserved quota", got)
 	}
-	if got := story(e, job("high", "b", 1, 1, 1, 4)); len(got) != 1 || got[0] != "admit high in b" {
-		t.Errorf("who goes before waits: %q", got)
+	if got := decisionsAfter(e, job("high", "b", 1, 1, 1, 4)); len(got) != 1 || got[0] != "admit high in b" {
+		t.Errorf("got decisions %q, want the earlier workload admitted", got)
 	}
 }

@@ -20,7 +20,7 @@ func (s *scene) holds(names ...string) {
 	s.Helper()
 	for _, name := range names {
 		if s.engine.Holds(Key{Namespace: "ns", Name: name}) == nil {
-			s.Errorf("%s lost its quota", name)
+			s.Errorf("%s holds no quota, want it to keep its admission", name)
 		}
 	}
 }
@@ -28,31 +28,32 @@ func (s *scene) holds(names ...string) {
 func TestDeletedQueueKeepsAdmittedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("a", "q", 2, 1, 0, 0), job("own", "p", 2, 1, 0, 0))
 	s.want("no quota", s.happens(job("b", "q", 2, 1, 0, 1), job("c", "p", 1, 1, 0, 1)), "c waits: WaitingForQuota", "b waits: WaitingForQuota")
-	s.want("the queue goes", s.happens(ClusterQueueDeleted{"q"}), "b waits: Inadmissible")
+	s.want("the queue is deleted", s.happens(ClusterQueueDeleted{"q"}), "b waits: Inadmissible")
 	s.holds("a", "own")
 	s.want("a workload arrives", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: Inadmissible")
-	s.want("it comes back: what it gave counts", s.happens(queueOf("q", "lab", 2)), "b waits: WaitingForQuota", "d waits: WaitingForQuota")
-	s.want("once that is given back", s.happens(gone("a")), "admit b in q")
+	s.want("the queue is created again: admitted usage counts", s.happens(queueOf("q", "lab", 2)), "b waits: WaitingForQuota", "d waits: WaitingForQuota")
+	s.want("the usage is released", s.happens(gone("a")), "admit b in q")
 }
 
 func TestQuotaBelowUsageNeitherEvictsNorAdmits(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
-	s.want("the quota is cut", s.happens(queueOf("q", "", 1)))
+	s.want("the quota is reduced", s.happens(queueOf("q", "", 1)))
 	s.holds("a", "b")
 	s.want("a workload arrives", s.happens(job("c", "q", 1, 1, 0, 2), job("nothing", "q", 3, 0, 0, 3)), "admit nothing in q", "c waits: WaitingForQuota")
-	s.want("one ends", s.happens(gone("a")))
-	s.want("both have", s.happens(gone("b")), "admit c in q")
+	s.want("one workload ends", s.happens(gone("a")))
+	s.want("both have ended", s.happens(gone("b")), "admit c in q")
 }
 
-// TestCohortThatBecomesACycleKeepsAdmittedWorkloads: but its queues borrow no more.
+// TestCohortThatBecomesACycleKeepsAdmittedWorkloads: admitted workloads keep their quota while the cohorts form a
+// cycle, but its queues can borrow no more.
 func TestCohortThatBecomesACycleKeepsAdmittedWorkloads(t *testing.T) {
 	s := newScene(t, Options{}, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 2), queueOf("p", "x", 2), queueOf("alone", "", 1),
 		localOf("q"), localOf("alone"), job("a", "q", 3, 1, 0, 0))
-	s.want("a cycle", s.happens(CohortSet{Cohort{Name: "x", Parent: "x"}}))
+	s.want("the cohorts form a cycle", s.happens(CohortSet{Cohort{Name: "x", Parent: "x"}}))
 	s.holds("a")
 	s.want("a workload arrives", s.happens(job("b", "q", 1, 1, 0, 1), job("c", "alone", 1, 1, 0, 1)), "admit c in alone", "b waits: Inadmissible")
-	s.want("it is fixed", s.happens(CohortSet{Cohort{Name: "x"}}), "admit b in q")
-	s.want("what is used counts again", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: WaitingForQuota")
+	s.want("the cycle is gone", s.happens(CohortSet{Cohort{Name: "x"}}), "admit b in q")
+	s.want("usage counts in the cohort again", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: WaitingForQuota")
 }
 
 func TestMissingFlavorDoesNotAffectOthers(t *testing.T) {
@@ -60,40 +61,40 @@ func TestMissingFlavorDoesNotAffectOthers(t *testing.T) {
 	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"gone", "default"}}}
 	q.Quotas = quota.Quotas{{Flavor: "gone", Resource: "cpu"}: {Nominal: 9}, {Flavor: "default", Resource: "cpu"}: {Nominal: 2}}
 	s := newScene(t, Options{}, q, localOf("q"))
-	s.want("one fits elsewhere", s.happens(job("a", "q", 2, 1, 0, 0)), "admit a in q")
-	s.want("one does not", s.happens(job("b", "q", 3, 1, 0, 1)), "b waits: ExceedsMaxQuota")
-	s.want("it comes", s.happens(FlavorSet{Flavor{Name: "gone"}}), "admit b in q")
-	s.want("it goes again", s.happens(FlavorDeleted{"gone"}))
+	s.want("a workload fits the other flavor", s.happens(job("a", "q", 2, 1, 0, 0)), "admit a in q")
+	s.want("a workload does not fit the other flavor", s.happens(job("b", "q", 3, 1, 0, 1)), "b waits: ExceedsMaxQuota")
+	s.want("the job arrives", s.happens(FlavorSet{Flavor{Name: "gone"}}), "admit b in q")
+	s.want("the flavor is deleted", s.happens(FlavorDeleted{"gone"}))
 	s.holds("a", "b")
 }
 
 func TestGiganticAmounts(t *testing.T) {
 	const gigantic = math.MaxInt64
 	for name, tc := range map[string]struct {
-		quota int64
-		asks  Event
-		want  []string
+		quota    int64
+		requests Event
+		want     []string
 	}{
-		"a pod that asks for all there can be": {4, job("a", "q", 1, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"as many of them as there can be":      {4, job("a", "q", math.MaxInt32, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"so many that it wraps around":         {4, job("a", "q", math.MaxInt32, gigantic/2, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"a range that is as large":             {4, smaller(job("a", "q", math.MaxInt32, 1, 0, 0), 1), []string{"admit a in q, 4 of 2147483647 main"}},
-		"from a quota without bounds":          {gigantic, job("a", "q", 2, gigantic, 0, 0), []string{"admit a in q"}},
+		"a pod that requests the largest amount":     {4, job("a", "q", 1, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"the largest number of such pods":            {4, job("a", "q", math.MaxInt32, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"a product that overflows":                   {4, job("a", "q", math.MaxInt32, gigantic/2, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"a minimum below the largest number of pods": {4, smaller(job("a", "q", math.MaxInt32, 1, 0, 0), 1), []string{"admit a in q, 4 of 2147483647 main"}},
+		"a quota of the largest amount":              {gigantic, job("a", "q", 2, gigantic, 0, 0), []string{"admit a in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, queueOf("q", "lab", tc.quota), queueOf("p", "lab", 0), localOf("q"), localOf("p"))
-			s.want("decided", s.happens(tc.asks), tc.want...)
+			s.want("the events", s.happens(tc.requests), tc.want...)
 			s.happens(gone("a"))
-			s.want("others go on", s.happens(job("b", "q", 1, tc.quota, 0, 1)), "admit b in q")
+			s.want("another workload arrives", s.happens(job("b", "q", 1, tc.quota, 0, 1)), "admit b in q")
 			s.happens(gone("b"))
 			if u, _ := s.engine.QueueUsage("q"); len(u.Reserved) != 0 {
-				t.Errorf("all are gone, and yet it counts %v", u.Reserved)
+				t.Errorf("reserved = %v after all workloads are gone, want none", u.Reserved)
 			}
 		})
 	}
 }
 
-// TestAdmissionBeyondTheQuotaIsCounted: another writer made it, and it is taken as it is.
+// TestAdmissionBeyondTheQuotaIsCounted: an admission of another writer counts as it is, even beyond the quota.
 func TestAdmissionBeyondTheQuotaIsCounted(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
 	foreign := job("a", "q", 1, 1, 0, 0)
@@ -101,10 +102,10 @@ func TestAdmissionBeyondTheQuotaIsCounted(t *testing.T) {
 		Flavors: map[string]string{"cpu": "default", "gpu": "unheard of"}, Usage: map[string]int64{"cpu": 9, "gpu": -3}}}}
 	s.want("nothing to decide", s.happens(foreign))
 	s.want("no quota", s.happens(job("b", "q", 1, 1, 0, 1)), "b waits: WaitingForQuota")
-	s.want("once it is gone", s.happens(gone("a")), "admit b in q")
+	s.want("the workload is gone", s.happens(gone("a")), "admit b in q")
 }
 
-// TestClockJumps: they affect the order of eviction by age, and nothing else.
+// TestClockJumps: a jump of the clock affects the order of eviction by age, and nothing else.
 func TestClockJumps(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 0, 0))
 	for i, jump := range []time.Duration{-1000 * time.Hour, 1000000 * time.Hour, -time.Nanosecond} {
@@ -115,53 +116,55 @@ func TestClockJumps(t *testing.T) {
 		s.happens(gone("b"))
 	}
 	s.now = time.Time{}
-	s.want("at no time at all", s.happens(job("c", "q", 4, 1, 1, 9)), "evict a for c: in queue", "c waits: WaitingForPreemptedWorkloads")
-	s.want("once it has gone", s.happens(s.stopped("a")), "admit c in q", "a waits: WaitingForQuota")
+	s.want("at the zero time", s.happens(job("c", "q", 4, 1, 1, 9)), "evict a for c: in queue", "c waits: WaitingForPreemptedWorkloads")
+	s.want("the victim's pods are gone", s.happens(s.stopped("a")), "admit c in q", "a waits: WaitingForQuota")
 }
 
-// TestLocalQueueThatPointsElsewhere: waiting workloads move along, those that hold quota stay.
+// TestLocalQueueThatPointsElsewhere: waiting workloads move to the other ClusterQueue, and those that hold quota stay.
 func TestLocalQueueThatPointsElsewhere(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 2), queueOf("p", "", 2), localOf("q"), job("a", "q", 2, 1, 0, 0))
 	s.want("no quota", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
-	s.want("it leads elsewhere", s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "p"}}), "admit b in p")
+	s.want("the LocalQueue points elsewhere", s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "p"}}), "admit b in p")
 	s.holds("a")
 	for name, want := range map[string]int{"q": 1, "p": 1} {
 		if u, _ := s.engine.QueueUsage(name); u.Reserving != want {
-			t.Errorf("%s has %d, want %d", name, u.Reserving, want)
+			t.Errorf("%s has %d workloads with quota, want %d", name, u.Reserving, want)
 		}
 	}
 }
 
-// TestVictimThatFinishesReleasesItsQuota: and so does one that is deleted.
+// TestVictimThatFinishesReleasesItsQuota: a victim that finishes or is deleted releases its quota for the preemptor.
 func TestVictimThatFinishesReleasesItsQuota(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	s.happens(job("high", "q", 4, 1, 1, 1))
-	s.want("the victim ends", s.happens(gone("low")), "admit high in q")
+	s.want("the victim finishes", s.happens(gone("low")), "admit high in q")
 }
 
-// TestCohortChangesDuringAPromise: the preemptor is admitted where its queue is now.
+// TestCohortChangesDuringAPromise: after its queue has moved to another cohort, the preemptor is admitted there.
 func TestCohortChangesDuringAPromise(t *testing.T) {
 	reclaiming := preempt.Policy{Reclaim: preempt.Any}
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 2), reclaiming), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("borrower", "p", 4, 1, 0, 0))
-	s.want("reclaim", s.happens(job("owner", "q", 2, 1, 0, 1)), "evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
-	s.want("the queue leaves its cohort, with its quota", s.happens(evicting(queueOf("q", "", 2), reclaiming)), "admit owner in q")
-	s.want("the victim goes, and is too large by now", s.happens(s.stopped("borrower")), "borrower waits: ExceedsMaxQuota")
+	s.want("the owner of the quota arrives", s.happens(job("owner", "q", 2, 1, 0, 1)), "evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("the queue leaves its cohort with its quota", s.happens(evicting(queueOf("q", "", 2), reclaiming)), "admit owner in q")
+	s.want("the victim's pods are gone, and it now exceeds all quota", s.happens(s.stopped("borrower")), "borrower waits: ExceedsMaxQuota")
 }
 
-// TestAllEqualWorkloadsAreReevaluated: when they wait for a change of their queue, not of its quotas.
+// TestAllEqualWorkloadsAreReevaluated: a change of a queue's flavors, not only of its quotas, reevaluates all equal
+// workloads that wait for it.
 func TestAllEqualWorkloadsAreReevaluated(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
-	s.want("the flavor goes", s.happens(FlavorDeleted{"default"}, job("a", "q", 1, 1, 0, 0), job("b", "q", 1, 1, 0, 1), job("c", "q", 1, 1, 0, 2)),
+	s.want("the flavor is deleted", s.happens(FlavorDeleted{"default"}, job("a", "q", 1, 1, 0, 0), job("b", "q", 1, 1, 0, 1), job("c", "q", 1, 1, 0, 2)),
 		"a waits: NoMatchingFlavor", "b waits: NoMatchingFlavor", "c waits: NoMatchingFlavor")
-	s.want("it comes back", s.happens(defaultFlavor), "admit a in q", "admit b in q", "admit c in q")
+	s.want("the flavor is created again", s.happens(defaultFlavor), "admit a in q", "admit b in q", "admit c in q")
 }
 
-// TestQuotaOfACohortWithoutQueuesWakesOthers: the queues of the cohort above it.
+// TestQuotaOfACohortWithoutQueuesWakesOthers: quota of a child cohort without queues is lent to the queues of its
+// parent.
 func TestQuotaOfACohortWithoutQueuesWakesOthers(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "lab", 0), localOf("q"), CohortSet{Cohort{Name: "spare", Parent: "lab"}})
-	s.want("there is none", s.happens(job("a", "q", 1, 1, 0, 0)), "a waits: ExceedsMaxQuota")
-	s.want("there is some", s.happens(CohortSet{Cohort{Name: "spare", Parent: "lab", Quotas: queueOf("", "", 1).Quotas}}), "admit a in q")
-	s.want("it goes, and what is held stays", s.happens(CohortSet{Cohort{Name: "spare"}}, job("b", "q", 1, 1, 0, 1)), "b waits: ExceedsMaxQuota")
+	s.want("the cohort has no quota", s.happens(job("a", "q", 1, 1, 0, 0)), "a waits: ExceedsMaxQuota")
+	s.want("a child cohort has quota", s.happens(CohortSet{Cohort{Name: "spare", Parent: "lab", Quotas: queueOf("", "", 1).Quotas}}), "admit a in q")
+	s.want("the quota is removed while it is held", s.happens(CohortSet{Cohort{Name: "spare"}}, job("b", "q", 1, 1, 0, 1)), "b waits: ExceedsMaxQuota")
 	s.holds("a")
 }
 
@@ -179,16 +182,16 @@ func TestResultOfAnEarlierWriteDoesNotConfirmALaterDecision(t *testing.T) {
 	a.Version++
 	s.engine.Apply(a)
 	if again := decideAll(s.engine, s.now); len(again) != 1 || again[0].Admit == nil {
-		t.Fatalf("decided %+v", again)
+		t.Fatalf("got decisions %+v, want one admission", again)
 	}
 	s.engine.Apply(late)
 	if s.engine.Holds(a.Key) == nil {
-		t.Error("it lost its quota while the admission is written")
+		t.Error("the workload lost its quota while its admission was being written")
 	}
 }
 
 // TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision: as above, but the eviction came too late and was not written.
-// The writer drops the eviction.
+// The writer reports that it dropped the eviction.
 func TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision(t *testing.T) {
 	for name, late := range map[string]func(d Decision) Event{
 		"failed":      func(d Decision) Event { return Failed{Key: d.Key, UID: d.UID, Serial: d.Serial} },
@@ -206,27 +209,28 @@ func TestFailureOfAnEarlierWriteDoesNotUndoALaterDecision(t *testing.T) {
 			s.engine.Apply(a)
 			again := decideAll(s.engine, s.now)
 			if len(again) != 1 || again[0].Admit == nil {
-				t.Fatalf("decided %+v", again)
+				t.Fatalf("got decisions %+v, want one admission", again)
 			}
 			if diff := cmp.Diff(map[Key]int64{evict.Key: evict.Serial}, s.engine.TakeSuperseded()); diff != "" {
 				t.Errorf("superseded (-want +got):\n%s", diff)
 			}
 			s.engine.Apply(late(evict))
 			if got := decideAll(s.engine, s.now); len(got) != 0 || s.engine.Holds(a.Key) == nil {
-				t.Errorf("it lost its quota while the admission is written; decided %+v", got)
+				t.Errorf("the workload lost its quota while its admission was being written; decisions %+v", got)
 			}
 			s.engine.Apply(Failed{Key: a.Key, UID: a.UID, Serial: again[0].Serial})
 			if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Admit == nil {
-				t.Errorf("once that has failed: decided %+v", got)
+				t.Errorf("after the admission failed: got decisions %+v, want it decided again", got)
 			}
 		})
 	}
 }
 
-// TestReasonNamesWhatIsWrongNow: one cause after the other is fixed, all with the same code.
+// TestReasonNamesWhatIsWrongNow: the causes are fixed one after the other, and each reason names the present one
+// although all have the same code.
 func TestReasonNamesWhatIsWrongNow(t *testing.T) {
 	s := newScene(t, Options{})
-	said := func(events ...Event) (why []string) {
+	reasonsAfter := func(events ...Event) (why []string) {
 		for _, event := range events {
 			s.engine.Apply(event)
 		}
@@ -238,28 +242,28 @@ func TestReasonNamesWhatIsWrongNow(t *testing.T) {
 		}
 		return why
 	}
-	s.want("nothing is there", said(job("a", "q", 1, 1, 0, 0)), "Inadmissible: LocalQueue q doesn't exist")
-	s.want("nothing happens", said())
-	s.want("its LocalQueue comes", said(localOf("q")), "Inadmissible: ClusterQueue q doesn't exist")
+	s.want("no queue exists", reasonsAfter(job("a", "q", 1, 1, 0, 0)), "Inadmissible: LocalQueue q doesn't exist")
+	s.want("nothing happens", reasonsAfter())
+	s.want("its LocalQueue is created", reasonsAfter(localOf("q")), "Inadmissible: ClusterQueue q doesn't exist")
 	forOthers := func(cpu int64) ClusterQueueSet {
 		q := queueOf("q", "", cpu)
 		q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "other"}}
 		return q
 	}
-	s.want("its ClusterQueue comes, for others", said(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
-	s.want("its ClusterQueue changes", said(forOthers(5)))
+	s.want("its ClusterQueue is created for other namespaces", reasonsAfter(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
+	s.want("its ClusterQueue changes", reasonsAfter(forOthers(5)))
 	onRacks := func(taints ...corev1.Taint) FlavorSet {
 		return FlavorSet{Flavor{Name: "default", NodeLabels: map[string]string{"gpu": "h100"}, Topology: "racks", NodeTaints: taints}}
 	}
-	s.want("it takes it, and its flavor lacks a topology", said(queueOf("q", "", 4), onRacks()),
+	s.want("its ClusterQueue accepts it, and the topology of the flavor is missing", reasonsAfter(queueOf("q", "", 4), onRacks()),
 		"NoMatchingFlavor: couldn't assign flavors to pod set main: topology racks of flavor default not found")
-	s.want("that comes, and the nodes are kept for others", said(TopologySet{place.Topology{Name: "racks", Levels: []string{"rack"}}}, onRacks(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule})),
+	s.want("the topology is created, and the nodes are tainted", reasonsAfter(TopologySet{place.Topology{Name: "racks", Levels: []string{"rack"}}}, onRacks(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule})),
 		"NoMatchingFlavor: couldn't assign flavors to pod set main: untolerated taint {k  NoSchedule <nil>} in flavor default")
-	s.want("its ClusterQueue changes again", said(queueOf("q", "", 5)))
+	s.want("its ClusterQueue changes again", reasonsAfter(queueOf("q", "", 5)))
 }
 
-// TestReasonNamesTheQueueThatIsStoppedNow: or whatever else is wrong now, also from an engine that did not report the
-// earlier reason itself.
+// TestReasonNamesTheQueueThatIsStoppedNow: the reason names what is wrong now, also if another engine reported the
+// earlier reason.
 func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 	local := func(held bool) LocalQueueSet {
 		q := localOf("q")
@@ -271,12 +275,12 @@ func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 		q.Stopped = held
 		return q
 	}
-	told := func(code reason.Code, of string) WorkloadSet {
+	reported := func(code reason.Code, of string) WorkloadSet {
 		a := job("a", "q", 1, 1, 0, 0)
 		a.ReportedCode, a.ReportedMessage = code, of
 		return a
 	}
-	said := func(s *scene, events ...Event) (why []string) {
+	reasonsAfter := func(s *scene, events ...Event) (why []string) {
 		for _, event := range events {
 			s.engine.Apply(event)
 		}
@@ -286,20 +290,20 @@ func TestReasonNamesTheQueueThatIsStoppedNow(t *testing.T) {
 		return why
 	}
 	s := newScene(t, Options{})
-	s.want("its ClusterQueue is stopped", said(s, stopped(true), local(false), job("a", "q", 1, 1, 0, 0)), "OnHold: ClusterQueue q is stopped")
-	s.want("its LocalQueue instead", said(s, told(reason.OnHold, "ClusterQueue q is stopped"), local(true), stopped(false)), "OnHold: LocalQueue q is stopped")
+	s.want("its ClusterQueue is stopped", reasonsAfter(s, stopped(true), local(false), job("a", "q", 1, 1, 0, 0)), "OnHold: ClusterQueue q is stopped")
+	s.want("its LocalQueue is stopped instead", reasonsAfter(s, reported(reason.OnHold, "ClusterQueue q is stopped"), local(true), stopped(false)), "OnHold: LocalQueue q is stopped")
 
 	for name, tc := range map[string]struct {
-		queue ClusterQueueSet
-		local LocalQueueSet
-		told  WorkloadSet
-		want  []string
+		queue    ClusterQueueSet
+		local    LocalQueueSet
+		reported WorkloadSet
+		want     []string
 	}{
-		"another queue was reported":           {stopped(false), local(true), told(reason.OnHold, "ClusterQueue q is stopped"), []string{"OnHold: LocalQueue q is stopped"}},
-		"this queue was reported":              {stopped(false), local(true), told(reason.OnHold, "LocalQueue q is stopped"), nil},
-		"a queue was reported that exists now": {queueOf("p", "", 4), local(false), told(reason.Inadmissible, "LocalQueue q doesn't exist"), []string{"Inadmissible: ClusterQueue q doesn't exist"}},
+		"another queue was reported":           {stopped(false), local(true), reported(reason.OnHold, "ClusterQueue q is stopped"), []string{"OnHold: LocalQueue q is stopped"}},
+		"this queue was reported":              {stopped(false), local(true), reported(reason.OnHold, "LocalQueue q is stopped"), nil},
+		"a queue was reported that exists now": {queueOf("p", "", 4), local(false), reported(reason.Inadmissible, "LocalQueue q doesn't exist"), []string{"Inadmissible: ClusterQueue q doesn't exist"}},
 	} {
 		s := newScene(t, Options{})
-		s.want(name, said(s, tc.queue, tc.local, tc.told), tc.want...)
+		s.want(name, reasonsAfter(s, tc.queue, tc.local, tc.reported), tc.want...)
 	}
 }

@@ -14,28 +14,30 @@ func inRack(name string, pods int32, cpu int64, of string) WorkloadSet {
 	return w
 }
 
-// TestPodsInADomainTakeCapacityOfItsNodes: although their nodes are not assigned.
+// TestPodsInADomainTakeCapacityOfItsNodes: pods that another controller assigned to a domain count there, although
+// their nodes are not assigned.
 func TestPodsInADomainTakeCapacityOfItsNodes(t *testing.T) {
 	s := cluster(t, inRack("other", 2, 4, "a"))
-	s.want("one pod more than fits arrives", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
-	s.want("what is left is given", s.happens(job("small", "q", 2, 4, 0, 2)), "admit small in q")
-	s.placed("small", "b1:1", "b2:1")
-	s.want("the other ends", s.happens(gone("other"), gone("small")), "admit big in q")
+	s.want("a job of one pod too many arrives", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
+	s.want("a job that fits arrives", s.happens(job("small", "q", 2, 4, 0, 2)), "admit small in q")
+	s.wantPlaces("small", "b1:1", "b2:1")
+	s.want("the other jobs end", s.happens(gone("other"), gone("small")), "admit big in q")
 }
 
-// TestPodsInADomainCountWhereTheyRun: not where they were expected, and not twice.
+// TestPodsInADomainCountWhereTheyRun: once bound, pods count on their nodes, not where they were expected, and not
+// twice.
 func TestPodsInADomainCountWhereTheyRun(t *testing.T) {
 	s := cluster(t, inRack("other", 1, 2, "a"))
 	for _, on := range []string{"a1", "a2"} {
 		s.happens(pod("other", 0, on, 2))
-		s.want("one comes, and it is on "+on, s.happens(job("big", "q", 3, 4, 1, 1)), "admit big in q")
-		s.want("beside it are two", s.happens(job("beside", "q", 2, 1, 0, 2)), "admit beside in q")
-		s.placed("beside", on+":2")
+		s.want("a job arrives while the pod is on "+on, s.happens(job("big", "q", 3, 4, 1, 1)), "admit big in q")
+		s.want("a job that fits beside it arrives", s.happens(job("beside", "q", 2, 1, 0, 2)), "admit beside in q")
+		s.wantPlaces("beside", on+":2")
 		s.happens(gone("big"), gone("beside"), podGone("other", 0))
 	}
-	s.want("its node fails", s.happens(pod("other", 1, "a1", 2), failed(node("a1", "a", 4))))
-	s.placed("other")
+	s.want("the node of the running pod fails", s.happens(pod("other", 1, "a1", 2), failed(node("a1", "a", 4))))
+	s.wantPlaces("other")
 	if s.engine.Busy() {
-		t.Error("the engine is busy though nothing can happen")
+		t.Error("the engine is busy, want it idle: nothing can change")
 	}
 }

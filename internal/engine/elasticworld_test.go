@@ -41,7 +41,7 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 			w.engine.Arrange()
 			owed := map[string][]quota.FlavorResource{}
 			for _, name := range queueNames {
-				owed[name] = w.owes(quota.Held, name)
+				owed[name] = w.overdrawn(quota.Held, name)
 			}
 			for _, d := range w.decide() {
 				r := d.Resize
@@ -54,22 +54,22 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 				case ps.Elastic == 0, given.Count != r.To, r.To == r.From, r.To < ps.Least(), r.To > ps.Count,
 					r.To > r.From && r.To > ps.Most(), r.Unwanted && r.To != ps.Most():
 					w.describe(t)
-					t.Fatalf("%s of %+v was resized: %+v", d.Key, ps, r)
+					t.Fatalf("%s with pod set %+v was resized to %+v, want a size within its bounds", d.Key, ps, r)
 				case given.Usage["cpu"] != int64(r.To)*ps.PerPod["cpu"]:
-					t.Fatalf("%s is to use %v", d.Key, given.Usage)
+					t.Fatalf("%s was given usage %v, want that of its new size", d.Key, given.Usage)
 				case r.To < r.From && !w.mayShrink(d.Key.Name, r):
 					w.describe(t)
-					t.Fatalf("%s shrank for %s", d.Key, r.For)
-				case r.To > r.From && ps.PerPod["cpu"] > 0 && !slices.Equal(w.owes(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
+					t.Fatalf("%s shrank for %s, which may not take its quota", d.Key, r.For)
+				case r.To > r.From && ps.PerPod["cpu"] > 0 && !slices.Equal(w.overdrawn(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
 					w.describe(t)
-					t.Fatalf("%s grew, and ledgers owe", d.Key)
+					t.Fatalf("%s grew, and quota is exceeded", d.Key)
 				}
 				sum := int32(0)
 				for _, p := range given.Places {
 					sum += p.Count
 				}
 				if len(given.Places) > 0 && sum != r.To {
-					t.Fatalf("%s has %d pods and places %v", d.Key, r.To, given.Places)
+					t.Fatalf("%s has %d pods and places %v, want one place for each pod", d.Key, r.To, given.Places)
 				}
 			}
 		}
@@ -102,7 +102,8 @@ func (w *world) clusterQueueOf(job WorkloadSet) string {
 	return w.locals[job.localKey()].ClusterQueue
 }
 
-// TestResizableListEqualsARebuiltOne: after any changes of any number of workloads.
+// TestResizableListEqualsARebuiltOne: after any changes, the incremental list of resizable workloads equals one that
+// is rebuilt.
 func TestResizableListEqualsARebuiltOne(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -119,14 +120,14 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
 					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) ||
 					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
-					t.Fatalf("%s knows %+v, and has %+v", q.Name, got, want)
+					t.Fatalf("resizable workloads of %s = %+v, want %+v", q.Name, got, want)
 				}
 			}
 		}
 	})
 }
 
-// TestNoCapacityIsLeftForGrowth: once all is settled and long after the last resize.
+// TestNoCapacityIsLeftForGrowth: once everything has settled, and long after the last resize, no job could grow.
 func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 50).Draw(t, "events") {
@@ -152,11 +153,11 @@ func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 	})
 }
 
-// TestSettledJobsAreNotResized: time alone resizes no job.
+// TestSettledJobsAreNotResized: no job is resized merely because time passes.
 func TestSettledJobsAreNotResized(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		if w.options.AdmissionFairSharing != nil {
-			return // the order depends on time there
+			return // in these worlds the order depends on time
 		}
 		for range rapid.IntRange(1, 50).Draw(t, "events") {
 			w.step(t)
@@ -165,7 +166,7 @@ func TestSettledJobsAreNotResized(t *testing.T) {
 		for range 5 {
 			w.clock = w.clock.Add(time.Hour)
 			for _, d := range w.decide() {
-				t.Fatalf("an hour later: %+v", d)
+				t.Fatalf("an hour later: got decisions %+v, want none", d)
 			}
 		}
 	})

@@ -39,8 +39,8 @@ func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
 
 func policy(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
 
-// told returns an explanation in short lines.
-func told(x reason.Explanation) []string {
+// summary returns an explanation in short lines.
+func summary(x reason.Explanation) []string {
 	lines := []string{fmt.Sprintf("%s %s %d/%d", x.State, x.Code, x.Position, x.Length)}
 	for _, ps := range x.PodSets {
 		for _, f := range ps.Flavors {
@@ -95,27 +95,27 @@ func TestExplain(t *testing.T) {
 			given: []Event{queueOf("q", "", 4), job("x", "q", 1, 3, 0, 0)},
 			want:  []string{"Waiting PendingEvaluation 1/1", "flavor default Fits cpu asked 3m free 4m missing 0 <- nearest"},
 		},
-		"all flavors are surveyed, also those that refuse": {
+		"all flavors are surveyed, including those that refuse": {
 			given: []Event{tainted, twoFlavors, holds("a", "q", 3, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1",
 				"flavor reserved Refused: untolerated taint {reserved true NoSchedule <nil>} in flavor reserved",
 				"flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by a 3m: withinClusterQueue is Never", "would fit after a"},
 		},
-		"a few have to end, not all": {
+		"only some holders have to end": {
 			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0), job("x", "q", 1, 3, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
 				"held by c 3m: withinClusterQueue is Never", "held by b 2m: withinClusterQueue is Never", "held by a 1m: withinClusterQueue is Never",
 				"would fit after c"},
 		},
-		"workloads that it would preempt, and may not preempt": {
+		"workloads that it may preempt, and others that it may not": {
 			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)),
 				holds("low", "q", 2, 0), holds("high", "q", 2, 9), job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
 				"held by high 2m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5", "held by low 2m: ",
 				"would preempt low InClusterQueue", "would fit after high"},
 		},
-		"who stays within his own quota is not to be preempted, and who has no part in the shortage is not named": {
+		"a workload within its queue's own quota is not preempted, and one outside the shortage is not named": {
 			given: []Event{policy(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
 				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
@@ -146,7 +146,7 @@ func TestExplain(t *testing.T) {
 			}()},
 			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest", "flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
 		},
-		"nor does a borrower for which others of its queue are evicted": {
+		"a borrower reclaims nothing even if others of its queue are evicted for it": {
 			given: []Event{policy(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 1, 0), holds("kept", "q", 1, 9), holds("borrower", "r", 1, 9), job("x", "q", 1, 3, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
@@ -154,42 +154,42 @@ func TestExplain(t *testing.T) {
 				"held by kept 1m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5",
 				"held by mine 1m: ", "would fit after borrower", "would fit after kept", "would fit after mine"},
 		},
-		"an elastic one gives what it can spare to an equal priority": {
+		"an elastic job shrinks to its minimum for an equal priority": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
 				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
-		"and everything to a higher one": {
+		"an elastic job is evicted for a higher priority": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
 				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
-		"no end or preemption helps an inadmissible workload": {
+		"an inadmissible workload has no holders": {
 			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
 			want:  []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
 		},
-		"leaving workloads are awaited": {
+		"evicted workloads are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
 				"held by a 4m: is already being evicted"},
 		},
-		"none passes the head of a strict queue": {
+		"a workload behind the head of a strict queue": {
 			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0), job("x", "q", 1, 1, 0, 1)},
 			want:  []string{"Waiting WaitingForQuota 2/2", "flavor default Fits cpu asked 1m free 1m missing 0 <- nearest", "behind big"},
 		},
-		"what no empty queue could hold has no holders": {
+		"a workload that exceeds all quota has no holders": {
 			given: []Event{queueOf("q", "", 4), holds("a", "q", 3, 0), job("x", "q", 1, 5, 0, 0)},
 			want:  []string{"Waiting ExceedsMaxQuota 1/1", "flavor default TooLarge cpu asked 5m free 1m missing 4m <- nearest"},
 		},
 		"a stopped queue still shows what would fit": {
-			given: []Event{held(queueOf("q", "", 4)), job("x", "q", 1, 1, 0, 0)},
+			given: []Event{stoppedQueue(queueOf("q", "", 4)), job("x", "q", 1, 1, 0, 0)},
 			want:  []string{"Aside OnHold 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
 		},
-		"a deactivated one is not in line": {
+		"a deactivated workload has no position": {
 			given: []Event{queueOf("q", "", 4), inactive},
 			want:  []string{"Aside Deactivated 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
 		},
-		"one that runs": {
+		"an admitted workload": {
 			given: []Event{queueOf("q", "", 4), holds("x", "q", 3, 0)},
 			want:  []string{"Admitted  0/0"},
 		},
@@ -202,9 +202,9 @@ func TestExplain(t *testing.T) {
 			e.Arrange()
 			x, ok := e.Explain(Key{Namespace: "ns", Name: "x"})
 			if !ok {
-				t.Fatal("it is not known")
+				t.Fatal("the engine does not know the workload")
 			}
-			if diff := cmp.Diff(tc.want, told(x)); diff != "" {
+			if diff := cmp.Diff(tc.want, summary(x)); diff != "" {
 				t.Errorf("explanation differs (-want +got):\n%s", diff)
 			}
 		})
@@ -218,30 +218,30 @@ func TestExplainBeforeTheQueueWasEvaluated(t *testing.T) {
 	}
 	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
 	if x.Code != reason.PendingEvaluation || !strings.Contains(x.Message, "queue has changed") {
-		t.Errorf("got %s: %s", x.Code, x.Message)
+		t.Errorf("explained as %s: %s, want PendingEvaluation because the queue has changed", x.Code, x.Message)
 	}
 	if _, ok := e.Explain(Key{Namespace: "ns", Name: "nobody"}); ok {
-		t.Error("explained a workload that does not exist")
+		t.Error("got an explanation of a workload that does not exist")
 	}
 }
 
-// TestExplainOfAPromise: the explanation of a workload that waits for evicted ones names these, and does not count
-// what was promised to itself.
+// TestExplainOfAPromise: the explanation of a workload that waits for evicted workloads names them, and does not count
+// the promise against the workload itself.
 func TestExplainOfAPromise(t *testing.T) {
 	e := New(Options{})
-	story(e, defaultFlavor, policy(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
+	decisionsAfter(e, defaultFlavor, policy(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
 		holds("low", "q", 4, 0), job("x", "q", 1, 3, 5, 0))
 	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
 		"held by low 4m: is already being evicted"}
-	if diff := cmp.Diff(want, told(x)); diff != "" {
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]reason.Name{{Namespace: "ns", Name: "low"}}, x.Awaits); diff != "" {
 		t.Errorf("awaits differ (-want +got):\n%s", diff)
 	}
 	if low, _ := e.Explain(Key{Namespace: "ns", Name: "low"}); low.State != reason.Leaving {
-		t.Errorf("the victim is %s", low.State)
+		t.Errorf("state of the victim = %s, want Leaving", low.State)
 	}
 }
 
@@ -254,54 +254,56 @@ func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	}
 	s := newScene(t, bothStrategies, of("poor", quota.One), localOf("poor"), of("rich", quota.One), localOf("rich"), of("none", 0), localOf("none"), queueOf("spare", "lab", 3),
 		job("n", "none", 1, 1, 0, 0), job("p", "poor", 3, 1, 0, 1), job("r", "rich", 2, 1, 0, 2))
-	s.want("one comes that weighs nothing", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
+	s.want("a workload of a queue without usage arrives", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
 		"held by p 3m: by fair sharing, the share of none with the workload must be less than that of poor",
 		"held by r 2m: by fair sharing, the share of none with the workload must be less than that of rich",
 		"held by n 1m: withinClusterQueue is Never",
 		"would fit after p"}
-	if diff := cmp.Diff(want, told(x)); diff != "" {
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
 
-// TestPartialAdmissionIsExplainedByTheFewestPods: the full size exceeds all quota.
+// TestPartialAdmissionIsExplainedByTheFewestPods: a job whose full size exceeds all quota is explained by its minimum.
 func TestPartialAdmissionIsExplainedByTheFewestPods(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 3, 1, 0, 0))
 	s.want("nothing can start", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 		"held by a 3m: withinClusterQueue is Never", "would fit after a"}
-	if diff := cmp.Diff(want, told(x)); diff != "" {
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
 
-// TestPossiblePartialAdmissionIsExplainedByItsSize: the full size exceeds all quota, and this size would be admitted.
+// TestPossiblePartialAdmissionIsExplainedByItsSize: a job whose full size exceeds all quota is explained by the size at
+// which it would be admitted.
 func TestPossiblePartialAdmissionIsExplainedByItsSize(t *testing.T) {
-	s := newScene(t, Options{}, held(queueOf("q", "", 4)), localOf("q"))
+	s := newScene(t, Options{}, stoppedQueue(queueOf("q", "", 4)), localOf("q"))
 	s.want("its queue is stopped", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: OnHold")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
-	if diff := cmp.Diff([]string{"Aside OnHold 0/0", "flavor default Fits cpu asked 4m free 4m missing 0 <- nearest"}, told(x)); diff != "" {
+	if diff := cmp.Diff([]string{"Aside OnHold 0/0", "flavor default Fits cpu asked 4m free 4m missing 0 <- nearest"}, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
 
-// TestPromisedPartialAdmissionIsExplainedByItsSize: others are evicted for this size, and would not be for the full
-// one.
+// TestPromisedPartialAdmissionIsExplainedByItsSize: a job for which others are evicted at a reduced size is explained
+// by that size.
 func TestPromisedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
-	s.want("the preemptor comes", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 4m free 0 missing 4m <- nearest",
 		"held by low 4m: is already being evicted"}
-	if diff := cmp.Diff(want, told(x)); diff != "" {
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
 
-// TestPromiseThatWaitsForReadyPodsIsExplainedAsReported: it is promised less than it requests, and that is available.
+// TestPromiseThatWaitsForReadyPodsIsExplainedAsReported: a workload was promised less than it requests, and that is
+// available; it waits for ready pods.
 func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
@@ -309,60 +311,60 @@ func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 		s.happens(job(name, "q", 2, 1, map[string]int32{"low": 0, "other": 5}[name], 0))
 		s.happens(ready(name, true))
 	}
-	s.want("the preemptor comes", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
-	s.want("a pod of another fails, then the victim has gone", s.happens(ready("other", false), s.stopped("low")),
+	s.want("the preemptor arrives", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("a pod of another workload fails, then the victim's pods are gone", s.happens(ready("other", false), s.stopped("low")),
 		"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
 	if x.Code != reason.WaitingForPodsReady || x.Message != "waiting for all admitted workloads of ClusterQueue q to be in PodsReady condition" {
-		t.Errorf("explained %s: %s", x.Code, x.Message)
+		t.Errorf("explained as %s: %s, want the reported reason", x.Code, x.Message)
 	}
 	if diff := cmp.Diff([]reason.Name{{Namespace: "ns", Name: "other"}}, x.Unready); diff != "" {
-		t.Errorf("whose pods are not ready differs (-want +got):\n%s", diff)
+		t.Errorf("workloads with unready pods (-want +got):\n%s", diff)
 	}
 }
 
-// TestExplainChangesNoDecision: explanations at any time leave all decisions the same, and agree with them where only
-// one thing can be short.
+// TestExplainChangesNoDecision: explanations at any time change no decision, and agree with the decisions where only
+// one resource can be short.
 func TestExplainChangesNoDecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
 		w.decide()
-		asked := New(w.options)
+		explained := New(w.options)
 		var again []Decision
 		for i, entry := range w.log {
 			if entry.event != nil {
-				asked.Apply(entry.event)
+				explained.Apply(entry.event)
 			} else {
-				again = append(again, decideAll(asked, entry.decidedAt)...)
+				again = append(again, decideAll(explained, entry.decidedAt)...)
 			}
-			for n, key := range slices.SortedFunc(maps.Keys(asked.workloads), order.CompareKeys) {
-				if n%7 == i%7 { // all of them take long
-					asked.Explain(key)
+			for n, key := range slices.SortedFunc(maps.Keys(explained.workloads), order.CompareKeys) {
+				if n%7 == i%7 { // explaining all of them would take too long
+					explained.Explain(key)
 				}
 			}
 		}
 		if diff := cmp.Diff(w.decided, again); diff != "" {
-			t.Fatalf("asking changed decisions (-not asked +asked):\n%s", diff)
+			t.Fatalf("explanations changed decisions (-without explanations +with):\n%s", diff)
 		}
 		if w.wide != nil || w.nodes != nil || w.elastic {
 			return // with several shortages, the first one found was reported
 		}
-		for key, job := range asked.workloads {
-			x, _ := asked.Explain(key)
-			if asked.Busy() || (x.State == reason.Waiting) != (job.class != nil) {
+		for key, job := range explained.workloads {
+			x, _ := explained.Explain(key)
+			if explained.Busy() || (x.State == reason.Waiting) != (job.class != nil) {
 				continue
 			}
 			fits := strings.HasPrefix(x.Message, "it fits now")
 			if fits || len(x.WouldPreempt) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
-				t.Fatalf("%s waits after a pass, and the explanation is %+v", key, x)
+				t.Fatalf("%s waits after a pass, but the explanation is %+v", key, x)
 			}
 			if x.Code == reason.WaitingForPodsReady {
 				continue // the reported shortage is that of its last evaluation
 			}
 			if x.Behind == nil && job.why.Code != x.Code {
-				t.Fatalf("%s was told %s and explained %s: %s", key, job.why.Code, x.Code, x.Message)
+				t.Fatalf("%s has the reported reason %s, but is explained as %s: %s", key, job.why.Code, x.Code, x.Message)
 			}
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestExtremeAmountsNeitherOverflowNorPanic: with quotas and requests at the limits of the range, never more is given
-// out than there is, counted with unbounded numbers.
+// TestExtremeAmountsNeitherOverflowNorPanic: with quotas and requests at the limits of the range, admissions never
+// exceed the quota, calculated with big integers.
 func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 	extreme := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 2, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2, 1 << 62}), rapid.Int64Range(0, math.MaxInt64))
 	rapid.Check(t, func(t *rapid.T) {
@@ -46,7 +46,7 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 					switch {
 					case d.Admit != nil:
 						w.Admission, w.Admitted = d.Admit, true
-					case d.Evict != nil: // its pods are gone at once
+					case d.Evict != nil: // its pods terminate at once
 						w.Admission, w.Admitted = nil, false
 					default:
 						w.ReportedCode = d.Why.Code
@@ -70,13 +70,13 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 			}
 			// A queue without limits lends without limits.
 			if u, _ := e.QueueUsage("q"); held.Cmp(there) > 0 && !unbounded(e) {
-				t.Fatalf("%s is held of %s; q has %v", held, there, u.Reserved)
+				t.Fatalf("workloads hold %s of %s; usage of q is %v", held, there, u.Reserved)
 			}
 		}
 	})
 }
 
-// unbounded reports whether a queue has quota that stands for no limit.
+// unbounded reports whether a queue has quota that means "no limit".
 func unbounded(e *Engine) bool {
 	for _, q := range e.queues {
 		for i := range q.Quotas {

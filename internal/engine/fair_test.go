@@ -25,7 +25,7 @@ func cohortOf(name, parent string, cpu int64) CohortSet {
 	return CohortSet{Cohort{Name: name, Parent: parent, Quotas: queueOf(name, "", cpu).Quotas}}
 }
 
-// many returns jobs a0, a1 and so on of one pod each.
+// many returns that number of jobs of one pod each, named by the prefix and a number.
 func many(prefix, queue string, count int, cpu int64) (events []Event) {
 	for i := range count {
 		events = append(events, job(fmt.Sprintf("%s%d", prefix, i), queue, 1, cpu, 0, i))
@@ -33,40 +33,40 @@ func many(prefix, queue string, count int, cpu int64) (events []Event) {
 	return events
 }
 
-// TestFairOrderAcrossQueues checks which workloads are admitted, in order, while there is quota.
+// TestFairOrderAcrossQueues checks which workloads are admitted, and in which order, while there is quota.
 func TestFairOrderAcrossQueues(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given []Event
 		want  []string
 	}{
-		"queues of one weight take turns": {
+		"queues of equal weight alternate": {
 			given: []Event{cohortOf("lab", "", 4), queueOf("p", "lab", 0), queueOf("q", "lab", 0),
 				job("p1", "p", 1, 1, 0, 0), job("p2", "p", 1, 1, 0, 1), job("q1", "q", 1, 1, 0, 2), job("q2", "q", 1, 1, 0, 3)},
 			want: []string{"admit p1 in p", "admit q1 in q", "admit p2 in p", "admit q2 in q"},
 		},
-		"of three times the weight three times as many are admitted": {
+		"a queue of three times the weight gets three times as much": {
 			given: []Event{cohortOf("lab", "", 4), weighing(queueOf("p", "lab", 0), 3*quota.One), queueOf("q", "lab", 0),
 				job("p1", "p", 1, 1, 0, 0), job("p2", "p", 1, 1, 0, 1), job("p3", "p", 1, 1, 0, 2), job("q1", "q", 1, 1, 0, 3)},
 			want: []string{"admit p1 in p", "admit p2 in p", "admit p3 in p", "admit q1 in q"},
 		},
-		"the weight 0 only gets what others do not want": {
+		"a queue of weight 0 goes last": {
 			given: []Event{cohortOf("lab", "", 2), weighing(queueOf("p", "lab", 0), 0), queueOf("q", "lab", 0),
 				job("p1", "p", 1, 1, 9, 0), job("q1", "q", 1, 1, 0, 3), job("q2", "q", 1, 1, 0, 3)},
 			want: []string{"admit q1 in q", "admit q2 in q", "p1 waits: WaitingForQuota"},
 		},
-		"no borrowing goes before borrowing": {
+		"workloads that do not borrow go first": {
 			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 1), job("p1", "p", 2, 1, 9, 0), job("q1", "q", 1, 1, 0, 5)},
 			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
 		},
-		"of equal shares the higher priority goes first": {
+		"priority decides between equal shares": {
 			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("p1", "p", 1, 1, 0, 0), job("q1", "q", 1, 1, 1, 5)},
 			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
 		},
-		"what counts is the share with the workload": {
+		"the share includes the workload itself": {
 			given: []Event{cohortOf("lab", "", 3), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("large", "p", 2, 1, 9, 0), job("small", "q", 1, 1, 0, 5), job("next", "q", 1, 1, 0, 6)},
 			want:  []string{"admit small in q", "admit large in p", "next waits: WaitingForQuota"},
 		},
-		"cohorts are compared first, and the queues of one only with each other": {
+		"cohorts are compared first, then the queues of one cohort": {
 			given: []Event{cohortOf("top", "", 4), cohortOf("left", "top", 0), cohortOf("right", "top", 0),
 				queueOf("p", "left", 0), queueOf("q", "right", 0), queueOf("r", "right", 0), localOf("r"),
 				job("p1", "p", 1, 1, 0, 5), job("p2", "p", 1, 1, 0, 6), job("q1", "q", 1, 1, 0, 0), job("r1", "r", 1, 1, 0, 1)},
@@ -75,78 +75,78 @@ func TestFairOrderAcrossQueues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, bothStrategies, localOf("p"), localOf("q"))
-			s.want("decided", s.happens(tc.given...), tc.want...)
+			s.want("the events", s.happens(tc.given...), tc.want...)
 		})
 	}
 }
 
-// TestFairPreemption: q comes to a cohort of 8 cpu that p has taken.
+// TestFairPreemption: a workload arrives in q, in a cohort of 8 cpu that workloads of p use.
 func TestFairPreemption(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options Options
-		lent    int64 // by the cohort itself
+		lent    int64 // quota of the cohort itself
 		q       ClusterQueueSet
 		p       []Event
 		comes   []Event
 		want    []string
 	}{
-		"a smaller share takes from a larger one": {
+		"a queue of smaller share preempts one of larger share": {
 			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: many("p", "p", 8, 1),
 			comes: []Event{job("q1", "q", 2, 1, 0, 9)},
 			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"up to equal shares by the final share": {
+		"final share: down to equal shares": {
 			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 4, 1, 0, 0), job("p2", "p", 4, 1, 0, 1)},
 			comes: []Event{job("q1", "q", 4, 1, 0, 9)},
 			want:  []string{"evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"not beyond them": {
+		"final share: not below equal shares": {
 			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 4, 1, 0, 0), job("p2", "p", 4, 1, 0, 1)},
 			comes: []Event{job("q1", "q", 5, 1, 0, 9)},
 			want:  []string{"q1 waits: WaitingForQuota"},
 		},
-		"a large victim is none by the final share": {
+		"final share: no victim that is too large": {
 			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
 			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
 			want:  []string{"q1 waits: WaitingForQuota"},
 		},
-		"but is one by the initial share": {
+		"initial share: a large victim": {
 			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
 			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
 			want:  []string{"evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"equal shares are not less than each other": {
+		"equal shares": {
 			options: initialOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
 			comes: []Event{job("q1", "q", 8, 1, 0, 9)},
 			want:  []string{"q1 waits: WaitingForQuota"},
 		},
-		"weights count": {
+		"different weights": {
 			options: finalOnly, lent: 8, q: weighing(evicting(queueOf("q", "lab", 0), reclaimAny), 3*quota.One), p: many("p", "p", 4, 2),
 			comes: []Event{job("q1", "q", 6, 1, 0, 9)},
 			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "evict p2 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"what is the queue's own is taken back whatever the shares": {
+		"the queue's own quota is reclaimed whatever the shares": {
 			options: finalOnly, lent: 4, q: evicting(queueOf("q", "lab", 4), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
 			comes: []Event{job("q1", "q", 4, 1, 0, 9)},
 			want:  []string{"evict p1 for q1: reclaimed", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"priorities count where the policy says so": {
+		"the policy compares priorities": {
 			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.LowerPriority}), p: many("p", "p", 8, 1),
 			comes: []Event{job("q1", "q", 1, 1, 0, 9), job("q2", "q", 1, 1, 1, 9)},
 			want:  []string{"evict p0 for q2: fair share", "q2 waits: WaitingForPreemptedWorkloads", "q1 waits: WaitingForQuota"},
 		},
-		"a queue without preemption evicts none": {
+		"a queue without preemption": {
 			options: bothStrategies, lent: 8, q: queueOf("q", "lab", 0), p: many("p", "p", 8, 1),
 			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
 			want:  []string{"q1 waits: WaitingForQuota"},
 		},
-		"the queue with the largest share gives": {
+		"the victim is in the queue with the largest share": {
 			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny),
 			p:     append(many("p", "p", 5, 1), append([]Event{queueOf("r", "lab", 0), localOf("r")}, many("r", "r", 3, 1)...)...),
 			comes: []Event{job("q1", "q", 2, 1, 0, 9)},
 			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"a queue within its quota gives nothing": {
+		"no victim in a queue within its quota": {
 			options: bothStrategies, lent: 3, q: evicting(queueOf("q", "lab", 0), reclaimAny),
 			p:     append(many("p", "p", 3, 1), append([]Event{queueOf("r", "lab", 5), localOf("r")}, job("r1", "r", 5, 1, 0, 0))...),
 			comes: []Event{job("q1", "q", 1, 1, 0, 9), job("q2", "q", 1, 1, 0, 10)},
@@ -156,13 +156,13 @@ func TestFairPreemption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, tc.options, cohortOf("lab", "", tc.lent), localOf("p"), localOf("q"), queueOf("p", "lab", 0), tc.q)
 			s.happens(tc.p...)
-			s.want("decided", s.happens(tc.comes...), tc.want...)
+			s.want("the events", s.happens(tc.comes...), tc.want...)
 		})
 	}
 }
 
-// TestFairPreemptionAcrossCohorts: q, in the cohort right beside r, competes in a tree of 8 cpu of which r has 4, and
-// p in the cohort left the other 4.
+// TestFairPreemptionAcrossCohorts: q is in the cohort right beside r, and p is in the cohort left. Of the tree's 8 cpu,
+// r uses 4 and p uses the other 4.
 func TestFairPreemptionAcrossCohorts(t *testing.T) {
 	half := cohortOf("left", "top", 0)
 	half.Weight = weight(quota.One / 2)
@@ -170,11 +170,11 @@ func TestFairPreemptionAcrossCohorts(t *testing.T) {
 		left CohortSet
 		want []string
 	}{
-		"the sister gives if their cohort has more than the other": {
+		"the victim is in the same cohort if that has the larger share": {
 			left: cohortOf("left", "top", 0),
 			want: []string{"evict r0 for q1: fair share", "evict r1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
-		"the other cohort gives until theirs has as much, then the sister": {
+		"the victims are in the other cohort until the shares are equal, then in the same": {
 			left: half,
 			want: []string{"evict p0 for q1: fair share", "evict r0 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
 		},
@@ -183,24 +183,24 @@ func TestFairPreemptionAcrossCohorts(t *testing.T) {
 			s := newScene(t, finalOnly, cohortOf("top", "", 8), tc.left, cohortOf("right", "top", 0), localOf("p"), localOf("q"), localOf("r"),
 				queueOf("p", "left", 0), queueOf("r", "right", 0), evicting(queueOf("q", "right", 0), reclaimAny))
 			s.happens(append(many("p", "p", 4, 1), many("r", "r", 4, 1)...)...)
-			s.want("decided", s.happens(job("q1", "q", 2, 1, 0, 9)), tc.want...)
+			s.want("the events", s.happens(job("q1", "q", 2, 1, 0, 9)), tc.want...)
 		})
 	}
 }
 
-// TestVictimIsNotRestoredIfAnotherWouldBeWronged: evicting a workload of its own queue makes the preemptor's share
-// small enough to evict p1. After that there is quota for the former again; but with it the share would no longer be
-// smaller than p's.
+// TestVictimIsNotRestoredIfAnotherWouldBeWronged: evicting a workload of the preemptor's own queue makes its share
+// small enough to evict p1. There would then be quota for the first victim again, but restoring it would make the share
+// larger than p's.
 func TestVictimIsNotRestoredIfAnotherWouldBeWronged(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("lab", "", 11), localOf("p"), localOf("q"), queueOf("p", "lab", 0),
 		evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WithinQueue: preempt.LowerPriority}))
 	s.happens(job("own", "q", 3, 1, -1, 0), job("p1", "p", 6, 1, 0, 1), job("p2", "p", 2, 1, 0, 2))
-	s.want("decided", s.happens(job("q1", "q", 5, 1, 0, 9)),
+	s.want("the events", s.happens(job("q1", "q", 5, 1, 0, 9)),
 		"evict own for q1: in queue", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads")
 }
 
-// TestEqualWeightsComeToEqualShares: under saturation, queues of equal weight end with equal usage, whatever the
-// order of arrival; of other weights, with equal usage per unit of weight.
+// TestEqualWeightsComeToEqualShares: under saturation, queues of equal weight end with equal usage, whatever the order
+// of arrival; queues of different weights end with equal usage per unit of weight.
 func TestEqualWeightsComeToEqualShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := int64(rapid.IntRange(3, 24).Draw(t, "cpu"))
@@ -225,7 +225,7 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 			used = append(used, e.queues[fmt.Sprint("q", n)].node.Used(quota.Held, e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
 		}
 		if slices.Max(used)-slices.Min(used) > 1 {
-			t.Fatalf("%d cpu are shared as %v", size, used)
+			t.Fatalf("usage of %d cpu = %v, want equal shares", size, used)
 		}
 	})
 }
@@ -235,18 +235,18 @@ func TestShareOfAQueueAndACohort(t *testing.T) {
 	s.engine.PopChangedCohorts()
 	s.happens(job("a", "q", 4, 1, 0, 0))
 	if u, _ := s.engine.QueueUsage("q"); u.Share == nil || *u.Share != 445 {
-		t.Errorf("the queue has %v thousandths", u.Share)
+		t.Errorf("share of the queue = %v thousandths", u.Share)
 	}
 	if share, ok := s.engine.CohortShare("lab"); !ok || share != 112 {
-		t.Errorf("the cohort has %d thousandths, %v", share, ok)
+		t.Errorf("share of the cohort = %d thousandths, known %v", share, ok)
 	}
 	if share, ok := s.engine.CohortShare("top"); !ok || share != 0 {
-		t.Errorf("the root has %d thousandths, %v", share, ok)
+		t.Errorf("share of the root = %d thousandths, known %v", share, ok)
 	}
-	s.want("touched", s.engine.PopChangedCohorts(), "lab", "top")
+	s.want("the shares change", s.engine.PopChangedCohorts(), "lab", "top")
 	off := newScene(t, Options{}, cohortOf("lab", "", 3), queueOf("q", "lab", 0))
 	if u, _ := off.engine.QueueUsage("q"); u.Share != nil {
-		t.Error("there is a share without fair sharing")
+		t.Error("got a share, want none without fair sharing")
 	}
 }
 
@@ -280,7 +280,8 @@ func BenchmarkFairDrain(b *testing.B) {
 	}
 }
 
-// TestEvictionByKeptQuotaIsReevaluated: what is kept for a claim increases the share of its cohort.
+// TestEvictionByKeptQuotaIsReevaluated: quota that is reserved for a claim increases the share of its cohort, so that
+// another workload may evict there.
 func TestEvictionByKeptQuotaIsReevaluated(t *testing.T) {
 	options := bothStrategies
 	options.BlockUntilReady = BlockQueue
@@ -289,8 +290,8 @@ func TestEvictionByKeptQuotaIsReevaluated(t *testing.T) {
 		job("borrower", "p", 4, 1, 0, 0), job("running", "r", 2, 1, 0, 0), job("starting", "q", 1, 0, 0, 0))
 	s.happens(s.changed("borrower", func(w *Workload) { w.Ready = true }), s.changed("running", func(w *Workload) { w.Ready = true }))
 	s.want("a workload arrives that may evict none", s.happens(job("large", "r", 3, 1, 0, 1)), "large waits: WaitingForQuota")
-	s.want("an owner of quota comes, and one before it that asks for nothing", s.happens(job("none", "q", 0, 1, 1, 2), job("own", "q", 3, 1, 0, 3)),
+	s.want("an owner of quota arrives, and before it in order a workload without requests", s.happens(job("none", "q", 0, 1, 1, 2), job("own", "q", 3, 1, 0, 3)),
 		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
-	s.want("that one is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })),
+	s.want("the workload without requests is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })),
 		"admit none in q", "evict borrower for large: fair share", "large waits: WaitingForPreemptedWorkloads")
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// checkSmall checks the property in worlds of cpu in one flavor; check does so in wide ones and in those with nodes,
-// too.
+// checkSmall checks the property in worlds of cpu in one flavor; check also does so in wide, node and elastic worlds.
 func checkSmall(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newWorld(t)) })
 }
@@ -28,8 +27,8 @@ func check(t *testing.T, property func(t *rapid.T, w *world)) {
 	t.Run("elastic", func(t *testing.T) { checkElastic(t, property) })
 }
 
-// owes returns what a ledger has beyond the quota at a queue and above it.
-func (w *world) owes(l quota.Ledger, queue string) (short []quota.FlavorResource) {
+// overdrawn returns the resources of which a ledger has more than the quota of a queue and the cohorts above it.
+func (w *world) overdrawn(l quota.Ledger, queue string) (short []quota.FlavorResource) {
 	n := w.engine.queues[queue].node
 	for i := range quota.Index(w.resources()) {
 		if n.Available(l, i) < 0 {
@@ -50,8 +49,8 @@ func (w *world) resources() int {
 	return known
 }
 
-// TestQuotaIsNeverExceededByADecision: a pass never gives or promises a queue more than it may take (S1). An excess
-// from before may remain.
+// TestQuotaIsNeverExceededByADecision: a pass never gives or promises a queue more than its quota (S1). An earlier
+// excess may remain.
 func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	type debt struct {
 		ledger quota.Ledger
@@ -62,7 +61,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 		out := map[debt]bool{}
 		for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
 			for _, queue := range queueNames {
-				for _, fr := range w.owes(l, queue) {
+				for _, fr := range w.overdrawn(l, queue) {
 					out[debt{l, queue, fr}] = true
 				}
 			}
@@ -73,7 +72,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 			w.engine.Arrange()
-			before := debts(w) // an eviction that was not written may have left some
+			before := debts(w) // left by an eviction that was not written
 			for _, d := range w.decide() {
 				if d.Admit == nil {
 					continue
@@ -83,7 +82,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 						takes := owed.queue == d.Admit.ClusterQueue && ps.Flavors[owed.of.Resource] == owed.of.Flavor && ps.Usage[owed.of.Resource] > 0
 						if takes && (owed.ledger == quota.Held || !before[owed]) {
 							w.describe(t)
-							t.Fatalf("%s was given %+v, and ledger %d owes %v", d.Key.Name, d.Admit, owed.ledger, owed.of)
+							t.Fatalf("%s was given %+v, and ledger %d exceeds the quota of %v", d.Key.Name, d.Admit, owed.ledger, owed.of)
 						}
 					}
 				}
@@ -92,7 +91,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	})
 }
 
-// TestAdmittedWorkloadHasPods: every pod set that needs pods is given some.
+// TestAdmittedWorkloadHasPods: an admission gives pods to every pod set that needs any.
 func TestAdmittedWorkloadHasPods(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -103,7 +102,7 @@ func TestAdmittedWorkloadHasPods(t *testing.T) {
 				}
 				for i, given := range d.Admit.PodSets {
 					if ps := w.jobs[d.Key.Name].PodSets[i]; given.Count == 0 && ps.Needed() > 0 || given.Count > ps.Needed() {
-						t.Fatalf("%s was given %d pods of %s, and needs %d", d.Key.Name, given.Count, ps.Name, ps.Needed())
+						t.Fatalf("%s was given %d pods of %s, want 1 to %d", d.Key.Name, given.Count, ps.Name, ps.Needed())
 					}
 				}
 			}
@@ -111,11 +110,11 @@ func TestAdmittedWorkloadHasPods(t *testing.T) {
 	})
 }
 
-// TestUnreadyWorkloadBlocksOthers: no workload is admitted while the pods of another one are not ready, of the same
-// queue or of all.
+// TestUnreadyWorkloadBlocksOthers: no workload is admitted while the pods of another one, of the same queue or of any
+// as configured, are not ready.
 func TestUnreadyWorkloadBlocksOthers(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
-		w.options.BlockUntilReady = rapid.SampledFrom([]Block{BlockQueue, BlockAll}).Draw(t, "who waits")
+		w.options.BlockUntilReady = rapid.SampledFrom([]Block{BlockQueue, BlockAll}).Draw(t, "which workloads wait")
 		w.engine.options.BlockUntilReady = w.options.BlockUntilReady
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
@@ -147,13 +146,13 @@ func TestUnreadyWorkloadBlocksOthers(t *testing.T) {
 	})
 }
 
-// losePod lets a pod of a ready workload fail, or not.
+// losePod makes a pod of a ready workload fail, or does nothing.
 func (w *world) losePod(t *rapid.T) {
 	names := w.names()
 	if len(names) == 0 || !rapid.Bool().Draw(t, "a pod fails") {
 		return
 	}
-	name := rapid.SampledFrom(names).Draw(t, "whose")
+	name := rapid.SampledFrom(names).Draw(t, "workload of the failed pod")
 	if ev := w.jobs[name]; ev.Ready {
 		ev.Ready = false
 		ev.Version++
@@ -201,16 +200,16 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 			got := []any{q.node.Charges(quota.Held), q.node.Charges(quota.Planned), quota.VectorOf(reserved...), q.pending, q.reserving, len(q.holders)}
 			want := []any{quota.VectorOf(slices.Concat(held, unheld)...), quota.VectorOf(slices.Concat(planned, unheld)...), quota.VectorOf(held...), count[pending], count[reserving] + count[admitted], holders}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("queue %s (-from scratch +kept):\n%s", name, diff)
+				t.Fatalf("sums of queue %s (-from scratch +incremental):\n%s", name, diff)
 			}
 			if !slices.IsSortedFunc(q.holders, preempt.CompareHolders) {
-				t.Fatalf("holders of %s are not in order", name)
+				t.Fatalf("holders of %s are not sorted", name)
 			}
 		}
 	})
 }
 
-// TestNothingThatFitsIsLeftWaiting: after a pass, no workload that may be next fits, and a second pass decides
+// TestNothingThatFitsIsLeftWaiting: after a pass, no workload that may be admitted next fits, and a second pass decides
 // nothing (L4).
 func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
@@ -220,7 +219,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		w.decide()
 		if again := w.decideNow(); len(again) != 0 {
 			w.describe(t)
-			t.Fatalf("a second pass without news decided %+v", again)
+			t.Fatalf("a second pass without events: got decisions %+v, want none", again)
 		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
@@ -232,14 +231,14 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 					continue // victims are searched for the best flavor of each pod set only
 				}
 				if found.verdict != hopeless {
-					t.Fatalf("%s waits in %s, and yet: %+v", c.head().Key, q.Name, found)
+					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.head().Key, q.Name, found)
 				}
 			}
 		}
 	})
 }
 
-// TestEvictionsEnd: while no workloads are created or finish, evictions and admissions come to an end.
+// TestEvictionsEnd: without new or finished workloads, evictions and admissions come to an end.
 func TestEvictionsEnd(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -276,10 +275,10 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 					(of.Rank < policy.Rank || of.Rank == policy.Rank && lower && policy.WhileBorrowing),
 			}
 			if of.Protected && !same {
-				t.Fatalf("%+v was evicted for %+v, and its queue is not preemptible", victim, by)
+				t.Fatalf("%+v was evicted for %+v, but its queue is protected", victim, by)
 			}
 			if !allowed[d.Evict.Cause] {
-				t.Fatalf("%+v was evicted for %+v because of %d under %+v", victim, by, d.Evict.Cause, policy)
+				t.Fatalf("%+v was evicted for %+v with cause %d, which policy %+v does not allow", victim, by, d.Evict.Cause, policy)
 			}
 			preemptors[d.Evict.Preemptor.Name] = true
 		}
@@ -293,7 +292,7 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 			}
 			for _, a := range by.promise.usage {
 				if by.queue.node.Available(quota.Planned, a.Index) < 0 {
-					t.Fatalf("%s had others evicted and will not fit", name)
+					t.Fatalf("others were evicted for %s, but it will not fit", name)
 				}
 			}
 		}
@@ -301,8 +300,8 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 }
 
 // TestRestartComesToTheSameEnd: an engine that starts from the state of the API server ends with the same workloads
-// holding quota as one that was running all the time, except for the effects of earlier evictions, which only the
-// latter remembers (E1).
+// holding quota as one that ran all the time. Excepted are the effects of earlier evictions, which only the latter
+// knows (E1).
 func TestRestartComesToTheSameEnd(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -326,20 +325,20 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 				return
 			}
 			if slices.ContainsFunc(queueNames, func(name string) bool { return w.engine.queues[name].byUsage }) {
-				return // the new one does not know the usage of LocalQueues since the last sample
+				return // the new engine does not know the usage of LocalQueues since the last sample
 			}
 			if w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})) {
-				return // the new one does not know which growths failed after others had yielded
+				return // the new engine does not know which growths failed after others had shrunk
 			}
 			if d.Admit != nil || d.Evict != nil || d.Resize != nil {
 				w.describe(t)
-				t.Fatalf("a restart decided %+v", d)
+				t.Fatalf("after a restart: got decision %+v, want none", d)
 			}
 		}
 	})
 }
 
-// TestReplayGivesTheSameDecisions: the log of events alone reproduces every decision of every pass (E5).
+// TestReplayGivesTheSameDecisions: replaying the log of events reproduces every decision of every pass (E5).
 func TestReplayGivesTheSameDecisions(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {

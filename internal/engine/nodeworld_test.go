@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// nodeWorld is the part of a world with pods on nodes: the nodes, and the pods that kube-scheduler has bound.
+// nodeWorld is the part of a world with nodes, and with the pods that kube-scheduler has bound to them.
 type nodeWorld struct {
 	nodes map[string]NodeSet
 	pods  map[string]PodBound
@@ -110,8 +110,8 @@ func (w *world) endPod(name string) {
 	delete(w.nodes.pods, name)
 }
 
-// takenOf returns what the existing pods take of a node.
-func (n *nodeWorld) takenOf(name string) (cpu, pods int64) {
+// usedOn returns what the existing pods use of a node.
+func (n *nodeWorld) usedOn(name string) (cpu, pods int64) {
 	for _, p := range n.pods {
 		if p.Node == name {
 			cpu, pods = cpu+p.Requests["cpu"], pods+1
@@ -120,10 +120,10 @@ func (n *nodeWorld) takenOf(name string) (cpu, pods int64) {
 	return cpu, pods
 }
 
-// bind lets kube-scheduler bind a pod to a node, if it fits.
+// bind binds a pod to a node as kube-scheduler does, if it fits.
 func (w *world) bind(p PodBound) bool {
 	n, ok := w.nodes.nodes[p.Node]
-	cpu, pods := w.nodes.takenOf(p.Node)
+	cpu, pods := w.nodes.usedOn(p.Node)
 	if !ok || n.Failed || n.Cordoned || cpu+p.Requests["cpu"] > n.Allocatable["cpu"] || pods+1 > n.Allocatable[place.Pods] {
 		return false
 	}
@@ -166,8 +166,8 @@ func (w *world) bindForeign(t *rapid.T) {
 	w.bind(pod("", len(w.log), rapid.SampledFrom(nodeNames).Draw(t, "node of a foreign pod"), rapid.Int64Range(0, 3).Draw(t, "its cpu")))
 }
 
-// settlePods carries out the consequences of decisions: pods of workloads that hold nothing end, so do those on lost
-// nodes, and those that have places are bound.
+// settlePods carries out the consequences of decisions: pods of workloads without quota end, as do those on lost nodes,
+// and pods that have places are bound.
 func (w *world) settlePods() {
 	if w.nodes == nil {
 		return
@@ -180,7 +180,7 @@ func (w *world) settlePods() {
 			w.endPod(name)
 		}
 	}
-	w.endSurplus()
+	w.endExcessPods()
 	for bound := true; bound; {
 		bound = false
 		for _, p := range w.slots() {
@@ -189,8 +189,8 @@ func (w *world) settlePods() {
 	}
 }
 
-// endSurplus ends pods of jobs that shrank, beyond their places on each node.
-func (w *world) endSurplus() {
+// endExcessPods ends pods of shrunk jobs, beyond their places on each node.
+func (w *world) endExcessPods() {
 	there := map[string]int32{}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes.pods)) {
 		p := w.nodes.pods[name]
@@ -217,7 +217,7 @@ func (w *world) endSurplus() {
 	}
 }
 
-// claims returns what each node has of existing pods, and of held places without pods, computed from scratch.
+// claims returns what existing pods, and held places without pods, use of each node, computed from scratch.
 func (w *world) claims() (cpu, pods map[string]int64) {
 	cpu, pods = map[string]int64{}, map[string]int64{}
 	there := map[string]int32{}
@@ -246,8 +246,8 @@ func checkOnNodes(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newNodeWorld(t)) })
 }
 
-// TestNoNodeIsOverItsCapacityByADecision: a place that is given always fits on its node beside all existing and
-// expected pods, and the node accepts pods.
+// TestNoNodeIsOverItsCapacityByADecision: an assigned place always fits on its node beside all existing and expected
+// pods, and the node accepts pods.
 func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -269,13 +269,13 @@ func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 					if was := before[d.Key]; was != nil && slices.ContainsFunc(was.PodSets[0].Places, func(had place.NodeCount) bool {
 						return had.Node == p.Node && had.Count >= p.Count
 					}) {
-						continue // it had that place before
+						continue // the pod had that place before
 					}
 					n, there := w.nodes.nodes[p.Node]
 					asks := w.jobs[d.Key.Name].PodSets[0].PerPod["cpu"] > 0
 					if !there || n.Failed || n.Cordoned || asks && cpu[p.Node] > n.Allocatable["cpu"] || pods[p.Node] > n.Allocatable[place.Pods] {
 						w.describe(t)
-						t.Fatalf("%s was given %+v, and %s has %d cpu, %d pods of %+v", d.Key.Name, given, p.Node, cpu[p.Node], pods[p.Node], n)
+						t.Fatalf("%s was given %+v, and node %s has %d cpu and %d pods in use, beyond %+v", d.Key.Name, given, p.Node, cpu[p.Node], pods[p.Node], n)
 					}
 				}
 			}
@@ -283,8 +283,8 @@ func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 	})
 }
 
-// TestGangsAreCompleteAndCloseTogether: a workload with places gets one for each of its pods, or none at all with
-// nodes on demand; and pods that must be in one rack are.
+// TestGangsAreCompleteAndCloseTogether: a workload with places gets one for each of its pods, or none at all if nodes
+// are provisioned on demand; and pods that must be in one rack are.
 func TestGangsAreCompleteAndCloseTogether(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -304,18 +304,18 @@ func TestGangsAreCompleteAndCloseTogether(t *testing.T) {
 					racks[w.nodes.nodes[p.Node].Labels[rack]] = true
 				}
 				if sum != ps.Count && !(len(ps.Places) == 0 && w.queues[given.ClusterQueue].OnDemand) {
-					t.Fatalf("%s has %d pods and places %v", d.Key, ps.Count, ps.Places)
+					t.Fatalf("%s has %d pods and places %v, want one place for each pod", d.Key, ps.Count, ps.Places)
 				}
 				asks := w.jobs[d.Key.Name].PodSets[0].Topology
 				if asks != nil && asks.Mandatory && len(racks) > 1 && d.Admit != nil {
-					t.Fatalf("%s is in several racks: %v", d.Key, ps.Places)
+					t.Fatalf("%s has places in several racks: %v", d.Key, ps.Places)
 				}
 			}
 		}
 	})
 }
 
-// TestWorkloadThatWaitsForPlacesHasNone: once all is settled, no workload waits for places that exist.
+// TestWorkloadThatWaitsForPlacesHasNone: once everything has settled, no workload waits for places that exist.
 func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
@@ -331,7 +331,7 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 				asks := w.engine.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, nil)
 				if w.engine.places.Fits(asks, place.Now) {
 					w.describe(t)
-					t.Fatalf("%s waits for places: %s", job.Key, c.why.Message())
+					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.why.Message())
 				}
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOrderedListKeepsTheOrderOfAdding: whatever is removed in between.
+// TestOrderedListKeepsTheOrderOfAdding: elements keep the order in which they were added, whatever is removed.
 func TestOrderedListKeepsTheOrderOfAdding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, other := &orderedList{}, &orderedList{}
@@ -20,7 +20,7 @@ func TestOrderedListKeepsTheOrderOfAdding(t *testing.T) {
 				r.add(&w.queueEntry)
 				want = append(want, w)
 			case kind < 5:
-				at := rapid.IntRange(0, len(want)-1).Draw(t, "struck off")
+				at := rapid.IntRange(0, len(want)-1).Draw(t, "removed")
 				want[at].queueEntry.remove()
 				want = slices.Delete(want, at, at+1)
 			default:
@@ -28,17 +28,17 @@ func TestOrderedListKeepsTheOrderOfAdding(t *testing.T) {
 				r, other = other, r
 			}
 			if r.len() != len(want) || len(want) > 0 && r.first() != want[0] {
-				t.Fatalf("%d on the list, want %d; the first one is wrong", r.len(), len(want))
+				t.Fatalf("the list has %d elements, want %d, or its first element is wrong", r.len(), len(want))
 			}
 		}
 		for _, w := range want {
 			if r.first() != w {
-				t.Fatal("the order is lost")
+				t.Fatal("the elements are not in the order of adding")
 			}
 			w.queueEntry.remove()
 		}
 		if r.first() != nil || r.len() != 0 {
-			t.Fatal("a workload is left")
+			t.Fatal("the list is not empty after all elements were removed")
 		}
 	})
 }

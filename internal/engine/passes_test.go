@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestChangeOfALongQueueIsManyShortPasses: events are applied in between, and in the end all workloads are routed.
+// TestChangeOfALongQueueIsManyShortPasses: a change that routes many workloads is spread over many short passes, with
+// events applied in between, and in the end all workloads are routed.
 func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 	const waiting = 3 * passBudget
 	red := queueOf("q0", "", 0)
@@ -21,13 +22,13 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 	stopped.Stopped = true
 	for name, tc := range map[string]struct {
 		given, change Event
-		looksOn       bool // at those who wait: else all are set aside
+		evaluates     bool // the waiting workloads: otherwise all are set aside
 	}{
-		"a LocalQueue that points elsewhere": {given: queueOf("q1", "", waiting), change: leads("q1"), looksOn: true},
+		"a LocalQueue that points elsewhere": {given: queueOf("q1", "", waiting), change: leads("q1"), evaluates: true},
 		"a LocalQueue that is stopped":       {change: stopped},
 		"a LocalQueue that is deleted":       {change: LocalQueueDeleted{Key{Namespace: "ns", Name: "q0"}}},
-		"a queue that is stopped":            {change: held(queueOf("q0", "", 0))},
-		"a queue that gets quota":            {change: queueOf("q0", "", waiting), looksOn: true},
+		"a queue that is stopped":            {change: stoppedQueue(queueOf("q0", "", 0))},
+		"a queue that gets quota":            {change: queueOf("q0", "", waiting), evaluates: true},
 		"a namespace whose labels change":    {given: red, change: in("blue")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			passes, admitted := 0, 0
 			for e.Busy() {
 				if left := e.queues["q0"].unrouted.len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unrouted.len(); left > max(0, waiting-passes*passBudget) {
-					t.Fatalf("%d have no place after %d passes", left, passes)
+					t.Fatalf("%d workloads are not routed after %d passes", left, passes)
 				}
 				if passes == 1 {
 					e.Apply(job("late", "q0", 1, 1, 0, -1))
@@ -49,7 +50,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 				}
 				got := e.Decide(epoch)
 				if len(got) > passBudget {
-					t.Errorf("%d decisions in a pass", len(got))
+					t.Errorf("a pass made %d decisions, want at most the budget", len(got))
 				}
 				for _, d := range got {
 					if d.Admit != nil {
@@ -59,17 +60,17 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 				passes++
 			}
 			if passes < 3 {
-				t.Errorf("%d passes", passes)
+				t.Errorf("the change took %d passes, want several", passes)
 			}
-			if want := map[bool]int{true: waiting}[tc.looksOn]; admitted != want {
-				t.Errorf("%d were admitted, want %d", admitted, want)
+			if want := map[bool]int{true: waiting}[tc.evaluates]; admitted != want {
+				t.Errorf("%d workloads were admitted, want %d", admitted, want)
 			}
 			counted := 0
 			for _, q := range e.queues {
 				counted += q.pending
 			}
 			if _, gone := tc.change.(LocalQueueDeleted); !gone && counted != waiting-admitted || gone && counted != 0 {
-				t.Errorf("%d are pending, want %d", counted, waiting-admitted)
+				t.Errorf("%d workloads are pending, want %d", counted, waiting-admitted)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 
 const rack = "example.com/rack"
 
-// onNodes has the flavor default, whose pods are placed by racks and nodes.
+// onNodes declares the flavor default, whose pods are placed by racks and nodes.
 var onNodes = []Event{
 	FlavorSet{Flavor{Name: "default", Topology: "racks"}},
 	TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}},
@@ -28,6 +28,7 @@ func node(name, of string, cpu int64) NodeSet {
 		Allocatable: map[string]int64{"cpu": cpu, place.Pods: 10}}}
 }
 
+// failed and cordoned return the node in that state.
 func failed(n NodeSet) NodeSet   { n.Failed = true; return n }
 func cordoned(n NodeSet) NodeSet { n.Cordoned = true; return n }
 
@@ -66,10 +67,10 @@ func (s *scene) places(name string) (out []string) {
 	return out
 }
 
-func (s *scene) placed(name string, want ...string) {
+func (s *scene) wantPlaces(name string, want ...string) {
 	s.Helper()
 	if got := s.places(name); !slices.Equal(got, want) {
-		s.Errorf("%s is on %q, want %q", name, got, want)
+		s.Errorf("places of %s = %q, want %q", name, got, want)
 	}
 }
 
@@ -81,35 +82,36 @@ func cluster(t *testing.T, more ...Event) *scene {
 
 func TestGangGetsPlacesForAllItsPods(t *testing.T) {
 	s := cluster(t)
-	s.want("it comes", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
+	s.want("the job arrives", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
 	if got := s.places("gang"); !slices.Equal(got, []string{"a1:1", "a2:1"}) && !slices.Equal(got, []string{"b1:1", "b2:1"}) {
-		t.Errorf("gang is on %q", got)
+		t.Errorf("places of gang = %q, want both nodes of one rack", got)
 	}
-	s.want("one comes that asks for nothing", s.happens(job("any", "q", 1, 4, 0, 1)), "admit any in q")
-	s.want("no rack is free for another", s.happens(within(job("other", "q", 2, 4, 0, 2))), "other waits: TopologyPlacementFailed")
-	s.want("one of them ends", s.happens(gone("any")), "admit other in q")
+	s.want("a job without a topology request arrives", s.happens(job("any", "q", 1, 4, 0, 1)), "admit any in q")
+	s.want("a gang that needs a free rack arrives", s.happens(within(job("other", "q", 2, 4, 0, 2))), "other waits: TopologyPlacementFailed")
+	s.want("one of the jobs ends", s.happens(gone("any")), "admit other in q")
 }
 
-// TestTwoGangsThatFitAloneButNotTogether: one runs, then the other; never parts of both.
+// TestTwoGangsThatFitAloneButNotTogether: two gangs that fit only one at a time run one after the other; never do parts
+// of both run.
 func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
 	s := cluster(t)
-	s.want("both come", s.happens(job("first", "q", 3, 4, 0, 0), job("second", "q", 3, 4, 0, 1)), "admit first in q", "second waits: TopologyPlacementFailed")
+	s.want("both arrive", s.happens(job("first", "q", 3, 4, 0, 0), job("second", "q", 3, 4, 0, 1)), "admit first in q", "second waits: TopologyPlacementFailed")
 	if got := s.places("second"); got != nil {
-		t.Errorf("second is on %q", got)
+		t.Errorf("places of second = %q, want none", got)
 	}
 	for n, on := range []string{"a1", "a2", "b1"} {
 		s.want("its pods start", s.happens(pod("first", n, on, 4)))
 	}
-	s.want("the first ends, its pods not yet", s.happens(gone("first")), "second waits: WaitingForPreemptedWorkloads")
-	s.want("its pods go, one by one", s.happens(podGone("first", 0)))
-	s.want("but for one", s.happens(podGone("first", 1)), "admit second in q")
+	s.want("the first is deleted and its pods still run", s.happens(gone("first")), "second waits: WaitingForPreemptedWorkloads")
+	s.want("the first of its pods is gone", s.happens(podGone("first", 0)))
+	s.want("the second of its pods is gone", s.happens(podGone("first", 1)), "admit second in q")
 }
 
 func TestPodsOfOthersCount(t *testing.T) {
 	s := cluster(t, pod("", 0, "a1", 1), pod("", 1, "b1", 1))
 	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: TopologyPlacementFailed")
-	s.want("a pod goes", s.happens(podGone("", 1)), "admit gang in q")
-	s.placed("gang", "b1:1", "b2:1")
+	s.want("a foreign pod is gone", s.happens(podGone("", 1)), "admit gang in q")
+	s.wantPlaces("gang", "b1:1", "b2:1")
 }
 
 func TestExistingPodIsNotCountedTwice(t *testing.T) {
@@ -117,17 +119,17 @@ func TestExistingPodIsNotCountedTwice(t *testing.T) {
 	s.happens(within(job("gang", "q", 2, 2, 0, 0)))
 	at := s.places("gang")
 	if len(at) != 1 {
-		t.Fatalf("the gang is on %q", at)
+		t.Fatalf("places of the gang = %q, want one node", at)
 	}
 	s.happens(pod("gang", 0, at[0][:2], 2), pod("gang", 1, at[0][:2], 2))
-	s.want("the rest is free", s.happens(job("rest", "q", 3, 4, 0, 1)), "admit rest in q")
-	s.want("and no more", s.happens(job("more", "q", 1, 1, 0, 2)), "more waits: TopologyPlacementFailed")
+	s.want("a job for the free capacity arrives", s.happens(job("rest", "q", 3, 4, 0, 1)), "admit rest in q")
+	s.want("a job for more than that arrives", s.happens(job("more", "q", 1, 1, 0, 2)), "more waits: TopologyPlacementFailed")
 }
 
 func TestFailedNodeIsReplacedInTheSameRack(t *testing.T) {
 	s := cluster(t, node("a3", "a", 4))
 	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
-	s.placed("gang", "b1:1", "b2:1") // the rack with the least free capacity
+	s.wantPlaces("gang", "b1:1", "b2:1") // in the rack with the least free capacity
 	s.happens(gone("gang"), node("b3", "b", 4), cordoned(node("a3", "a", 4)), cordoned(node("a2", "a", 4)))
 	s.happens(within(job("run", "q", 2, 4, 0, 1)))
 	at := s.places("run")
@@ -138,41 +140,42 @@ func TestFailedNodeIsReplacedInTheSameRack(t *testing.T) {
 	s.happens(pod("run", 0, at[0][:2], 4), pod("run", 1, at[1][:2], 4))
 	s.want("a node fails", s.happens(failed(node(at[0][:2], "b", 4))), "replace run")
 	if got := s.places("run"); !slices.Contains(got, at[1]) || slices.Contains(got, at[0]) {
-		t.Errorf("run was on %q and is on %q", at, got)
+		t.Errorf("places of run were %q and are %q, want only the failed node replaced", at, got)
 	}
-	s.want("a later workload does not get those places", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
+	s.want("a later workload arrives", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
 }
 
 func TestGangWithoutPodsIsPlacedAgainInOneDomain(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
 	at := s.places("gang")
-	s.want("a node is in another rack by now", s.happens(node(at[0][:2], "c", 4)), "replace gang")
+	s.want("a node moves to another rack", s.happens(node(at[0][:2], "c", 4)), "replace gang")
 	other := map[string][]string{"a": {"b1:1", "b2:1"}, "b": {"a1:1", "a2:1"}}[at[0][:1]]
-	s.placed("gang", other...)
+	s.wantPlaces("gang", other...)
 	s.happens(pod("gang", 0, other[0][:2], 4))
-	s.want("existing pods are not moved for it", s.happens(node(other[0][:2], "d", 4)))
+	s.want("a node with a pod moves to another rack", s.happens(node(other[0][:2], "d", 4)))
 }
 
-// TestMostUrgentGangIsRepairedFirst: there may be no capacity for the last one, whatever their names are.
+// TestMostUrgentGangIsRepairedFirst: of two gangs that lost their nodes, the one of higher priority gets the capacity
+// that is left, whatever their names.
 func TestMostUrgentGangIsRepairedFirst(t *testing.T) {
 	for _, names := range [][2]string{{"a", "z"}, {"z", "a"}} {
 		urgent, other := names[0], names[1]
 		s := cluster(t, pod("", 0, "b2", 4))
-		s.want("both come", s.happens(job(urgent, "q", 1, 4, 10, 0), job(other, "q", 1, 4, 0, 1)), "admit "+urgent+" in q", "admit "+other+" in q")
+		s.want("both arrive", s.happens(job(urgent, "q", 1, 4, 10, 0), job(other, "q", 1, 4, 0, 1)), "admit "+urgent+" in q", "admit "+other+" in q")
 		lost := []Event{NodeDeleted{s.places(urgent)[0][:2]}, NodeDeleted{s.places(other)[0][:2]}}
-		s.want("their nodes are gone, and there is one more", s.happens(lost...), "replace "+urgent, "evict "+other+": NodeFailures")
+		s.want("their nodes are deleted and one is added", s.happens(lost...), "replace "+urgent, "evict "+other+": NodeFailures")
 	}
 }
 
 func TestGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 5)))
-	s.want("one comes that waits longer", s.happens(job("waits", "q", 3, 4, 0, 0)), "waits waits: TopologyPlacementFailed")
+	s.want("an earlier workload arrives", s.happens(job("waits", "q", 3, 4, 0, 0)), "waits waits: TopologyPlacementFailed")
 	at := s.places("gang")
 	s.happens(pod("gang", 1, at[1][:2], 4))
-	s.want("a node is gone, and there is none for it in its rack", s.happens(NodeDeleted{at[0][:2]}), "evict gang: NodeFailures")
-	s.want("it has stopped, and goes before who waits longer", s.happens(s.changed("gang", func(w *Workload) {
+	s.want("a node is deleted that its rack cannot replace", s.happens(NodeDeleted{at[0][:2]}), "evict gang: NodeFailures")
+	s.want("its pods are gone", s.happens(s.changed("gang", func(w *Workload) {
 		w.Admission, w.Admitted, w.Evicted, w.LostNodes = nil, false, false, true
 	})), "admit gang in q")
 }
@@ -181,9 +184,9 @@ func TestForeignPodThatTakesAPlaceMovesIt(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 3, 0, 0))
 	at := s.places("gang")
-	s.want("another pod is there first", s.happens(pod("", 0, at[0][:2], 3)), "replace gang")
+	s.want("a foreign pod is bound to its place", s.happens(pod("", 0, at[0][:2], 3)), "replace gang")
 	if slices.Contains(s.places("gang"), at[0]) {
-		t.Errorf("gang is on %q yet", s.places("gang"))
+		t.Errorf("places of gang = %q, want others than the occupied one", s.places("gang"))
 	}
 }
 
@@ -193,13 +196,14 @@ func TestCordonMovesThePlacesOfPodsToCome(t *testing.T) {
 	at := s.places("gang")
 	s.happens(pod("gang", 0, at[0][:2], 4))
 	s.want("a node with a pod is cordoned", s.happens(cordoned(node(at[0][:2], at[0][:1], 4))))
-	s.want("one without is", s.happens(cordoned(node(at[1][:2], at[1][:1], 4))), "replace gang")
+	s.want("a node without a pod is cordoned", s.happens(cordoned(node(at[1][:2], at[1][:1], 4))), "replace gang")
 	if got := s.places("gang"); !slices.Contains(got, at[0]) || slices.Contains(got, at[1]) {
-		t.Errorf("gang was on %q and is on %q", at, got)
+		t.Errorf("places of gang were %q and are %q, want only the cordoned node without a pod replaced", at, got)
 	}
 }
 
-// TestCordonUnderAGangThatEnds: some pods have ended and others still run; there are no other places.
+// TestCordonUnderAGangThatEnds: all nodes of a gang are cordoned, and there are no other places. Its ended pods need
+// none; only a pod that would have to be created again makes it lose its places.
 func TestCordonUnderAGangThatEnds(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("gang", "q", 2, 4, 0, 0))
@@ -214,16 +218,16 @@ func TestCordonUnderAGangThatEnds(t *testing.T) {
 	s.want("all nodes are cordoned", s.happens(cordons...))
 	first := podGone("gang", 0).Key
 	s.want("one pod has ended", s.happens(PodEnded{Key: first, Of: place.PodSetKey{Workload: Key{Namespace: "ns", Name: "gang"}, PodSet: "main"}}))
-	s.want("it is gone, and comes again", s.happens(PodGone{first}), "evict gang: NodeFailures")
+	s.want("the ended pod is deleted", s.happens(PodGone{first}), "evict gang: NodeFailures")
 }
 
 func TestNodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))
 	at := s.places("one")
-	s.want("it is unschedulable", s.happens(PodUnschedulable{Workload: Key{Namespace: "ns", Name: "one"}, Node: at[0][:2]}), "replace one")
+	s.want("kube-scheduler reports the pod unschedulable", s.happens(PodUnschedulable{Workload: Key{Namespace: "ns", Name: "one"}, Node: at[0][:2]}), "replace one")
 	if got := s.places("one"); slices.Equal(got, at) {
-		t.Errorf("one is on %q yet", got)
+		t.Errorf("places of one = %q, want another node", got)
 	}
 }
 
@@ -243,13 +247,13 @@ func TestPreemptionFreesNodes(t *testing.T) {
 	// One node is free: a rack that contains it needs only one victim.
 	got := s.happens(within(job("high", "q", 2, 4, 2, 3)))
 	if len(got) != 2 || got[1] != "high waits: WaitingForPreemptedWorkloads" {
-		t.Fatalf("on %q: decided %q", lows, got)
+		t.Fatalf("low pods are on %q: got decisions %q, want one eviction", lows, got)
 	}
 	var victim string
 	fmt.Sscanf(got[0], "evict %s for", &victim)
 	s.want("a workload arrives that would fit", s.happens(job("thief", "q", 1, 1, 0, 4)), "thief waits: TopologyPlacementFailed")
-	s.want("the victim's pod is there yet", s.happens(s.stopped(victim)), victim+" waits: TopologyPlacementFailed")
-	s.want("it is gone", s.happens(podGone(victim, 0)), "admit high in q")
+	s.want("the victim's quota is released and its pod remains", s.happens(s.stopped(victim)), victim+" waits: TopologyPlacementFailed")
+	s.want("the victim's pod is gone", s.happens(podGone(victim, 0)), "admit high in q")
 }
 
 func TestHeadByResourceBlocksRequestsForWhatNodesLack(t *testing.T) {
@@ -264,22 +268,22 @@ func TestHeadByResourceBlocksRequestsForWhatNodesLack(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), gpus, node("a1", "a", 4)})...)
 	s.happens(withGPU(job("runs", "q", 1, 1, 0, 0), 1))
 	s.want("a head is short of gpu", s.happens(withGPU(job("head", "q", 1, 1, 0, 1), 2)), "head waits: TopologyPlacementFailed")
-	s.want("one asks for gpu", s.happens(withGPU(job("small", "q", 1, 1, 0, 2), 1)), "small waits: WaitingForQuota")
-	s.want("one does not", s.happens(job("cpu", "q", 1, 1, 0, 3)), "admit cpu in q")
-	s.want("one could never fit", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: TopologyPlacementFailed")
+	s.want("a workload that requests gpu arrives", s.happens(withGPU(job("small", "q", 1, 1, 0, 2), 1)), "small waits: WaitingForQuota")
+	s.want("a workload does not fit the other flavor", s.happens(job("cpu", "q", 1, 1, 0, 3)), "admit cpu in q")
+	s.want("a head that never fits arrives", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: TopologyPlacementFailed")
 }
 
 func TestOnDemandWorkloadThatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.OnDemand = true
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4)})...)
-	s.want("no node is large enough", s.happens(job("large", "q", 1, 8, 0, 0)), "admit large in q")
-	s.placed("large")
-	s.want("one is", s.happens(job("small", "q", 1, 4, 0, 1)), "admit small in q")
-	s.placed("small", "a1:1")
-	s.want("one is, once it is free", s.happens(job("later", "q", 1, 4, 0, 2)), "later waits: TopologyPlacementFailed")
-	s.want("a node comes, and the pod of the first on it", s.happens(node("new", "a", 8), pod("large", 0, "new", 8)))
-	s.placed("large")
+	s.want("a job arrives that no node can hold", s.happens(job("large", "q", 1, 8, 0, 0)), "admit large in q")
+	s.wantPlaces("large")
+	s.want("a node is large enough", s.happens(job("small", "q", 1, 4, 0, 1)), "admit small in q")
+	s.wantPlaces("small", "a1:1")
+	s.want("a node is large enough but in use", s.happens(job("later", "q", 1, 4, 0, 2)), "later waits: TopologyPlacementFailed")
+	s.want("a node is added with the pod of the first", s.happens(node("new", "a", 8), pod("large", 0, "new", 8)))
+	s.wantPlaces("large")
 	s.want("capacity is released", s.happens(gone("large"), podGone("large", 0)), "admit later in q")
 }
 
@@ -289,24 +293,24 @@ func TestFlavorWithoutCapacityIsSkipped(t *testing.T) {
 	q.Quotas = quotasFor(1000, "default", "other")
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), FlavorSet{Flavor{Name: "other"}}, node("a1", "a", 4)})...)
 	s.happens(job("first", "q", 1, 4, 0, 0), job("second", "q", 1, 4, 0, 1))
-	s.placed("first", "a1:1")
-	s.placed("second")
+	s.wantPlaces("first", "a1:1")
+	s.wantPlaces("second")
 	if got := s.engine.Holds(Key{Namespace: "ns", Name: "second"}); got == nil || got.PodSets[0].Flavors["cpu"] != "other" {
-		t.Errorf("second has %+v", got)
+		t.Errorf("second was given %+v, want flavor other", got)
 	}
-	s.want("who asks for a topology cannot have the other", s.happens(within(job("near", "q", 1, 4, 0, 2))), "near waits: TopologyPlacementFailed")
+	s.want("a job that requests a topology arrives", s.happens(within(job("near", "q", 1, 4, 0, 2))), "near waits: TopologyPlacementFailed")
 }
 
 func TestPartialAdmissionOnNodes(t *testing.T) {
 	s := cluster(t)
-	s.want("it can be smaller", s.happens(within(smaller(job("gang", "q", 5, 4, 0, 0), 1))), "admit gang in q, 2 of 5 main")
+	s.want("a gang that can start smaller arrives", s.happens(within(smaller(job("gang", "q", 5, 4, 0, 0), 1))), "admit gang in q, 2 of 5 main")
 }
 
 func TestFlavorWithMissingTopologyIsNotUsed(t *testing.T) {
 	s := newScene(t, Options{}, onNodes[0], queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4))
-	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "one waits: NoMatchingFlavor")
-	s.want("so does the topology", s.happens(onNodes[1]), "admit one in q")
-	s.want("a level that it has not", s.happens(func() Event {
+	s.want("the job arrives", s.happens(job("one", "q", 1, 4, 0, 0)), "one waits: NoMatchingFlavor")
+	s.want("the topology is created", s.happens(onNodes[1]), "admit one in q")
+	s.want("a job requests a level that does not exist", s.happens(func() Event {
 		w := within(job("two", "q", 1, 0, 0, 1))
 		w.PodSets[0].Topology.Level = "example.com/row"
 		return w
@@ -316,13 +320,13 @@ func TestFlavorWithMissingTopologyIsNotUsed(t *testing.T) {
 func TestExclusiveRacks(t *testing.T) {
 	s := cluster(t)
 	alone := func(w WorkloadSet) WorkloadSet { w.PodSets[0].ExclusiveKey = rack; return w }
-	s.want("two that are exclusive", s.happens(alone(within(job("one", "q", 1, 1, 0, 0))), alone(within(job("two", "q", 1, 1, 0, 1)))), "admit one in q", "admit two in q")
+	s.want("two exclusive gangs arrive", s.happens(alone(within(job("one", "q", 1, 1, 0, 0))), alone(within(job("two", "q", 1, 1, 0, 1)))), "admit one in q", "admit two in q")
 	if a, b := s.places("one"), s.places("two"); a[0][:1] == b[0][:1] {
-		t.Errorf("they are on %q and %q", a, b)
+		t.Errorf("places are %q and %q, want different racks", a, b)
 	}
-	s.want("a third", s.happens(alone(within(job("three", "q", 1, 1, 0, 2)))), "three waits: TopologyPlacementFailed")
-	s.want("one that shares", s.happens(job("shares", "q", 1, 1, 0, 3)), "admit shares in q")
-	s.want("one of them ends", s.happens(gone("one")), "admit three in q")
+	s.want("a third exclusive gang arrives", s.happens(alone(within(job("three", "q", 1, 1, 0, 2)))), "three waits: TopologyPlacementFailed")
+	s.want("a job that shares arrives", s.happens(job("shares", "q", 1, 1, 0, 3)), "admit shares in q")
+	s.want("one of the jobs ends", s.happens(gone("one")), "admit three in q")
 }
 
 func TestReclaimingNeedsNodeCapacity(t *testing.T) {
@@ -331,9 +335,9 @@ func TestReclaimingNeedsNodeCapacity(t *testing.T) {
 		node("a1", "a", 4), node("b1", "b", 4)})...)
 	s.happens(job("borrows1", "p", 1, 4, 0, 0))
 	s.happens(job("borrows2", "p", 1, 4, 0, 1))
-	s.want("the owner comes", s.happens(job("owner", "q", 2, 4, 0, 2)), "evict borrows1 for owner: reclaimed", "evict borrows2 for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
-	s.want("one is gone", s.happens(s.stopped("borrows1")), "borrows1 waits: WaitingForQuota")
-	s.want("both are", s.happens(s.stopped("borrows2")), "admit owner in q", "borrows2 waits: WaitingForQuota")
+	s.want("the owner of the quota arrives", s.happens(job("owner", "q", 2, 4, 0, 2)), "evict borrows1 for owner: reclaimed", "evict borrows2 for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("the pods of one borrower are gone", s.happens(s.stopped("borrows1")), "borrows1 waits: WaitingForQuota")
+	s.want("the pods of both are gone", s.happens(s.stopped("borrows2")), "admit owner in q", "borrows2 waits: WaitingForQuota")
 }
 
 func TestTaintInvalidatesPlaces(t *testing.T) {
@@ -341,8 +345,8 @@ func TestTaintInvalidatesPlaces(t *testing.T) {
 	tainted := node("a1", "a", 4)
 	tainted.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
 	s.happens(tainted)
-	s.want("it needs all nodes", s.happens(job("gang", "q", 4, 4, 0, 0)), "gang waits: TopologyPlacementFailed")
-	s.want("the taint goes", s.happens(node("a1", "a", 4)), "admit gang in q")
+	s.want("a gang that needs all nodes arrives", s.happens(job("gang", "q", 4, 4, 0, 0)), "gang waits: TopologyPlacementFailed")
+	s.want("the taint is removed", s.happens(node("a1", "a", 4)), "admit gang in q")
 }
 
 func TestReplacementIsRetriedIfNotWritten(t *testing.T) {
@@ -353,20 +357,20 @@ func TestReplacementIsRetriedIfNotWritten(t *testing.T) {
 	s.engine.Apply(NodeDeleted{at[0][:2]})
 	got := decideAll(s.engine, s.now)
 	if len(got) != 1 || got[0].Replace == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want a replacement", got)
 	}
 	s.engine.Apply(gang) // a stale event
-	if s.placed("gang", s.places("gang")...); slices.Equal(s.places("gang"), at) {
-		t.Errorf("old news brought the old places back: %q", at)
+	if s.wantPlaces("gang", s.places("gang")...); slices.Equal(s.places("gang"), at) {
+		t.Errorf("places after a stale event = %q, want the new ones", at)
 	}
 	s.engine.Apply(Failed{Key: gang.Key, UID: gang.UID})
-	s.want("after the write failed", s.happens(), "replace gang")
+	s.want("the write fails", s.happens(), "replace gang")
 	if slices.Contains(s.places("gang"), at[0]) {
-		t.Errorf("gang is on %q", s.places("gang"))
+		t.Errorf("places of gang = %q, want others than the failed one", s.places("gang"))
 	}
 }
 
-// quotasFor returns this amount of cpu in each of the flavors.
+// quotasFor returns quotas of this amount of cpu for each of the flavors.
 func quotasFor(cpu int64, flavors ...string) quota.Quotas {
 	out := quota.Quotas{}
 	for _, name := range flavors {
@@ -380,14 +384,14 @@ func TestMissingNodeCapacityIsExplained(t *testing.T) {
 	s.happens(job("runs", "q", 1, 1, 0, 0), within(job("gang", "q", 3, 3, 0, 1)))
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if x.Code != "TopologyPlacementFailed" {
-		t.Errorf("code %s: %s", x.Code, x.Message)
+		t.Errorf("reason %s: %s, want TopologyPlacementFailed", x.Code, x.Message)
 	}
 	said := x.PodSets[0].Flavors[0].Nodes
 	if said == nil || said.Fits || len(said.PodSets) != 1 || said.PodSets[0].Count != 3 || said.PodSets[0].Fits != 2 || said.PodSets[0].Nodes != 4 {
-		t.Fatalf("nodes say %+v", said)
+		t.Fatalf("explanation of the nodes = %+v, want 2 of 3 pods on 4 nodes", said)
 	}
 	if best := said.PodSets[0].Best; best == nil || !slices.Equal(best.Values, []string{"a"}) {
-		t.Errorf("the best is %+v", best)
+		t.Errorf("best domain = %+v, want rack a", best)
 	}
 }
 
@@ -398,23 +402,23 @@ func TestMissingNodeCapacityForAllPodSetsIsExplained(t *testing.T) {
 	leader := gang.PodSets[0]
 	leader.Name, leader.Count, leader.PerPod = "leader", 1, map[string]int64{"cpu": 1}
 	gang.PodSets = append(gang.PodSets, leader)
-	s.want("each pod set fits a rack, and none fits both", s.happens(gang), "gang waits: TopologyPlacementFailed")
+	s.want("a gang arrives whose pod sets fit a rack each but not together", s.happens(gang), "gang waits: TopologyPlacementFailed")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if x.Together == nil || len(x.Together.PodSets) != 2 || !x.Together.PodSets[0].Together {
-		t.Fatalf("together they get %+v", x.Together)
+		t.Fatalf("explanation of both pod sets together = %+v", x.Together)
 	}
 	if want := `pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
-		t.Errorf("what would do is %q, want %q", x.Together.Relaxation, want)
+		t.Errorf("relaxation = %q, want %q", x.Together.Relaxation, want)
 	}
 	gang.PodSets[0].Count = 3
-	s.want("one of them does not even fit alone", s.happens(gang))
+	s.want("one of its pod sets no longer fits alone", s.happens(gang))
 	x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if said := x.PodSets[0].Flavors[0].Nodes; said == nil || said.Relaxation != `pod sets "main", "leader" within one example.com/rack preferred, not required` {
-		t.Errorf("what would do is said of it alone: %+v", said)
+		t.Errorf("explanation of the pod set alone = %+v, want its relaxation", said)
 	}
 	s.happens(within(job("large", "q", 3, 4, 0, 1)))
 	if x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.Together != nil {
-		t.Errorf("for a single pod set: %+v", x.Together)
+		t.Errorf("explanation of a single pod set has Together = %+v, want none", x.Together)
 	}
 }
 
@@ -425,11 +429,11 @@ func TestWaitForNewNodesIsExplained(t *testing.T) {
 	s.happens(job("large", "q", 1, 8, 0, 0), job("small", "q", 1, 4, 0, 0))
 	for name, want := range map[string]bool{"large": true, "small": false} {
 		if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: name}); x.AwaitsNodes != want {
-			t.Errorf("%s awaits nodes: %v", name, x.AwaitsNodes)
+			t.Errorf("%s awaits nodes = %v, want %v", name, x.AwaitsNodes, want)
 		}
 	}
 	s.happens(s.changed("large", func(w *Workload) { w.Ready = true }))
 	if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.AwaitsNodes {
-		t.Error("large is ready, and awaits nodes")
+		t.Error("large awaits nodes although it is ready")
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// park returns an engine with this number of nodes of 8 cpu, in racks of 16 and blocks of 16 racks, and a queue with
-// quota for all of them.
-func park(nodes int) *Engine {
+// nodePool returns an engine with this number of nodes of 8 cpu, in racks of 16 and blocks of 16 racks, and a queue
+// with quota for all of them.
+func nodePool(nodes int) *Engine {
 	e := New(Options{})
 	e.Apply(TopologySet{place.Topology{Name: "racks", Levels: []string{"block", rack, place.Hostname}}})
 	e.Apply(FlavorSet{Flavor{Name: "default", Topology: "racks"}})
@@ -26,13 +26,12 @@ func park(nodes int) *Engine {
 	return e
 }
 
-// BenchmarkPlacesDrain: single pods on many nodes, with one event and one pass each, and then the pods that are
-// bound.
+// BenchmarkPlacesDrain admits single pods on many nodes, with one event and one pass each, and then binds the pods.
 func BenchmarkPlacesDrain(b *testing.B) {
 	const size = 10_000
 	for b.Loop() {
 		b.StopTimer()
-		e := park(15_000)
+		e := nodePool(15_000)
 		jobs := make([]WorkloadSet, size)
 		for i := range jobs {
 			jobs[i] = job(fmt.Sprintf("w%d", i), "q", 1, 1, 0, i)
@@ -48,18 +47,18 @@ func BenchmarkPlacesDrain(b *testing.B) {
 			}
 		}
 		if admitted != size {
-			b.Fatalf("%d of %d were admitted", admitted, size)
+			b.Fatalf("%d of %d jobs were admitted", admitted, size)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
 }
 
-// BenchmarkPlacesBacklog is the same with all of them waiting at once, and bound after that.
+// BenchmarkPlacesBacklog is BenchmarkPlacesDrain with all jobs waiting at once; their pods are bound after that.
 func BenchmarkPlacesBacklog(b *testing.B) {
 	const size = 10_000
 	for b.Loop() {
 		b.StopTimer()
-		e := park(15_000)
+		e := nodePool(15_000)
 		for i := range size {
 			e.Apply(job(fmt.Sprintf("w%d", i), "q", 1, 1, 0, i))
 		}
@@ -77,12 +76,12 @@ func BenchmarkPlacesBacklog(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
 }
 
-// BenchmarkPlacesGang: a gang of 1,000 pods, required in one block and preferred in one rack, is admitted, or found
-// to have no places.
+// BenchmarkPlacesGang admits a gang of 1,000 pods, required in one block and preferred in one rack, or finds that it
+// has no places.
 func BenchmarkPlacesGang(b *testing.B) {
 	for _, full := range []bool{false, true} {
 		b.Run(fmt.Sprintf("full=%v", full), func(b *testing.B) {
-			e := park(15_000)
+			e := nodePool(15_000)
 			if full {
 				for i := range 15_000 {
 					e.Apply(pod("", i, fmt.Sprintf("n%05d", i), 5))
@@ -97,7 +96,7 @@ func BenchmarkPlacesGang(b *testing.B) {
 				e.Apply(gone("gang"))
 				e.Apply(gang)
 				if got := decideAll(e, epoch); (e.Holds(gang.Key) != nil) == full {
-					b.Fatalf("decided %+v", got)
+					b.Fatalf("got decisions %+v", got)
 				}
 			}
 		})

@@ -14,25 +14,25 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// preempted returns a scene with a queue of 4 in which low ran, and was evicted for high.
+// preempted returns a scene with a queue of 4 cpu in which low ran and was evicted for high.
 func preempted(t *testing.T) *scene {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
-	s.want("the preemptor comes", s.happens(job("high", "q", 3, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("the preemptor arrives", s.happens(job("high", "q", 3, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	return s
 }
 
 func TestPreemptorIsAdmittedOnceItsVictimIsGone(t *testing.T) {
 	s := preempted(t)
-	s.want("while the victim's pods run", s.happens())
-	s.want("once they are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
-	s.want("when the preemptor has ended", s.happens(gone("high")), "admit low in q")
+	s.want("the victim's pods still run", s.happens())
+	s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
+	s.want("the preemptor has ended", s.happens(gone("high")), "admit low in q")
 }
 
 func TestPromisedCapacityIsNotGivenToOthers(t *testing.T) {
 	s := preempted(t)
 	s.want("a workload arrives that would fit instead", s.happens(job("thief", "q", 2, 1, 0, 2)), "thief waits: WaitingForQuota")
-	s.want("a workload arrives that fits beside", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
-	s.want("once the quota is released", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
+	s.want("a workload arrives that fits beside the promise", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
+	s.want("the quota is released", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
 }
 
 func TestPromiseIsBrokenWhen(t *testing.T) {
@@ -46,7 +46,7 @@ func TestPromiseIsBrokenWhen(t *testing.T) {
 		"the preemptor is deactivated": {
 			func(s *scene) Event { return s.changed("high", func(w *Workload) { w.Inactive = true }) },
 			[]string{"high waits: Deactivated"}, []string{"admit low in q"}},
-		"the preemptor asks for something else": {
+		"the preemptor requests something else": {
 			func(s *scene) Event {
 				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 1 })
 			},
@@ -55,7 +55,7 @@ func TestPromiseIsBrokenWhen(t *testing.T) {
 			func(*scene) Event { return job("higher", "q", 4, 1, 2, 2) },
 			[]string{"higher waits: WaitingForPreemptedWorkloads", "high waits: WaitingForQuota"}, []string{"admit higher in q", "low waits: WaitingForQuota"}},
 		"the queue is stopped": {
-			func(*scene) Event { return held(evicting(queueOf("q", "", 4), lower)) },
+			func(*scene) Event { return stoppedQueue(evicting(queueOf("q", "", 4), lower)) },
 			[]string{"high waits: OnHold"}, []string{"low waits: OnHold"}},
 		"the quota is cut": {
 			func(*scene) Event { return evicting(queueOf("q", "", 2), lower) },
@@ -63,16 +63,16 @@ func TestPromiseIsBrokenWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := preempted(t)
-			s.want("then", s.happens(tc.event(s)), tc.want...)
-			s.want("once the victim has gone", s.happens(s.stopped("low")), tc.follow...)
+			s.want("the event", s.happens(tc.event(s)), tc.want...)
+			s.want("the victim's pods are gone", s.happens(s.stopped("low")), tc.follow...)
 		})
 	}
 }
 
 func TestPreemptorIsAdmittedEarlierIfCapacityBecomesFree(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0), job("other", "q", 2, 1, 5, 0))
-	s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
-	s.want("other ends first", s.happens(gone("other")), "admit high in q")
+	s.want("the preemptor arrives", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("another workload ends first", s.happens(gone("other")), "admit high in q")
 }
 
 func TestEvictionNamesThePreemptorAndPaths(t *testing.T) {
@@ -89,45 +89,45 @@ func TestEvictionNamesThePreemptorAndPaths(t *testing.T) {
 	want := &Eviction{Preemptor: Key{Namespace: "ns", Name: "owner"}, PreemptorUID: "owner-uid", Cause: preempt.Reclaimed,
 		PreemptorPath: "/lab/team/q", Path: "/lab/p"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("eviction (-want +got):\n%s", diff)
 	}
 }
 
-// TestEvictionIsRetriedIfNotWritten: a failed write loses nothing.
+// TestEvictionIsRetriedIfNotWritten: after the write of an eviction failed, the eviction is decided again.
 func TestEvictionIsRetriedIfNotWritten(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	low := s.jobs["low"]
 	s.engine.Apply(job("high", "q", 4, 1, 1, 1))
 	if got := decideAll(s.engine, epoch); len(got) == 0 || got[0].Evict == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want an eviction", got)
 	}
 	s.engine.Apply(Failed{Key: low.Key, UID: low.UID})
 	s.jobs["high"] = job("high", "q", 4, 1, 1, 1)
-	s.want("after the write failed", s.happens(), "evict low for high: in queue")
-	s.want("once the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
+	s.want("the write fails", s.happens(), "evict low for high: in queue")
+	s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }
 
 func TestReasonThatChangedBackIsReportedAgain(t *testing.T) {
 	s := preempted(t)
-	heard := func() Event { return s.changed("second", func(*Workload) {}) }
-	s.want("a second comes", s.happens(job("second", "q", 2, 1, 0, 2)), "second waits: WaitingForQuota")
-	s.want("its event arrives", s.happens(heard()))
+	observed := func() Event { return s.changed("second", func(*Workload) {}) }
+	s.want("a second workload arrives", s.happens(job("second", "q", 2, 1, 0, 2)), "second waits: WaitingForQuota")
+	s.want("the event of its reason arrives", s.happens(observed()))
 	s.want("the first is gone", s.happens(gone("high")), "second waits: WaitingForPreemptedWorkloads")
-	s.want("a third one arrives before that event", s.happens(job("higher", "q", 4, 1, 2, 3)), "higher waits: WaitingForPreemptedWorkloads")
-	s.want("that event arrives", s.happens(heard()), "second waits: WaitingForQuota")
-	s.want("so does the other one", s.happens(heard()))
+	s.want("a third workload arrives before the next event", s.happens(job("higher", "q", 4, 1, 2, 3)), "higher waits: WaitingForPreemptedWorkloads")
+	s.want("the event of the earlier reason arrives", s.happens(observed()), "second waits: WaitingForQuota")
+	s.want("the event of the later reason arrives", s.happens(observed()))
 }
 
-// TestPromiseThatNeedsNoEvictionIsKeptAtOnce: the quota is free, and was only promised to a workload of lower
-// priority that needs more.
+// TestPromiseThatNeedsNoEvictionIsKeptAtOnce: quota that is free and was only promised to a workload of lower priority,
+// which needs more, is given at once.
 func TestPromiseThatNeedsNoEvictionIsKeptAtOnce(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0))
-	s.want("one comes that needs all", s.happens(job("mid", "q", 4, 1, 1, 1)), "evict low for mid: in queue", "mid waits: WaitingForPreemptedWorkloads")
-	s.want("one comes that needs what is free", s.happens(job("high", "q", 2, 1, 2, 2)), "admit high in q", "mid waits: WaitingForQuota")
+	s.want("a workload that needs everything arrives", s.happens(job("mid", "q", 4, 1, 1, 1)), "evict low for mid: in queue", "mid waits: WaitingForPreemptedWorkloads")
+	s.want("a workload that needs what is free arrives", s.happens(job("high", "q", 2, 1, 2, 2)), "admit high in q", "mid waits: WaitingForQuota")
 }
 
-// TestEvictionOrderIsTheSameAfterARestart: of two reservations within a second, the API server does not record which
-// was first.
+// TestEvictionOrderIsTheSameAfterARestart: the API server does not record which of two reservations within a second was
+// first, so that the engine must not use it.
 func TestEvictionOrderIsTheSameAfterARestart(t *testing.T) {
 	queue := evicting(queueOf("q", "", 4), lower)
 	s := newScene(t, Options{}, queue, localOf("q"))
@@ -140,26 +140,26 @@ func TestEvictionOrderIsTheSameAfterARestart(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		w := s.jobs[name]
-		w.ReservedAt = w.ReservedAt.Truncate(time.Second) // as it is stored
+		w.ReservedAt = w.ReservedAt.Truncate(time.Second) // as the API server stores it
 		fresh.Apply(w)
 	}
 	high := job("high", "q", 2, 1, 1, 2)
 	fresh.Apply(high)
 	s.engine.Apply(high)
 	var live, again string
-	for who, e := range map[*string]*Engine{&live: s.engine, &again: fresh} {
+	for order, e := range map[*string]*Engine{&live: s.engine, &again: fresh} {
 		for _, d := range decideAll(e, s.now) {
 			if d.Evict != nil {
-				*who += d.Key.Name
+				*order += d.Key.Name
 			}
 		}
 	}
 	if live != again || len(live) != 1 {
-		t.Errorf("live %q goes, after a restart %q", live, again)
+		t.Errorf("victim = %q, after a restart %q, want the same one", live, again)
 	}
 }
 
-// TestPromiseIsKeptOnceAdmittedPodsAreReady: a workload with a promise waits for ready pods like the others, and is
+// TestPromiseIsKeptOnceAdmittedPodsAreReady: a workload with a promise waits for ready pods as others do, and is
 // admitted once they are ready.
 func TestPromiseIsKeptOnceAdmittedPodsAreReady(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -177,16 +177,16 @@ func TestPromiseIsKeptOnceAdmittedPodsAreReady(t *testing.T) {
 			s.happens(ready("low"))
 			s.happens(job("other", "q", 2, 1, 5, 0))
 			s.happens(ready("other"))
-			s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
-			s.want("a pod of another fails, then the victim has gone", s.happens(s.changed("other", func(w *Workload) { w.Ready = false }), s.stopped("low")), tc.waits...)
-			s.want("the pod is there again", s.happens(ready("other")), tc.after...)
+			s.want("the preemptor arrives", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+			s.want("a pod of another workload fails, then the victim's pods are gone", s.happens(s.changed("other", func(w *Workload) { w.Ready = false }), s.stopped("low")), tc.waits...)
+			s.want("the pod is ready again", s.happens(ready("other")), tc.after...)
 		})
 	}
 }
 
-// TestNoEvictionsInTurnsWhileAnAdmissionIsWritten: one of the two victims is only being admitted, too late to be
-// withdrawn. If its preemptor lost its promise for that, the other victim would come back first, as its LocalQueue
-// used less, be withdrawn too late in its turn, and so on without end.
+// TestNoEvictionsInTurnsWhileAnAdmissionIsWritten: one of two victims is just being admitted, too late to be withdrawn.
+// If the preemptor lost its promise for that, the other victim would be admitted first, as its LocalQueue used less,
+// and would then be withdrawn too late in its turn, and so on without end.
 func TestNoEvictionsInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
 	q := evicting(queueOf("q", "", 4), lower)
 	q.ByUsage = true
@@ -197,15 +197,16 @@ func TestNoEvictionsInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
 	s.engine.Apply(job("second", "q", 2, 1, 0, 1))
 	s.jobs["second"] = job("second", "q", 2, 1, 0, 1)
 	admission := decideAll(s.engine, s.now)
-	s.want("the preemptor comes while the second is being admitted", s.happens(job("large", "greedy", 4, 1, 1, 2)),
+	s.want("the preemptor arrives while the second is being admitted", s.happens(job("large", "greedy", 4, 1, 1, 2)),
 		"evict first for large: in queue", "withdraw second", "large waits: WaitingForPreemptedWorkloads")
 	s.write(admission[0])
-	s.want("the first has gone, and the second was admitted all the same", s.happens(s.stopped("first")),
+	s.want("the first is gone, and the admission of the second was written", s.happens(s.stopped("first")),
 		"evict second for large: in queue", "first waits: WaitingForQuota")
-	s.want("the second has gone, too", s.happens(s.stopped("second")), "admit large in q", "second waits: WaitingForQuota")
+	s.want("the second is gone too", s.happens(s.stopped("second")), "admit large in q", "second waits: WaitingForQuota")
 }
 
-// TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready: there was quota all the time, but no capacity on the nodes.
+// TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready: the reason of a preemptor changes while pods are not ready, and
+// back after that.
 func TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{
 		evicting(queueOf("q", "", 9), lower), localOf("q"), node("a1", "a", 4)})...)
@@ -214,14 +215,15 @@ func TestReasonIsThatOfVictimsAgainOnceNoPodsAreUnready(t *testing.T) {
 	s.happens(ready("low", true))
 	s.happens(job("other", "q", 2, 1, 5, 0))
 	s.happens(ready("other", true))
-	s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
-	s.want("a pod of another fails, and a third comes", s.happens(ready("other", false), job("third", "q", 1, 1, 0, 2)),
+	s.want("the preemptor arrives", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("a pod of another workload fails, and a third workload arrives", s.happens(ready("other", false), job("third", "q", 1, 1, 0, 2)),
 		"high waits: WaitingForPodsReady", "third waits: WaitingForPodsReady")
-	s.want("it is there again", s.happens(ready("other", true)), "high waits: WaitingForPreemptedWorkloads", "third waits: TopologyPlacementFailed")
-	s.want("the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForPodsReady")
+	s.want("the pod is ready again", s.happens(ready("other", true)), "high waits: WaitingForPreemptedWorkloads", "third waits: TopologyPlacementFailed")
+	s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForPodsReady")
 }
 
-// TestPromisedPlacesAreInOneRackWhenGiven: one of the nodes has been moved to another rack.
+// TestPromisedPlacesAreInOneRackWhenGiven: places promised in one rack are given up if a node has moved to another
+// rack.
 func TestPromisedPlacesAreInOneRackWhenGiven(t *testing.T) {
 	pods := func(name string, count int32, topology flavor.TopologyRequest) PodSet {
 		return PodSet{Name: name, Count: count, PerPod: map[string]int64{"cpu": 2}, Topology: &topology}
@@ -238,31 +240,31 @@ func TestPromisedPlacesAreInOneRackWhenGiven(t *testing.T) {
 				node("a1", "a", 2), node("a2", "a", 2), job("low", "q", 1, 2, 0, 0)})...)
 			gang := job("gang", "q", 2, 2, 1, 1)
 			gang.PodSets = podSets
-			s.want("a gang comes", s.happens(gang), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
-			s.want("a node goes to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
-			s.want("the victim has gone", s.happens(s.stopped("low")), "admit low in q")
+			s.want("a gang arrives", s.happens(gang), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
+			s.want("a node moves to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
+			s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit low in q")
 		})
 	}
 }
 
-// TestCapacityIsPromisedOnceAlthoughItsHolderStays: the preemptor is gone when the withdrawn admission of its victim
-// turns out to be written, and that capacity was promised to another workload, the first in order.
+// TestCapacityIsPromisedOnceAlthoughItsHolderStays: the preemptor is deleted before the withdrawn admission of its
+// victim turns out to be written. That capacity was already promised to the first in order.
 func TestCapacityIsPromisedOnceAlthoughItsHolderStays(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"), job("runs", "q", 2, 1, 0, 0))
 	s.now = s.now.Add(time.Second)
 	s.engine.Apply(job("starts", "q", 2, 1, 0, 1))
 	s.jobs["starts"] = job("starts", "q", 2, 1, 0, 1)
 	admission := decideAll(s.engine, s.now)
-	s.want("two preemptors come", s.happens(job("first", "q", 2, 1, 1, 2), job("second", "q", 2, 1, 1, 3)),
+	s.want("two preemptors arrive", s.happens(job("first", "q", 2, 1, 1, 2), job("second", "q", 2, 1, 1, 3)),
 		"withdraw starts", "evict runs for second: in queue", "first waits: WaitingForPreemptedWorkloads", "second waits: WaitingForPreemptedWorkloads")
-	s.want("the first goes, another one comes", s.happens(gone("first"), job("other", "r", 2, 1, 2, 4)), "other waits: WaitingForPreemptedWorkloads")
+	s.want("the first is deleted, and another preemptor arrives", s.happens(gone("first"), job("other", "r", 2, 1, 2, 4)), "other waits: WaitingForPreemptedWorkloads")
 	s.write(admission[0])
-	s.want("who was withdrawn was admitted all the same", s.happens(), "other waits: WaitingForQuota")
-	s.want("the other victim has gone", s.happens(s.stopped("runs")), "admit second in q", "runs waits: WaitingForQuota")
+	s.want("the withdrawn admission was written", s.happens(), "other waits: WaitingForQuota")
+	s.want("the other victim's pods are gone", s.happens(s.stopped("runs")), "admit second in q", "runs waits: WaitingForQuota")
 }
 
-// TestReleasedCapacityIsNotSharedWithAVictimThatStays: the eviction of one of two victims was not written, and a
-// promise was made of what they would release.
+// TestReleasedCapacityIsNotSharedWithAVictimThatStays: the eviction of one of two victims was not written after what
+// they would release had been promised.
 func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"),
 		job("stays", "q", 2, 1, 0, 0), job("goes", "q", 2, 1, 0, 1))
@@ -273,41 +275,41 @@ func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 			s.write(d)
 		}
 	}
-	s.want("another one comes", s.happens(job("other", "r", 1, 1, 2, 3)), "other waits: WaitingForPreemptedWorkloads")
+	s.want("another workload arrives", s.happens(job("other", "r", 1, 1, 2, 3)), "other waits: WaitingForPreemptedWorkloads")
 	s.engine.Apply(Failed{Key: Key{Namespace: "ns", Name: "stays"}, UID: "stays-uid"})
 	s.want("an eviction was not written", s.happens(), "evict stays for high: in queue", "other waits: WaitingForPreemptedWorkloads")
-	s.want("one has gone", s.happens(s.stopped("goes")), "admit other in r", "goes waits: WaitingForQuota")
-	s.want("both have", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
+	s.want("the pods of one victim are gone", s.happens(s.stopped("goes")), "admit other in r", "goes waits: WaitingForQuota")
+	s.want("both have ended", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
 }
 
-// TestWithdrawnWorkloadIsEvictedForTheOneThatWaits: the preemptor has lost its promise to another workload, and can
-// no longer have it when the withdrawn admission turns out to be written.
+// TestWithdrawnWorkloadIsEvictedForTheOneThatWaits: the preemptor lost its promise to another workload, and can no
+// longer have it when the withdrawn admission turns out to be written.
 func TestWithdrawnWorkloadIsEvictedForTheOneThatWaits(t *testing.T) {
 	q := evicting(queueOf("q", "", 2), lower)
 	q.Groups = append(q.Groups, flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"default"}})
 	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: 1, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
-	asks := func(w WorkloadSet, cpu, gpu int64) WorkloadSet {
+	requests := func(w WorkloadSet, cpu, gpu int64) WorkloadSet {
 		w.PodSets[0].PerPod = map[string]int64{"cpu": cpu, "gpu": gpu}
 		return w
 	}
 	for name, tc := range map[string]struct {
-		cpu  int64 // cpu: of the workload that took the promise, besides the gpu
+		cpu  int64 // requested by the new owner of the promise, besides the gpu
 		want []string
 	}{
 		"the new owner of the promise needs it":         {1, []string{"evict starts for higher: in queue"}},
 		"the new owner of the promise does not need it": {0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, Options{}, q, localOf("q"), asks(job("runs", "q", 1, 0, 0, 0), 0, 1))
-			s.engine.Apply(asks(job("starts", "q", 1, 0, 0, 1), 2, 0))
-			s.jobs["starts"] = asks(job("starts", "q", 1, 0, 0, 1), 2, 0)
+			s := newScene(t, Options{}, q, localOf("q"), requests(job("runs", "q", 1, 0, 0, 0), 0, 1))
+			s.engine.Apply(requests(job("starts", "q", 1, 0, 0, 1), 2, 0))
+			s.jobs["starts"] = requests(job("starts", "q", 1, 0, 0, 1), 2, 0)
 			admission := decideAll(s.engine, s.now)
-			s.want("the preemptor comes", s.happens(asks(job("high", "q", 1, 0, 1, 2), 2, 1)),
+			s.want("the preemptor arrives", s.happens(requests(job("high", "q", 1, 0, 1, 2), 2, 1)),
 				"evict runs for high: in queue", "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
-			s.happens(asks(job("higher", "q", 1, 0, 2, 3), tc.cpu, 1))
-			s.want("the preemptor is held back", s.happens(s.changed("high", func(w *Workload) { w.Gated = "somebody" })), "high waits: AdmissionGated")
+			s.happens(requests(job("higher", "q", 1, 0, 2, 3), tc.cpu, 1))
+			s.want("the preemptor is gated", s.happens(s.changed("high", func(w *Workload) { w.Gated = "a controller" })), "high waits: AdmissionGated")
 			s.write(admission[0])
-			s.want("who was withdrawn was admitted all the same", s.happens(), tc.want...)
+			s.want("the withdrawn admission was written", s.happens(), tc.want...)
 		})
 	}
 }

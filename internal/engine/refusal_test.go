@@ -8,29 +8,29 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// refused returns the event that the API server rejects the decision.
+// refused returns the event that the API server rejects the decision permanently.
 func (s *scene) refused(d Decision) Refused {
 	return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: s.now}
 }
 
-// TestWorkloadThatCannotBeChangedStaysAsItIs: the API server rejects the change permanently. No workload waits for
-// it: another one is evicted, and the change is not decided again for a while.
+// TestWorkloadThatCannotBeChangedStaysAsItIs: if the API server rejects a change permanently, no workload waits for it:
+// another one is evicted or shrunk, and the change is not decided again for a while.
 func TestWorkloadThatCannotBeChangedStaysAsItIs(t *testing.T) {
 	t.Run("an eviction", func(t *testing.T) {
 		s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 1, 0), job("b", "q", 2, 1, 0, 1))
 		s.engine.Apply(job("high", "q", 2, 1, 5, 2))
 		evict := decideAll(s.engine, s.now)[0]
 		if evict.Evict == nil || evict.Key.Name != "b" {
-			t.Fatalf("decided %+v, not that b goes", evict)
+			t.Fatalf("got decision %+v, want the eviction of b", evict)
 		}
-		s.want("another goes", s.happens(s.refused(evict)), "evict a for high: in queue")
+		s.want("the eviction is refused", s.happens(s.refused(evict)), "evict a for high: in queue")
 		x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
 		if !slices.ContainsFunc(x.Holders, func(h reason.Holder) bool {
 			return h.Name.Name == "b" && strings.HasSuffix(h.NotPreemptable, "a policy says no")
 		}) {
-			t.Errorf("no reason is shown why b stays: %+v", x.Holders)
+			t.Errorf("holders = %+v, want the reason why b stays", x.Holders)
 		}
-		s.want("and so does it, for another reason", s.happens(s.stopped("a"), s.stopped("b")), "admit high in q", "admit a in q", "b waits: WaitingForQuota")
+		s.want("both are stopped", s.happens(s.stopped("a"), s.stopped("b")), "admit high in q", "admit a in q", "b waits: WaitingForQuota")
 	})
 	t.Run("a smaller size", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("a", 1, 2, 0, 0), between("b", 1, 2, 0, 1))
@@ -40,76 +40,76 @@ func TestWorkloadThatCannotBeChangedStaysAsItIs(t *testing.T) {
 			t.Fatalf("decided %+v, want a shrink", shrink)
 		}
 		other := map[string]string{"a": "b", "b": "a"}[shrink.Key.Name]
-		s.want("the other one shrinks", s.happens(s.refused(shrink)), "resize "+other+" from 2 to 1 for rigid")
+		s.want("the shrink is refused", s.happens(s.refused(shrink)), "resize "+other+" from 2 to 1 for rigid")
 	})
 	t.Run("a larger size", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("rigid", "q", 2, 1, 0, 0), between("a", 1, 4, 0, 1))
 		s.engine.Apply(gone("rigid"))
-		s.want("it is not tried at once", s.happens(s.refused(decideAll(s.engine, s.now)[0])))
+		s.want("the change is refused", s.happens(s.refused(decideAll(s.engine, s.now)[0])))
 		due := s.engine.Due()
 		if !due.Equal(s.now.Add(firstRetry)) {
-			t.Errorf("tried again at %v, want after %v", due, firstRetry)
+			t.Errorf("retry due at %v, want after %v", due, firstRetry)
 		}
 		s.now = due
-		s.want("but later", s.happens(), "resize a from 2 to 4")
+		s.want("the retry time is reached", s.happens(), "resize a from 2 to 4")
 	})
 	t.Run("other places", func(t *testing.T) {
 		s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("a2", "a", 4), job("one", "q", 1, 4, 0, 0)})...)
 		s.engine.Apply(refuses("one", s.places("one")[0][:2]))
-		s.want("it is not tried at once", s.happens(s.refused(decideAll(s.engine, s.now)[0])))
+		s.want("the change is refused", s.happens(s.refused(decideAll(s.engine, s.now)[0])))
 		s.now = s.engine.Due()
-		s.want("but later", s.happens(), "replace one")
+		s.want("the retry time is reached", s.happens(), "replace one")
 	})
 }
 
-// TestWorkloadThatMayNotGrowShrinksForOthers: a rejected growth does not protect what it has from higher priorities.
+// TestWorkloadThatMayNotGrowShrinksForOthers: a rejected growth does not protect a job's size from higher priorities.
 func TestWorkloadThatMayNotGrowShrinksForOthers(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("rigid", "q", 2, 1, 9, 0), between("low", 2, 4, 0, 1))
 	s.engine.Apply(gone("rigid"))
 	grows := decideAll(s.engine, s.now)
 	if len(grows) != 1 || grows[0].Resize == nil {
-		t.Fatalf("decided %+v, not that it grows", grows)
+		t.Fatalf("got decisions %+v, want growth", grows)
 	}
 	s.want("its growth is refused", s.happens(s.refused(grows[0])))
-	s.want("who has a higher priority comes", s.happens(job("high", "q", 4, 1, 5, 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("a workload of higher priority arrives", s.happens(job("high", "q", 4, 1, 5, 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 }
 
-// TestGrowthIsPlannedAgainAfterARejectedShrink: the job that was to shrink for it could not.
+// TestGrowthIsPlannedAgainAfterARejectedShrink: the job that was to shrink for the growth could not.
 func TestGrowthIsPlannedAgainAfterARejectedShrink(t *testing.T) {
 	raised := func(t *testing.T, s *scene) Decision {
 		s.engine.Apply(s.changed("grower", func(w *Workload) { w.Priority, w.Version = 1, w.Version+1 }))
 		shrinks := decideAll(s.engine, s.now)
 		if len(shrinks) != 1 || shrinks[0].Resize == nil || shrinks[0].Resize.For.Name != "grower" {
-			t.Fatalf("decided %+v, not that one shrinks for the grower", shrinks)
+			t.Fatalf("got decisions %+v, want a shrink for the grower", shrinks)
 		}
 		return shrinks[0]
 	}
-	t.Run("another", func(t *testing.T) {
+	t.Run("another job", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("a", 1, 2, 0, 0), between("b", 1, 2, 0, 1), between("grower", 1, 2, 0, 2))
 		shrinks := raised(t, s)
 		other := map[string]string{"a": "b", "b": "a"}[shrinks.Key.Name]
-		s.want("it is refused", s.happens(s.refused(shrinks)), "resize "+other+" from 2 to 1 for grower")
+		s.want("the change is refused", s.happens(s.refused(shrinks)), "resize "+other+" from 2 to 1 for grower")
 	})
-	t.Run("the same one later", func(t *testing.T) {
+	t.Run("the same job later", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 3), localOf("q"), between("a", 1, 2, 0, 0), between("grower", 1, 2, 0, 1))
-		s.want("it is refused", s.happens(s.refused(raised(t, s))))
+		s.want("the change is refused", s.happens(s.refused(raised(t, s))))
 		s.now = s.now.Add(firstRetry)
-		s.want("time goes by", s.happens(), "resize a from 2 to 1 for grower")
-		s.want("its pod is gone", s.happens(s.shrunk("a")), "resize grower from 1 to 2")
+		s.want("the retry time is reached", s.happens(), "resize a from 2 to 1 for grower")
+		s.want("its surplus pod is gone", s.happens(s.shrunk("a")), "resize grower from 1 to 2")
 	})
 }
 
-// TestPromiseOutlivesAnEarlierRejection: an admission was rejected before the job was changed; its backoff does not
-// apply to a later promise.
+// TestPromiseOutlivesAnEarlierRejection: the backoff of an admission that was rejected before the job was changed does
+// not apply to a later promise.
 func TestPromiseOutlivesAnEarlierRejection(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	s.engine.Apply(job("high", "q", 3, 1, 5, 0))
 	s.happens(s.refused(decideAll(s.engine, s.now)[0]))
-	s.want("another takes the quota", s.happens(job("low", "q", 4, 1, 0, 1)), "admit low in q")
+	s.want("another workload gets the quota", s.happens(job("low", "q", 4, 1, 0, 1)), "admit low in q")
 	high := job("high", "q", 3, 1, 5, 0)
 	high.Generation++
-	s.want("it is changed", s.happens(high), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("the job is changed", s.happens(high), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	s.now = s.now.Add(2 * firstRetry)
-	s.want("time goes by", s.happens(job("first", "q", 2, 1, 5, -1)), "first waits: WaitingForQuota")
+	s.want("the retry time is reached", s.happens(job("first", "q", 2, 1, 5, -1)), "first waits: WaitingForQuota")
 	s.want("the quota is free", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }

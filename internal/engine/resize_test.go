@@ -20,7 +20,7 @@ func between(name string, fewest, most int32, priority int32, second int) Worklo
 	return w
 }
 
-// shrunk returns the job once its surplus pods are gone.
+// shrunk returns the job after its surplus pods are gone.
 func (s *scene) shrunk(name string) WorkloadSet {
 	return s.changed(name, func(w *Workload) {
 		given := *w.Admission
@@ -30,7 +30,7 @@ func (s *scene) shrunk(name string) WorkloadSet {
 	})
 }
 
-// sizes lets evicted and surplus pods terminate until nothing more happens, and returns the size of each job.
+// sizes lets evicted and surplus pods terminate until nothing more is decided, and returns the size of each job.
 func (s *scene) sizes(names ...string) []int32 {
 	s.Helper()
 	for range 50 {
@@ -58,61 +58,61 @@ func (s *scene) sizes(names ...string) []int32 {
 	return out
 }
 
-func (s *scene) areSized(when string, names []string, want ...int32) {
+func (s *scene) wantSizes(when string, names []string, want ...int32) {
 	s.Helper()
 	if got := s.sizes(names...); !slices.Equal(got, want) {
-		s.Errorf("%s: %v are of sizes %v, want %v", when, names, got, want)
+		s.Errorf("after %s: sizes of %v = %v, want %v", when, names, got, want)
 	}
 }
 
-// TestWorkedCases checks the binding cases of the public description.
+// TestWorkedCases checks the worked cases of the public description, which are binding.
 func TestWorkedCases(t *testing.T) {
 	both := []string{"job1", "job2"}
 	begin := func(t *testing.T) *scene {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
-		s.areSized("job1 alone", both, 4, 0)
+		s.wantSizes("job1 alone", both, 4, 0)
 		s.happens(between("job2", 2, 4, 0, 1))
-		s.areSized("job2 comes", both, 3, 2)
+		s.wantSizes("job2 comes", both, 3, 2)
 		return s
 	}
 	t.Run("a priority is raised, and its job deleted", func(t *testing.T) {
 		s := begin(t)
 		s.happens(s.changed("job2", func(w *Workload) { w.Priority = 1 }))
-		s.areSized("job2 is of higher priority", both, 0, 4)
+		s.wantSizes("job2 is of higher priority", both, 0, 4)
 		s.happens(gone("job2"))
-		s.areSized("job2 is deleted", both, 4, 0)
+		s.wantSizes("job2 is deleted", both, 4, 0)
 	})
 	t.Run("a priority is raised, and the other job deleted", func(t *testing.T) {
 		s := begin(t)
 		s.happens(s.changed("job2", func(w *Workload) { w.Priority = 1 }), gone("job1"))
-		s.areSized("job1 is deleted", both, 0, 4)
+		s.wantSizes("job1 is deleted", both, 0, 4)
 	})
 	t.Run("the other job is deleted", func(t *testing.T) {
 		s := begin(t)
 		s.happens(gone("job1"))
-		s.areSized("job1 is deleted", both, 0, 4)
+		s.wantSizes("job1 is deleted", both, 0, 4)
 	})
-	t.Run("one of a fixed size", func(t *testing.T) {
+	t.Run("one job has a fixed size", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 3, 3, 0, 0))
 		s.happens(between("job2", 1, 3, 0, 1))
-		s.areSized("both", both, 3, 2)
+		s.wantSizes("both", both, 3, 2)
 	})
 	for name, at := range map[string][3]int{"in this order": {0, 1, 2}, "C first": {1, 2, 0}} {
-		t.Run("three on nine units, "+name, func(t *testing.T) {
+		t.Run("three jobs on nine units, "+name, func(t *testing.T) {
 			s := newScene(t, Options{}, queueOf("q", "", 9), localOf("q"))
 			s.happens(between("A", 2, 4, 0, at[0]), between("B", 2, 4, 0, at[1]), between("C", 2, 2, 0, at[2]))
-			s.areSized("all", []string{"A", "B", "C"}, 4, 3, 2)
+			s.wantSizes("all", []string{"A", "B", "C"}, 4, 3, 2)
 		})
 	}
-	t.Run("four units for two", func(t *testing.T) {
+	t.Run("two jobs on four units", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job1", 2, 4, 0, 0))
 		s.happens(between("job2", 2, 4, 0, 1))
-		s.areSized("every minimum of a level comes first", both, 2, 2)
+		s.wantSizes("every minimum of a level comes first", both, 2, 2)
 	})
 }
 
-// TestEqualPriorityGetsNoMoreThanItsMinimum: even in a queue where a higher priority may evict others. It also gets
-// what is free, and what lower priorities have.
+// TestEqualPriorityGetsNoMoreThanItsMinimum: jobs shrink for an equal priority only up to its minimum, even in a queue
+// where a higher priority may evict others. It also gets free quota, and that of lower priorities.
 func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 	three := []string{"job1", "job2", "job3"}
 	for _, policy := range []preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.LowerOrNewerEqualPriority} {
@@ -120,105 +120,106 @@ func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 			q := queueOf("q", "", nominal)
 			q.Preemption.WithinQueue = policy
 			s := newScene(t, Options{}, q, localOf("q"), between("job1", 1, 4, 0, 0))
-			s.areSized("job1 alone", three, 4, 0, 0)
+			s.wantSizes("job1 alone", three, 4, 0, 0)
 			return s
 		}
 		t.Run(fmt.Sprint(policy), func(t *testing.T) {
 			s := begin(t, 6)
 			s.happens(between("job2", 1, 4, 0, 1))
-			s.areSized("more than its minimum is free", three, 4, 2, 0)
+			s.wantSizes("more than its minimum is free", three, 4, 2, 0)
 			s.happens(between("job3", 2, 4, 0, 2))
-			s.areSized("there is none", three, 2, 2, 2)
+			s.wantSizes("there is none", three, 2, 2, 2)
 
 			s = begin(t, 6)
 			s.happens(between("job2", 1, 4, -1, 1))
-			s.areSized("one of lower priority", three, 4, 2, 0)
+			s.wantSizes("one of lower priority", three, 4, 2, 0)
 			s.happens(between("job3", 1, 4, 0, 2))
-			s.areSized("an equal of the first", three, 4, 0, 2)
+			s.wantSizes("an equal of the first", three, 4, 0, 2)
 
 			s = begin(t, 6)
 			s.happens(between("job2", 1, 4, 1, 1))
-			s.areSized("a higher priority has all that it can use", three, 2, 4, 0)
+			s.wantSizes("a higher priority has all that it can use", three, 2, 4, 0)
 		})
 	}
 }
 
-// TestCapacityIsFreeOnlyWhenPodsAreGone: a job that shrinks holds what its pods use until then.
+// TestCapacityIsFreeOnlyWhenPodsAreGone: a shrinking job holds the quota of its pods until they are gone.
 func TestCapacityIsFreeOnlyWhenPodsAreGone(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
-	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "resize large from 4 to 2 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
+	s.want("another workload arrives", s.happens(job("rigid", "q", 2, 1, 0, 1)), "resize large from 4 to 2 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
 	if used, _ := s.engine.QueueUsage("q"); used.Reserved[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] != 4 {
-		t.Errorf("reserved is %v while the pods are there", used.Reserved)
+		t.Errorf("reserved = %v while the pods exist, want all of it", used.Reserved)
 	}
-	s.want("another job does not get that quota", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
-	s.want("the pods are gone", s.happens(s.shrunk("large")), "admit rigid in q")
-	s.want("it ends", s.happens(gone("rigid")), "resize large from 2 to 4")
-	s.want("and so does the other", s.happens(gone("large")), "admit thief in q")
+	s.want("another job arrives", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
+	s.want("the surplus pods are gone", s.happens(s.shrunk("large")), "admit rigid in q")
+	s.want("the rigid job ends", s.happens(gone("rigid")), "resize large from 2 to 4")
+	s.want("the elastic job ends", s.happens(gone("large")), "admit thief in q")
 }
 
-// TestLowerPriorityTakesNothingFromElasticJobs: not even what is above their minimum sizes.
+// TestLowerPriorityTakesNothingFromElasticJobs: a workload of lower priority gets not even what is above the minimum
+// size.
 func TestLowerPriorityTakesNothingFromElasticJobs(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 1, 0))
-	s.want("one of lower priority comes", s.happens(job("low", "q", 1, 1, 0, 1)), "low waits: WaitingForQuota")
+	s.want("a workload of lower priority arrives", s.happens(job("low", "q", 1, 1, 0, 1)), "low waits: WaitingForQuota")
 }
 
 // TestPlainPartialAdmissionKeepsItsSize: only elastic jobs are resized.
 func TestPlainPartialAdmissionKeepsItsSize(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), smaller(job("plain", "q", 4, 1, 0, 0), 1))
-	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "rigid waits: WaitingForQuota")
+	s.want("another workload arrives", s.happens(job("rigid", "q", 2, 1, 0, 1)), "rigid waits: WaitingForQuota")
 }
 
 func TestGrowthIsDamped(t *testing.T) {
 	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
 	s.happens(job("rigid", "q", 2, 1, 0, 1), job("soon", "q", 1, 1, 0, 2))
 	s.happens(s.shrunk("large"), gone("soon"))
-	s.want("the other ends at once", s.happens(gone("rigid")))
+	s.want("the other job ends at once", s.happens(gone("rigid")))
 	due := s.engine.Due()
 	if due != epoch.Add(30*time.Second) {
-		t.Fatalf("looked at again at %s", due)
+		t.Fatalf("next pass due at %s, want after 30 s", due)
 	}
 	s.now = due.Add(-time.Second)
-	s.want("a second before", s.happens())
+	s.want("one second before the retry time", s.happens())
 	s.now = due
-	s.want("when it has rested", s.happens(), "resize large from 1 to 4")
+	s.want("the damping time has passed", s.happens(), "resize large from 1 to 4")
 	if due := s.engine.Due(); !due.IsZero() {
-		t.Errorf("looked at again at %s though it is as large as it may be", due)
+		t.Errorf("next pass due at %s, want none: the job has its maximum size", due)
 	}
 }
 
-// TestPlacesFollowTheSize: remaining ranks keep their places, and the last ones are removed.
+// TestPlacesFollowTheSize: when a job shrinks, remaining ranks keep their places and the last ones are removed.
 func TestPlacesFollowTheSize(t *testing.T) {
 	whole := between("large", 2, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
-	s.placed("large", "a1:1", "a2:1", "b1:1", "b2:1")
+	s.wantPlaces("large", "a1:1", "a2:1", "b1:1", "b2:1")
 	ranks := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places
 	for n, at := range ranks {
 		s.happens(pod("large", n, at.Node, 4))
 	}
 	last := ranks[3].Node
-	s.want("one comes", s.happens(job("one", "q", 1, 4, 0, 1)), "resize large from 4 to 3 for one", "one waits: WaitingForPreemptedWorkloads")
-	s.want("its quota is free, its pod is there", s.happens(s.shrunk("large")))
-	s.want("the last pod goes", s.happens(podGone("large", 3)), "admit one in q")
-	s.placed("one", last+":1")
-	s.want("it ends", s.happens(gone("one")), "resize large from 3 to 4")
+	s.want("another workload arrives", s.happens(job("one", "q", 1, 4, 0, 1)), "resize large from 4 to 3 for one", "one waits: WaitingForPreemptedWorkloads")
+	s.want("its quota is released and its pod remains", s.happens(s.shrunk("large")))
+	s.want("the last pod is gone", s.happens(podGone("large", 3)), "admit one in q")
+	s.wantPlaces("one", last+":1")
+	s.want("the rigid job ends", s.happens(gone("one")), "resize large from 3 to 4")
 	if got := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places; !slices.Equal(got, ranks) {
-		t.Errorf("places are %v, and were %v", got, ranks)
+		t.Errorf("places = %v, want %v as before", got, ranks)
 	}
 }
 
-// TestGrowthStaysInTheRequiredDomain: in the rack of the other pods, whatever is free elsewhere.
+// TestGrowthStaysInTheRequiredDomain: a job grows only in the rack of its other pods, whatever is free elsewhere.
 func TestGrowthStaysInTheRequiredDomain(t *testing.T) {
 	s := cluster(t, job("other", "q", 1, 3, 0, 0))
 	w := between("large", 2, 5, 0, 1)
 	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	s.happens(w)
-	s.areSized("it has a rack", []string{"large"}, 4)
+	s.wantSizes("it has a rack", []string{"large"}, 4)
 	s.happens(gone("other"))
-	s.areSized("another rack is free", []string{"large"}, 4)
+	s.wantSizes("another rack is free", []string{"large"}, 4)
 }
 
-// TestGrowthStaysInItsRackIfNamesRepeat: racks are numbered within each block.
+// TestGrowthStaysInItsRackIfNamesRepeat: racks of the same name in different blocks are different racks.
 func TestGrowthStaysInItsRackIfNamesRepeat(t *testing.T) {
 	const block = "example.com/block"
 	in := func(block_, name string, cpu int64) NodeSet {
@@ -232,26 +233,26 @@ func TestGrowthStaysInItsRackIfNamesRepeat(t *testing.T) {
 	w := between("large", 2, 4, 0, 1)
 	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	s.happens(w)
-	s.areSized("it has the rack of one block", []string{"large"}, 2)
+	s.wantSizes("it has the rack of one block", []string{"large"}, 2)
 	s.happens(gone("other"))
-	s.areSized("the rack of the other block is free", []string{"large"}, 2)
+	s.wantSizes("the rack of the other block is free", []string{"large"}, 2)
 	s.happens(in("x", "a2", 2))
-	s.areSized("its own is larger", []string{"large"}, 3)
-	s.placed("large", "a1:2", "a2:1")
+	s.wantSizes("its own is larger", []string{"large"}, 3)
+	s.wantPlaces("large", "a1:2", "a2:1")
 }
 
-// TestElasticJobsKeepTheirSizesAfterARestart: nothing is decided that was not before.
+// TestElasticJobsKeepTheirSizesAfterARestart: a new engine with the same state decides nothing.
 func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
-	s.want("another comes", s.happens(between("job2", 2, 4, 0, 1)), "resize job1 from 4 to 3 for job2", "job2 waits: WaitingForPreemptedWorkloads")
+	s.want("another workload arrives", s.happens(between("job2", 2, 4, 0, 1)), "resize job1 from 4 to 3 for job2", "job2 waits: WaitingForPreemptedWorkloads")
 	again := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"))
 	job1, job2 := s.jobs["job1"], s.jobs["job2"]
 	again.want("a new engine gets the same state", again.happens(job1, job2))
-	again.want("the pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
+	again.want("the surplus pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
 }
 
-// TestInadmissibleWorkloadDoesNotGrow: because its LocalQueue is stopped, or it is deactivated; it grows once that is
-// over.
+// TestInadmissibleWorkloadDoesNotGrow: a job whose LocalQueue does not admit, or that is deactivated, grows only once
+// that is over.
 func TestInadmissibleWorkloadDoesNotGrow(t *testing.T) {
 	stopped := localOf("q")
 	stopped.Stopped = true
@@ -270,16 +271,15 @@ func TestInadmissibleWorkloadDoesNotGrow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, queueOf("q", "", 4), queueOf("p", "", 0), localOf("q"), job("b", "q", 2, 1, 0, 0))
-			s.want("half is left", s.happens(between("a", 1, 4, 0, 1)), "admit a in q, 2 of 4 main")
-			s.want("held back", s.happens(tc.hold(s)...))
-			s.want("there is room", s.happens(gone("b")))
-			s.want("no longer", s.happens(tc.release(s)...), "resize a from 2 to 4")
+			s.want("an elastic job arrives and half the quota is free", s.happens(between("a", 1, 4, 0, 1)), "admit a in q, 2 of 4 main")
+			s.want("the job becomes inadmissible", s.happens(tc.hold(s)...))
+			s.want("the other half is released", s.happens(gone("b")))
+			s.want("the job is admissible again", s.happens(tc.release(s)...), "resize a from 2 to 4")
 		})
 	}
 }
 
-// TestGrowthIsRetriedIfNotWritten: the API server has another version of the Workload by then, and nothing else
-// happens.
+// TestGrowthIsRetriedIfNotWritten: a growth whose write met a conflict is decided again although nothing else happens.
 func TestGrowthIsRetriedIfNotWritten(t *testing.T) {
 	for name, policy := range map[string]elastic.Policy{"at once": {}, "once it has rested": {GrowAfter: 30 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
@@ -288,9 +288,9 @@ func TestGrowthIsRetriedIfNotWritten(t *testing.T) {
 			s.engine.Apply(gone("rigid"))
 			grows := decideAll(s.engine, s.now)
 			if len(grows) != 1 || grows[0].Resize == nil {
-				t.Fatalf("decided %v, not that it grows", grows)
+				t.Fatalf("got decisions %v, want growth", grows)
 			}
-			s.want("it was not written", s.happens(Failed{Key: grows[0].Key, UID: grows[0].UID, Serial: grows[0].Serial}), "resize large from 2 to 4")
+			s.want("the write fails", s.happens(Failed{Key: grows[0].Key, UID: grows[0].UID, Serial: grows[0].Serial}), "resize large from 2 to 4")
 		})
 	}
 }

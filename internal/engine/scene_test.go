@@ -25,7 +25,7 @@ func newScene(t *testing.T, options Options, given ...Event) *scene {
 	return s
 }
 
-// happens applies the events, decides until nothing is left to do, and returns the decisions, one line each.
+// happens applies the events, decides until the engine is idle, and returns the decisions, one line each.
 func (s *scene) happens(events ...Event) []string {
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -46,14 +46,14 @@ func (s *scene) happens(events ...Event) []string {
 			return lines
 		}
 		for _, d := range decisions {
-			lines = append(lines, s.tell(d))
+			lines = append(lines, s.format(d))
 			s.write(d)
 		}
 	}
 }
 
-// tell formats a decision in one line.
-func (s *scene) tell(d Decision) string {
+// format formats a decision in one line.
+func (s *scene) format(d Decision) string {
 	switch {
 	case d.Admit != nil:
 		out := fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue)
@@ -111,7 +111,7 @@ func (s *scene) write(d Decision) {
 	}
 }
 
-// changed returns the present state of the job with a change.
+// changed returns the present state of the job after the change.
 func (s *scene) changed(name string, change func(*Workload)) WorkloadSet {
 	job := s.jobs[name]
 	job.PodSets = slices.Clone(job.PodSets)
@@ -119,16 +119,16 @@ func (s *scene) changed(name string, change func(*Workload)) WorkloadSet {
 	return job
 }
 
-// stopped returns the evicted job once its pods are gone.
+// stopped returns the evicted job after its pods are gone.
 func (s *scene) stopped(name string) WorkloadSet {
 	return s.changed(name, func(w *Workload) { w.Admission, w.Admitted, w.Evicted = nil, false, false })
 }
 
-// want compares the decisions.
+// want compares the decisions; when says what happened before them.
 func (s *scene) want(when string, got []string, want ...string) {
 	s.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		s.Errorf("%s (-want +got):\n%s", when, diff)
+		s.Errorf("decisions after \"%s\" (-want +got):\n%s", when, diff)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// lent returns a scene with the queues q and p of one cohort, with equal quota, where q reclaims by the rule and an
-// elastic job of p, with at least two pods, has grown into what q lends.
+// lent returns a scene with the queues q and p of one cohort, with equal quota. q reclaims by the rule, and an elastic
+// job of p, with a minimum of two pods, has grown into what q lends.
 func lent(t *testing.T, reclaims preempt.Rule, options Options, more ...Event) *scene {
 	q := queueOf("q", "lab", 4)
 	q.Preemption.Reclaim = reclaims
@@ -20,8 +20,8 @@ func lent(t *testing.T, reclaims preempt.Rule, options Options, more ...Event) *
 	return newScene(t, options, events...)
 }
 
-// TestReclaimingShrinksElasticJobsFirst: an elastic job of another queue gives what it can spare of its borrowed
-// quota, and no more than needed; it is not stopped for that.
+// TestReclaimingShrinksElasticJobsFirst: an elastic job of another queue gives back borrowed quota above its minimum,
+// as much as is needed, and is not evicted.
 func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 	for name, options := range map[string]Options{
 		"by quota":  {},
@@ -29,19 +29,19 @@ func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lent(t, preempt.Any, options)
-			s.areSized("alone", []string{"borrower"}, 8)
-			s.want("a rigid one comes", s.happens(job("rigid", "q", 3, 1, 0, 1)), "resize borrower from 8 to 5 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
-			s.want("its pods are gone", s.happens(s.shrunk("borrower")), "admit rigid in q")
-			s.want("and one more comes", s.happens(job("last", "q", 1, 1, 0, 2)), "resize borrower from 5 to 4 for last", "last waits: WaitingForPreemptedWorkloads")
-			s.want("its pods are gone", s.happens(s.shrunk("borrower")), "admit last in q")
-			s.want("what is its queue's own it keeps", s.happens(job("greedy", "q", 1, 1, 0, 3)), "greedy waits: WaitingForQuota")
+			s.wantSizes("alone", []string{"borrower"}, 8)
+			s.want("a rigid job arrives", s.happens(job("rigid", "q", 3, 1, 0, 1)), "resize borrower from 8 to 5 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
+			s.want("its surplus pods are gone", s.happens(s.shrunk("borrower")), "admit rigid in q")
+			s.want("one more rigid job arrives", s.happens(job("last", "q", 1, 1, 0, 2)), "resize borrower from 5 to 4 for last", "last waits: WaitingForPreemptedWorkloads")
+			s.want("its surplus pods are gone", s.happens(s.shrunk("borrower")), "admit last in q")
+			s.want("a job arrives that would need the borrower's own quota", s.happens(job("greedy", "q", 1, 1, 0, 3)), "greedy waits: WaitingForQuota")
 			s.want("quota is released", s.happens(gone("greedy"), gone("rigid")), "resize borrower from 4 to 7")
 		})
 	}
 }
 
-// TestReclaimingStopsOnlyTheNecessary: other jobs are stopped only for what elastic ones cannot spare, and these then
-// give only what is needed.
+// TestReclaimingStopsOnlyTheNecessary: other jobs are evicted only for what elastic ones cannot spare, and these then
+// give back only what is needed.
 func TestReclaimingStopsOnlyTheNecessary(t *testing.T) {
 	rigid := job("lodger", "p", 4, 1, 0, 1)
 	elastic := between("borrower", 2, 4, 0, 0)
@@ -52,87 +52,88 @@ func TestReclaimingStopsOnlyTheNecessary(t *testing.T) {
 		s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), elastic)
 		s.now = s.now.Add(time.Minute)
 		s.happens(rigid)
-		s.areSized("both borrow all", []string{"borrower", "lodger"}, 4, 4)
+		s.wantSizes("both borrow all", []string{"borrower", "lodger"}, 4, 4)
 		return s
 	}
-	t.Run("one that can spare it all stops none", func(t *testing.T) {
+	t.Run("the elastic job can spare enough", func(t *testing.T) {
 		s := begin(t)
-		s.want("one comes", s.happens(job("owner", "q", 2, 1, 0, 2)), "resize borrower from 4 to 2 for owner", "owner waits: WaitingForPreemptedWorkloads")
+		s.want("another workload arrives", s.happens(job("owner", "q", 2, 1, 0, 2)), "resize borrower from 4 to 2 for owner", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("one is evicted, and the other need give nothing", func(t *testing.T) {
+	t.Run("one job is evicted and the elastic one is not needed", func(t *testing.T) {
 		s := begin(t)
-		s.want("one comes", s.happens(job("owner", "q", 4, 1, 0, 2)), "evict lodger for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+		s.want("another workload arrives", s.happens(job("owner", "q", 4, 1, 0, 2)), "evict lodger for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("one is evicted, and the other gives the rest", func(t *testing.T) {
+	t.Run("one job is evicted and the elastic one shrinks", func(t *testing.T) {
 		s := begin(t)
-		s.want("one comes", s.happens(job("owner", "q", 5, 1, 0, 2)), "evict lodger for owner: reclaimed",
+		s.want("another workload arrives", s.happens(job("owner", "q", 5, 1, 0, 2)), "evict lodger for owner: reclaimed",
 			"resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
 	})
-	t.Run("all are evicted", func(t *testing.T) {
+	t.Run("all jobs are evicted", func(t *testing.T) {
 		s := begin(t)
-		s.want("one comes", s.happens(job("owner", "q", 8, 1, 0, 2)), "evict lodger for owner: reclaimed",
+		s.want("another workload arrives", s.happens(job("owner", "q", 8, 1, 0, 2)), "evict lodger for owner: reclaimed",
 			"evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
 	})
 }
 
-// TestReclaimingKeepsToTheRules: a job that may not be evicted does not shrink either.
+// TestReclaimingKeepsToTheRules: a job that the rules do not allow to evict does not shrink either.
 func TestReclaimingKeepsToTheRules(t *testing.T) {
 	s := lent(t, preempt.LowerPriority, Options{})
-	s.want("an equal comes", s.happens(job("equal", "q", 3, 1, 0, 1)), "equal waits: WaitingForQuota")
-	s.want("a higher one comes", s.happens(job("higher", "q", 3, 1, 1, 2)), "resize borrower from 8 to 5 for higher", "higher waits: WaitingForPreemptedWorkloads")
+	s.want("a job of equal priority arrives", s.happens(job("equal", "q", 3, 1, 0, 1)), "equal waits: WaitingForQuota")
+	s.want("a job of higher priority arrives", s.happens(job("higher", "q", 3, 1, 1, 2)), "resize borrower from 8 to 5 for higher", "higher waits: WaitingForPreemptedWorkloads")
 }
 
-// TestHigherPriorityGivesNothingThatALowerOneHas: it would take it back at once.
+// TestHigherPriorityGivesNothingThatALowerOneHas: a job does not shrink for a claim that a job of lower priority can
+// satisfy; it would grow back into it at once.
 func TestHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
 	q := queueOf("q", "lab", 8)
 	q.Preemption.Reclaim = preempt.Any
 	high, low := between("high", 2, 4, 1, 0), between("low", 2, 4, 0, 1)
 	high.Queue, low.Queue = "p", "p"
 	s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), high, low)
-	s.areSized("both borrow all", []string{"high", "low"}, 4, 4)
-	s.want("one comes", s.happens(job("owner", "q", 3, 1, 0, 2)), "evict low for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
-	s.areSized("low is gone", []string{"high", "low", "owner"}, 4, 0, 3)
+	s.wantSizes("both borrow all", []string{"high", "low"}, 4, 4)
+	s.want("another workload arrives", s.happens(job("owner", "q", 3, 1, 0, 2)), "evict low for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.wantSizes("the eviction of low", []string{"high", "low", "owner"}, 4, 0, 3)
 }
 
-// TestReclaimingOnNodes: the removed pods are on nodes that the preemptor can use.
+// TestReclaimingOnNodes: the pods removed by a shrink are on nodes that the preemptor can use.
 func TestReclaimingOnNodes(t *testing.T) {
 	whole := between("borrower", 2, 4, 0, 0)
 	whole.Queue, whole.PodSets[0].PerPod["cpu"] = "p", 4
 	q := queueOf("q", "lab", 16)
 	q.Preemption.Reclaim = preempt.Any
 	s := cluster(t, q, queueOf("p", "lab", 0), localOf("p"), whole)
-	s.areSized("alone", []string{"borrower"}, 4)
+	s.wantSizes("alone", []string{"borrower"}, 4)
 	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "borrower"}).PodSets[0].Places {
 		s.happens(pod("borrower", n, at.Node, 4))
 	}
-	s.want("one comes", s.happens(job("owner", "q", 1, 4, 0, 1)), "resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
-	s.want("its quota is free, its pod is there", s.happens(s.shrunk("borrower")))
-	s.want("the last pod goes", s.happens(podGone("borrower", 3)), "admit owner in q")
+	s.want("another workload arrives", s.happens(job("owner", "q", 1, 4, 0, 1)), "resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("its quota is released and its pod remains", s.happens(s.shrunk("borrower")))
+	s.want("the last pod is gone", s.happens(podGone("borrower", 3)), "admit owner in q")
 }
 
-// TestLostNodeShrinksAnElasticGang: it continues with the remaining pods, down to its minimum, and grows when there
-// is capacity again. Remaining ranks keep their places.
+// TestLostNodeShrinksAnElasticGang: an elastic gang that loses a node continues with the remaining pods, down to its
+// minimum, and grows when there is capacity again. Remaining ranks keep their places.
 func TestLostNodeShrinksAnElasticGang(t *testing.T) {
 	whole := between("gang", 3, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
-	s.placed("gang", "a1:1", "a2:1", "b1:1", "b2:1")
+	s.wantPlaces("gang", "a1:1", "a2:1", "b1:1", "b2:1")
 	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
 		s.happens(pod("gang", n, at.Node, 4))
 	}
 	s.want("a node is lost", s.happens(NodeDeleted{"a2"}), shrinksWithout("4 to 3", "a2"))
-	s.ranked("gang", "a1", "b2", "b1") // rank 3 has left its place to rank 1
+	s.wantRanks("gang", "a1", "b2", "b1") // rank 1 got the place of rank 3
 	s.happens(s.shrunk("gang"), podGone("gang", 1), podGone("gang", 3))
-	s.want("a node comes", s.happens(node("a9", "a", 4)), "resize gang from 3 to 4")
-	s.ranked("gang", "a1", "b2", "b1", "a9")
+	s.want("a node is added", s.happens(node("a9", "a", 4)), "resize gang from 3 to 4")
+	s.wantRanks("gang", "a1", "b2", "b1", "a9")
 	s.happens(pod("gang", 1, "b2", 4), pod("gang", 3, "a9", 4))
-	s.want("one is lost again", s.happens(NodeDeleted{"b1"}), shrinksWithout("4 to 3", "b1"))
+	s.want("a second node is lost", s.happens(NodeDeleted{"b1"}), shrinksWithout("4 to 3", "b1"))
 	s.happens(s.shrunk("gang"))
-	s.want("and one more", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
+	s.want("a third node is lost", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
 }
 
-// ranked compares the nodes of the ranks of a job.
-func (s *scene) ranked(name string, want ...string) {
+// wantRanks compares the nodes of the ranks of a job.
+func (s *scene) wantRanks(name string, want ...string) {
 	s.Helper()
 	var got []string
 	for _, p := range s.engine.Holds(Key{Namespace: "ns", Name: name}).PodSets[0].Places {
@@ -148,41 +149,41 @@ func shrinksWithout(sizes, node string) string {
 	return "resize gang from " + sizes + ": its places on node " + node + " are no longer valid, and there is no other capacity close enough for its pods"
 }
 
-// TestLostPlaceIsReplacedBeforeAGangShrinks: as far as there is capacity elsewhere.
+// TestLostPlaceIsReplacedBeforeAGangShrinks: a gang shrinks only by the places that cannot be replaced elsewhere.
 func TestLostPlaceIsReplacedBeforeAGangShrinks(t *testing.T) {
 	whole := between("gang", 1, 3, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
-	s.areSized("alone", []string{"gang"}, 3)
+	s.wantSizes("alone", []string{"gang"}, 3)
 	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
 		s.happens(pod("gang", n, at.Node, 4))
 	}
 	had := s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places
 	s.happens(NodeDeleted{had[0].Node}, NodeDeleted{had[1].Node})
-	s.areSized("two of four nodes are lost", []string{"gang"}, 2)
+	s.wantSizes("two of four nodes are lost", []string{"gang"}, 2)
 }
 
-// TestLowerPriorityIsNotStartedOnlyToBeStopped: what a job of higher priority is to grow into is not given to one of
-// lower priority meanwhile, elastic or not; what the former cannot use is.
+// TestLowerPriorityIsNotStartedOnlyToBeStopped: capacity into which a job of higher priority will grow is not given to
+// one of lower priority meanwhile, elastic or not; what the former cannot use is.
 func TestLowerPriorityIsNotStartedOnlyToBeStopped(t *testing.T) {
 	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 5), localOf("q"), job("other", "q", 3, 1, 1, 0))
 	s.happens(between("high", 2, 4, 1, 1))
-	s.areSized("high has its minimum", []string{"high"}, 2)
-	s.want("one of lower priority waits", s.happens(between("low", 1, 2, 0, 2), job("rigid", "q", 2, 1, 0, 3)), "low waits: WaitingForQuota", "rigid waits: WaitingForQuota")
-	s.want("three are free, and high is to have two of them", s.happens(gone("other")), "admit low in q, 1 of 2 main")
+	s.wantSizes("high has its minimum", []string{"high"}, 2)
+	s.want("jobs of lower priority arrive", s.happens(between("low", 1, 2, 0, 2), job("rigid", "q", 2, 1, 0, 3)), "low waits: WaitingForQuota", "rigid waits: WaitingForQuota")
+	s.want("three cpu are released, two of them for high", s.happens(gone("other")), "admit low in q, 1 of 2 main")
 	s.now = s.now.Add(30 * time.Second)
-	s.want("high has rested", s.happens(), "resize high from 2 to 4")
+	s.want("the damping time of high has passed", s.happens(), "resize high from 2 to 4")
 	s.want("high ends", s.happens(gone("high")), "admit rigid in q", "resize low from 1 to 2")
 }
 
-// TestCapacityNotWorthAResizeIsNotKept: others use it while growth would cost more than it gains.
+// TestCapacityNotWorthAResizeIsNotKept: others use free capacity while growth would cost more than it gains.
 func TestCapacityNotWorthAResizeIsNotKept(t *testing.T) {
 	flat := between("flat", 2, 4, 1, 1)
 	flat.PodSets[0].Elastic = 0.0001
 	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), job("other", "q", 2, 1, 1, 0))
 	s.happens(flat)
 	s.happens(gone("other"))
-	s.want("one of lower priority comes", s.happens(between("low", 1, 2, 0, 2)), "admit low in q")
+	s.want("a workload of lower priority arrives", s.happens(between("low", 1, 2, 0, 2)), "admit low in q")
 	s.now = s.now.Add(time.Hour)
 	s.want("an hour later", s.happens())
 }

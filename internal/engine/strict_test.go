@@ -8,25 +8,26 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated: and workloads after it report that they wait behind it.
+// TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated: workloads before the promise are evaluated, and workloads after
+// it report that they wait behind it.
 func TestWorkloadBeforeAPromiseInAStrictQueueIsEvaluated(t *testing.T) {
 	e := New(Options{})
 	q := strict(queueOf("q", "", 4))
 	q.Preemption.WithinQueue = 1 // LowerPriority
-	story(e, defaultFlavor, q, localOf("q"), job("low", "q", 3, 1, 0, 0))
+	decisionsAfter(e, defaultFlavor, q, localOf("q"), job("low", "q", 3, 1, 0, 0))
 	confirmed := job("low", "q", 3, 1, 0, 0)
 	confirmed.Admission = e.Holds(confirmed.Key)
-	story(e, confirmed)
-	story(e, job("promised", "q", 2, 1, 5, 1))
-	if got := story(e, job("behind", "q", 1, 1, 0, 2)); len(got) != 1 {
-		t.Errorf("the workload behind reported %q", got)
+	decisionsAfter(e, confirmed)
+	decisionsAfter(e, job("promised", "q", 2, 1, 5, 1))
+	if got := decisionsAfter(e, job("behind", "q", 1, 1, 0, 2)); len(got) != 1 {
+		t.Errorf("the workload behind: got decisions %q, want one reason", got)
 	}
-	if got := story(e, job("urgent", "q", 1, 1, 9, 3)); len(got) != 1 || got[0] != "admit urgent in q" {
-		t.Errorf("the workload before reported %q", got)
+	if got := decisionsAfter(e, job("urgent", "q", 1, 1, 9, 3)); len(got) != 1 || got[0] != "admit urgent in q" {
+		t.Errorf("the workload before: got decisions %q, want its admission", got)
 	}
 }
 
-// TestInAStrictQueueByUsageNoneBelowAPromisePasses: but a workload whose LocalQueue has used less does.
+// TestInAStrictQueueByUsageNoneBelowAPromisePasses: only a workload whose LocalQueue has used less passes a promise.
 func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		preemptor, other string // the LocalQueues of both
@@ -45,14 +46,14 @@ func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 				Consumed: fair.Consumption{"cpu": 1000}, ConsumedAt: epoch}}
 			s := newScene(t, Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Hour}}, q, queueOf("other", "lab", 0),
 				localOf("q"), greedy, localOf("other"), job("borrower", "other", 2, 1, 0, 0))
-			s.want("the owner comes", s.happens(job("large", tc.preemptor, 3, 1, 0, 1)),
+			s.want("the owner of the quota arrives", s.happens(job("large", tc.preemptor, 3, 1, 0, 1)),
 				"evict borrower for large: reclaimed", "large waits: WaitingForPreemptedWorkloads")
 			s.want("a workload arrives that fits", s.happens(job("other", tc.other, 1, 1, tc.priority, 2)), tc.want...)
 			behind := tc.want[0] == "other waits: WaitingForQuota"
 			if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "other"}); (x.Behind != nil) != behind {
-				t.Errorf("explained as behind %v", x.Behind)
+				t.Errorf("Behind = %v, want one: %t", x.Behind, behind)
 			}
-			s.want("the borrower has gone", s.happens(s.stopped("borrower")), tc.gone...)
+			s.want("the borrower's pods are gone", s.happens(s.stopped("borrower")), tc.gone...)
 		})
 	}
 }

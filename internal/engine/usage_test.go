@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestGiganticUsageIsCountedAndReleased: the reported usage saturates, and what remains after releases is exact.
+// TestGiganticUsageIsCountedAndReleased: the reported usage saturates, and is exact again after releases.
 func TestGiganticUsageIsCountedAndReleased(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", quota.Unlimited), localOf("q"), job("a", "q", 1, 7, 0, 0))
 	for _, name := range []string{"b", "c", "d"} { // admitted before the quota was reduced
@@ -23,10 +23,10 @@ func TestGiganticUsageIsCountedAndReleased(t *testing.T) {
 		return u.Reserved[fr], u.Used[fr]
 	}
 	if reserved, used := of(); reserved != math.MaxInt64 || used != math.MaxInt64 {
-		t.Errorf("reserved %d, used %d, want the most there is", reserved, used)
+		t.Errorf("reserved %d, used %d, want the largest int64", reserved, used)
 	}
 	s.happens(gone("b"), gone("c"), gone("d"))
 	if reserved, used := of(); reserved != 7 || used != 7 {
-		t.Errorf("reserved %d, used %d, want 7: what a holds", reserved, used)
+		t.Errorf("reserved %d, used %d, want 7, the usage of a", reserved, used)
 	}
 }

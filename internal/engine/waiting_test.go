@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestInadmissibleWorkloadWaitsUntilFixed: whatever is free.
+// TestInadmissibleWorkloadWaitsUntilFixed: an inadmissible workload waits with a reason that says what to fix, whatever
+// is free, and is admitted once that is fixed.
 func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 	ofTeam := func(q ClusterQueueSet, team string) ClusterQueueSet {
 		q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
@@ -32,66 +33,66 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 		fix     func(*scene) Event
 		follows []string
 	}{
-		"one that is deactivated": {
+		"a deactivated workload": {
 			change: func(w *Workload) { w.Inactive = true }, waits: "Deactivated",
 			fix: the(func(w *Workload) { w.Inactive = false })},
-		"one that backs off": {
+		"a workload in backoff": {
 			change: func(w *Workload) { w.BackoffReason = "until noon" }, waits: "PendingEvaluation",
 			fix: the(func(w *Workload) { w.BackoffReason = "" })},
-		"one that was evicted as its LocalQueue was drained": {
+		"a workload evicted by the drain of its LocalQueue": {
 			given:  []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Stopped: true}}},
 			change: func(w *Workload) { w.BackoffReason = "The LocalQueue is stopped" }, waits: "OnHold",
 			fix: goesOn(localOf("q"))},
-		"one that was evicted as its ClusterQueue was drained": {
-			given:  []Event{held(queueOf("q", "", 4))},
+		"a workload evicted by the drain of its ClusterQueue": {
+			given:  []Event{stoppedQueue(queueOf("q", "", 4))},
 			change: func(w *Workload) { w.BackoffReason = "The ClusterQueue is stopped" }, waits: "OnHold",
 			fix: goesOn(queueOf("q", "", 4))},
-		"one that is gated": {
+		"a gated workload": {
 			change: func(w *Workload) { w.Gated = "example.com/gate" }, waits: "AdmissionGated",
 			fix: the(func(w *Workload) { w.Gated = "" })},
-		"one whose pods break a rule": {
+		"a workload whose pods violate a LimitRange": {
 			change: func(w *Workload) { w.Refused = "too large" }, waits: "Inadmissible",
 			fix: the(func(w *Workload) { w.Refused = "" })},
-		"one of a namespace that the queue does not take": {
+		"a namespace that the queue does not select": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
 			fix: is(in("red"))},
-		"one whose queue takes its namespace later": {
+		"a queue that selects the namespace later": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
 			fix: is(ofTeam(queueOf("q", "", 4), "blue"))},
-		"one of an unknown namespace": {
+		"an unknown namespace": {
 			given: []Event{ofTeam(queueOf("q", "", 4), "red")}, waits: "Inadmissible",
 			fix: is(in("red"))},
-		"one whose queue takes no namespace": {
+		"a queue that selects no namespace": {
 			given: []Event{func() Event { q := queueOf("q", "", 4); q.Namespaces = nil; return q }()}, waits: "Inadmissible",
 			fix: is(queueOf("q", "", 4))},
-		"one whose LocalQueue is missing": {
+		"a missing LocalQueue": {
 			given: []Event{LocalQueueDeleted{Key{Namespace: "ns", Name: "q"}}}, waits: "Inadmissible",
 			fix: is(localOf("q"))},
-		"one whose LocalQueue is stopped": {
+		"a stopped LocalQueue": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Stopped: true}}}, waits: "OnHold",
 			fix: is(localOf("q"))},
-		"one whose LocalQueue is being deleted": {
+		"a LocalQueue that is being deleted": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Terminating: true}}}, waits: "Inadmissible",
 			fix: is(localOf("q"))},
-		"one whose LocalQueue leads nowhere": {
+		"a LocalQueue that points to no ClusterQueue": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "nowhere"}}}, waits: "Inadmissible",
 			fix: is(localOf("q"))},
-		"one whose ClusterQueue is missing": {
+		"a missing ClusterQueue": {
 			given: []Event{ClusterQueueDeleted{"q"}}, waits: "Inadmissible",
 			fix: is(queueOf("q", "", 4))},
-		"one whose ClusterQueue is stopped": {
-			given: []Event{held(queueOf("q", "", 4))}, waits: "OnHold",
+		"a stopped ClusterQueue": {
+			given: []Event{stoppedQueue(queueOf("q", "", 4))}, waits: "OnHold",
 			fix: is(queueOf("q", "", 4))},
-		"one whose cohorts form a cycle": {
+		"a cycle of cohorts": {
 			given: []Event{queueOf("q", "x", 4), CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}}}, waits: "Inadmissible",
 			fix: is(CohortSet{Cohort{Name: "y"}})},
-		"one whose flavor is missing": {
+		"a missing flavor": {
 			given: []Event{FlavorDeleted{"default"}}, waits: "NoMatchingFlavor",
 			fix: is(defaultFlavor)},
-		"one that is larger than the quota": {
+		"a workload that exceeds all quota": {
 			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
 			fix: is(queueOf("q", "", 4))},
-		"one larger than the quota until a cohort lends": {
+		"a workload that exceeds all quota until a cohort lends": {
 			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
 			fix: func(s *scene) Event {
 				s.engine.Apply(queueOf("lender", "lab", 4))
@@ -104,13 +105,13 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&a.Workload)
 			}
-			s.want("asked", s.happens(a), "a waits: "+tc.waits)
+			s.want("the workload arrives", s.happens(a), "a waits: "+tc.waits)
 			b := job("b", "other", 1, 1, 0, 1)
 			b.Key.Namespace = "ns"
 			if tc.waits != "NoMatchingFlavor" {
-				s.want("others go on", s.happens(b), "admit b in other")
+				s.want("another workload arrives", s.happens(b), "admit b in other")
 			}
-			s.want("fixed", s.happens(tc.fix(s)), "admit a in q")
+			s.want("the problem is fixed", s.happens(tc.fix(s)), "admit a in q")
 		})
 	}
 }
@@ -118,7 +119,7 @@ func TestInadmissibleWorkloadWaitsUntilFixed(t *testing.T) {
 func TestAdmissionsWaitForReadyPodsIfConfigured(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block  Block
-		others string // what the other queue's job hears
+		others string // the decision about the other queue's job
 		after  []string
 	}{
 		"off":               {BlockNone, "admit other in p", nil},
@@ -158,23 +159,23 @@ func TestChecksApplyToTheAssignedFlavors(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, q, localOf("q"), job("a", "q", 1, 1, 0, 0))
 	given := s.engine.Holds(Key{Namespace: "ns", Name: "a"})
 	if given == nil || len(given.Checks) != 2 || given.Checks[0] != "for all" || given.Checks[1] != "for this" {
-		t.Errorf("given %+v", given)
+		t.Errorf("given %+v, want the checks for all flavors and for this one, once each", given)
 	}
 	if u, _ := s.engine.QueueUsage("q"); u.Reserving != 1 || u.Admitted != 0 {
-		t.Errorf("it counts as %+v", u)
+		t.Errorf("usage = %+v, want the workload to reserve quota only", u)
 	}
-	s.want("who only reserves quota has no pods to wait for", s.happens(job("b", "q", 1, 1, 0, 1)), "admit b in q")
+	s.want("a workload arrives while the other only reserves quota", s.happens(job("b", "q", 1, 1, 0, 1)), "admit b in q")
 }
 
-// TestOutdatedReasonIsCorrected: its write was in progress when the reason changed back.
+// TestOutdatedReasonIsCorrected: the reason changed back while its write was in progress.
 func TestOutdatedReasonIsCorrected(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("running", "q", 4, 1, 0, 0))
-	s.want("asked", s.happens(job("a", "q", 4, 1, 0, 1)), "a waits: WaitingForQuota")
+	s.want("the workload arrives", s.happens(job("a", "q", 4, 1, 0, 1)), "a waits: WaitingForQuota")
 	s.happens(s.jobs["a"])
-	s.engine.Apply(held(queueOf("q", "", 4)))
+	s.engine.Apply(stoppedQueue(queueOf("q", "", 4)))
 	late := decideAll(s.engine, s.now)
-	s.want("as it was before that is written", s.happens(queueOf("q", "", 4)))
-	s.want("then it is", s.happens(s.changed("a", func(w *Workload) { w.ReportedCode = late[0].Why.Code })), "a waits: WaitingForQuota")
+	s.want("the quota changes back before the reason is written", s.happens(queueOf("q", "", 4)))
+	s.want("the outdated reason is observed", s.happens(s.changed("a", func(w *Workload) { w.ReportedCode = late[0].Why.Code })), "a waits: WaitingForQuota")
 }
 
 func TestUnreferencedQueuesAreForgotten(t *testing.T) {
@@ -185,16 +186,17 @@ func TestUnreferencedQueuesAreForgotten(t *testing.T) {
 		s.happens(gone("a"), LocalQueueDeleted{Key{Namespace: "ns", Name: name}}, ClusterQueueDeleted{name})
 	}
 	if len(s.engine.queues) != 1 {
-		t.Errorf("%d queues are known", len(s.engine.queues))
+		t.Errorf("the engine knows %d queues, want 1", len(s.engine.queues))
 	}
-	s.want("one that comes back", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
+	s.want("a forgotten queue is created again", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
 }
 
-// TestIfAllWaitForReadyPodsTheFirstInOrderGoesFirst: of whatever tree of queues.
+// TestIfAllWaitForReadyPodsTheFirstInOrderGoesFirst: the first in order is admitted first, whatever tree its queue is
+// in.
 func TestIfAllWaitForReadyPodsTheFirstInOrderGoesFirst(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("a", "", 4), queueOf("b", "", 4), queueOf("c", "lab", 4), localOf("a"), localOf("b"), localOf("c"))
 	jobs := []Event{job("third", "a", 1, 1, 0, 2), job("hopeless", "b", 9, 1, 9, 0), job("second", "b", 1, 1, 0, 1), job("first", "c", 1, 1, 5, 3)}
-	s.want("all come at once", s.happens(jobs...), "admit first in c",
+	s.want("all arrive at once", s.happens(jobs...), "admit first in c",
 		"hopeless waits: ExceedsMaxQuota", "second waits: WaitingForPodsReady", "third waits: WaitingForPodsReady")
 	ready := func(name string) Event { return s.changed(name, func(w *Workload) { w.Ready = true }) }
 	s.want("the first is ready", s.happens(ready("first")), "admit second in b")

@@ -13,8 +13,8 @@ import (
 // cohorts with limits at each node.
 type wideWorld struct {
 	cohorts []string
-	// entangled is set if two pod sets of a job compete for quota. Its victims are then searched only for the best
-	// flavor of each pod set: another workload's usage can help it by moving the first pod set out of the way of the
+	// entangled is set if two pod sets of a job compete for quota. Victims are then searched only for the best flavor
+	// of each pod set: usage of another workload can help the job by moving the first pod set out of the way of the
 	// second.
 	entangled bool
 }
@@ -35,7 +35,7 @@ func newWideWorld(t *rapid.T) *world {
 	return w
 }
 
-// groups are the groups that each wide queue offers.
+// groups are the resource groups of each wide queue.
 var groups = []flavor.Group{
 	{Resources: []string{"cpu", "memory"}, Flavors: []string{"spot", "default"}},
 	{Resources: []string{"gpu"}, Flavors: []string{"default"}},

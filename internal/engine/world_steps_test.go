@@ -28,8 +28,8 @@ func (w *world) setLocal(ev LocalQueueSet) {
 	w.apply(ev)
 }
 
-// hold blocks or unblocks the job: by a gate, deactivation, a backoff, a LimitRange violation, or by its own pods,
-// which were started before it had quota.
+// hold blocks or unblocks the job: by a gate, deactivation, a backoff, a LimitRange violation, or by its own pods that
+// were started before it had quota.
 func (w *world) hold(t *rapid.T, name string) {
 	ev := w.jobs[name]
 	toggle := func(s *string, to string) {
@@ -39,7 +39,7 @@ func (w *world) hold(t *rapid.T, name string) {
 			*s = ""
 		}
 	}
-	switch rapid.IntRange(0, 6).Draw(t, "by whom") {
+	switch rapid.IntRange(0, 6).Draw(t, "by what") {
 	case 0, 1:
 		ev.Inactive = !ev.Inactive
 		ev.Generation++
@@ -62,10 +62,10 @@ func (w *world) hold(t *rapid.T, name string) {
 	w.apply(ev)
 }
 
-// told writes the job's reason to wait to the API server.
-func (w *world) told(name string) {
-	why := w.words[name]
-	delete(w.words, name)
+// reportReason writes the job's reason for waiting to the API server.
+func (w *world) reportReason(name string) {
+	why := w.reasons[name]
+	delete(w.reasons, name)
 	if ev, there := w.jobs[name]; there && ev.Admission == nil {
 		ev.ReportedCode = why
 		ev.Version++
@@ -74,7 +74,7 @@ func (w *world) told(name string) {
 	}
 }
 
-// environmentStep makes one random change around the jobs: of LocalQueues, namespaces, reported reasons, or the clock.
+// environmentStep makes one random change around the jobs: to LocalQueues, namespaces, reported reasons, or the clock.
 func (w *world) environmentStep(t *rapid.T) {
 	l, there := w.locals[Key{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace of the LocalQueue"),
 		Name: rapid.SampledFrom(queueNames).Draw(t, "LocalQueue")}]
@@ -102,8 +102,8 @@ func (w *world) environmentStep(t *rapid.T) {
 	case kind < 9:
 		w.clock = w.clock.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}).Draw(t, "the clock jumps"))
 	default:
-		if names := slices.Sorted(maps.Keys(w.words)); len(names) > 0 {
-			w.told(rapid.SampledFrom(names).Draw(t, "told"))
+		if names := slices.Sorted(maps.Keys(w.reasons)); len(names) > 0 {
+			w.reportReason(rapid.SampledFrom(names).Draw(t, "told"))
 		}
 	}
 }

@@ -24,7 +24,7 @@ type world struct {
 	queues  map[string]ClusterQueueSet
 	jobs    map[string]WorkloadSet // as stored in the API server
 	open    []Decision             // not written yet
-	words   map[string]reason.Code // reasons of jobs, not written yet
+	reasons map[string]reason.Code // reasons of jobs, not written yet
 	locals  map[Key]LocalQueueSet
 	clock   time.Time
 	wide    *wideWorld // nil in a world of cpu in one flavor
@@ -43,7 +43,7 @@ var queueNames = []string{"p", "q", "r"}
 // emptyWorld returns a world without objects.
 func emptyWorld(options Options) *world {
 	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
-		words: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
+		reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
 func newWorld(t *rapid.T) *world {
@@ -78,7 +78,7 @@ func drawOptions(t *rapid.T) Options {
 	if strategies != nil {
 		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
-	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "who waits for ready pods")
+	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "which workloads wait for ready pods")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
@@ -130,17 +130,17 @@ func (w *world) decideNow() []Decision {
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
 		if d.Why.Code != reason.None {
-			w.words[d.Key.Name] = d.Why.Code
+			w.reasons[d.Key.Name] = d.Why.Code
 		}
 		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil || d.Withdraw {
-			w.take(d)
+			w.startWrite(d)
 		}
 	}
 	return out
 }
 
-// take starts the write of the decision. A withdrawn admission is dropped, or its write has begun and continues.
-func (w *world) take(d Decision) {
+// startWrite starts the write of the decision. A withdrawn admission is dropped, unless its write has begun.
+func (w *world) startWrite(d Decision) {
 	if !d.Withdraw {
 		w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
 		w.open = append(w.open, d)
@@ -158,12 +158,12 @@ func (w *world) names() []string { return slices.Sorted(maps.Keys(w.jobs)) }
 type answer int
 
 const (
-	taken answer = iota
-	isLost
-	isRefused
+	accepted answer = iota
+	lost
+	rejected
 )
 
-// write lets the API server accept, lose or reject the i-th pending decision.
+// write makes the API server accept, lose or reject the i-th open decision.
 func (w *world) write(i int, how answer) {
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
@@ -171,10 +171,10 @@ func (w *world) write(i int, how answer) {
 	superseded := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {
-	case how == isLost || superseded || d.Withdraw:
+	case how == lost || superseded || d.Withdraw:
 		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
-	case how == isRefused:
+	case how == rejected:
 		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: w.clock})
 		return
 	}
@@ -227,10 +227,10 @@ func (w *world) step(t *rapid.T) {
 		w.apply(WorkloadGone{w.jobs[name].Key})
 		delete(w.jobs, name)
 	case kind < 13 && len(w.open) > 0:
-		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{taken, taken, taken, taken, isLost, isRefused}).Draw(t, "answer"))
+		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, accepted, accepted, lost, rejected}).Draw(t, "answer"))
 	case kind < 15: // the watch delivers the state of the API server, or the job has stopped
 		name := rapid.SampledFrom(names).Draw(t, "seen")
-		w.see(name)
+		w.observe(name)
 	case kind < 17:
 		w.hold(t, rapid.SampledFrom(names).Draw(t, "held back"))
 	case kind < 18:
@@ -248,8 +248,8 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 	return rapid.Int32Range(0, ps.Count).Draw(t, "ended")
 }
 
-// due returns when a job may grow, or a rejected decision is retried: in an hour if the clock was set back by one,
-// with many samples of the LocalQueues' usage in between.
+// due returns when a job may grow, or a rejected decision is retried: in an hour if the clock was set back by one, with
+// many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
 	dues := slices.Collect(maps.Values(w.engine.growths))
 	if next, ok := w.engine.refused.Peek(); ok {
@@ -261,8 +261,8 @@ func (w *world) due() (at time.Time, some bool) {
 	return slices.MinFunc(dues, time.Time.Compare), true
 }
 
-// settle completes everything in progress: decisions are written, some of them a pass later than others, and evicted
-// jobs stop, until nothing more happens. It fails if that does not end.
+// settle completes everything in progress until nothing more happens: decisions are written, some of them a pass later
+// than others, and evicted jobs stop. It fails if that does not end.
 func (w *world) settle(t *rapid.T) {
 	late := rapid.IntRange(0, 3).Draw(t, "written a pass later")
 	for round := range 200 {
@@ -275,23 +275,23 @@ func (w *world) settle(t *rapid.T) {
 			continue
 		}
 		for len(w.open) > late*(round%2) {
-			w.write(0, taken)
+			w.write(0, accepted)
 		}
-		for _, name := range slices.Sorted(maps.Keys(w.words)) {
-			w.told(name)
+		for _, name := range slices.Sorted(maps.Keys(w.reasons)) {
+			w.reportReason(name)
 		}
 		w.settlePods()
 		for _, name := range w.names() {
-			w.see(name)
+			w.observe(name)
 		}
 	}
 	w.describe(t)
 	t.Fatal("decisions never end")
 }
 
-// see sends the job's state to the engine as the API server has it: its pods are gone if it was evicted, and ready if
+// observe sends the job's state in the API server to the engine, after its pods are gone if it was evicted, or ready if
 // not.
-func (w *world) see(name string) {
+func (w *world) observe(name string) {
 	ev := w.jobs[name]
 	switch {
 	case ev.Evicted:
@@ -334,7 +334,7 @@ func (w *world) starting() bool {
 	return false
 }
 
-// describe prints the events up to here.
+// describe logs the events up to now.
 func (w *world) describe(t *rapid.T) {
 	for _, d := range w.decided[max(0, len(w.decided)-16):] {
 		t.Logf("%s: admit %v, resize %+v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Resize, d.Evict, d.Why.Code, d.Why.Message())
