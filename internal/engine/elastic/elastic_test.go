@@ -15,13 +15,13 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// job returns a job of a size within bounds; the later its second, the later its position in the queue.
+// job returns a job of a size within bounds. A later second puts it later in the queue.
 func job(fewest, most, size, priority int32, second int) Job {
 	return Job{Key: order.Key{Namespace: "ns", Name: fmt.Sprint("j", second)}, Min: fewest, Max: most, Size: size, Priority: priority,
 		QueuedAt: epoch.Add(time.Duration(second) * time.Second), RunsSince: epoch, Exponent: DefaultExponent}
 }
 
-// grown lets the jobs grow into this capacity, and returns their sizes.
+// grown makes the jobs grow into this capacity, and returns their sizes.
 func grown(room int, jobs ...Job) string {
 	return grownBy(Policy{}, room, jobs...)
 }
@@ -47,13 +47,13 @@ func TestGrow(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		"all there is":                             {10, []Job{job(2, 4, 2, 0, 1)}, "4"},
-		"as far as it goes":                        {1, []Job{job(2, 4, 2, 0, 1)}, "3"},
-		"the first of equal ones":                  {1, []Job{job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 1)}, "2 3"},
-		"the smaller one gains more":               {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
-		"the higher priority gets all of it":       {5, []Job{job(1, 9, 1, 0, 1), job(1, 5, 1, 1, 2)}, "2 5"},
+		"no other job":                             {10, []Job{job(2, 4, 2, 0, 1)}, "4"},
+		"less capacity than wanted":                {1, []Job{job(2, 4, 2, 0, 1)}, "3"},
+		"equal jobs: the first grows":              {1, []Job{job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 1)}, "2 3"},
+		"the smaller job gains more":               {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"the higher priority grows first":          {5, []Job{job(1, 9, 1, 0, 1), job(1, 5, 1, 1, 2)}, "2 5"},
 		"a larger gain before an earlier position": {4, []Job{flat, linear}, "1 5"},
-		"nothing": {0, []Job{job(1, 2, 1, 0, 1)}, "1"},
+		"no capacity":                              {0, []Job{job(1, 2, 1, 0, 1)}, "1"},
 	} {
 		if got := grown(tc.room, tc.jobs...); got != tc.want {
 			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
@@ -73,11 +73,11 @@ func TestCapacityGoesToFewJobs(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		"the first of equal ones goes on":               {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
-		"the smaller one gains more, yet":               {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
-		"but not with a much smaller gain than another": {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
-		"nor one of lower priority":                     {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
-		"another replica costs no further resize":       {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
+		"equal jobs: the first grows completely first": {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
+		"the smaller job gains more":                   {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"a job gains much more than another":           {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
+		"different priorities":                         {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
+		"another replica costs no further resize":      {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
 	} {
 		if got := grownBy(costly, tc.room, tc.jobs...); got != tc.want {
 			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
@@ -92,12 +92,12 @@ func TestYields(t *testing.T) {
 		want   string
 		policy Policy
 	}{
-		"down to the minimum":                   {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
-		"the last of equal ones":                {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
-		"the larger one loses less":             {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
-		"a lower priority first, and all of it": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
-		"a higher one never":                    {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
-		"few of them where that costs":          {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
+		"one job, down to its minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
+		"equal jobs: the last shrinks first":          {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
+		"the larger job loses less":                   {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
+		"a lower priority first, until it is stopped": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
+		"a higher priority never shrinks":             {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
+		"few jobs shrink if a resize is costly":       {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
 	} {
 		var got []string
 		y := tc.policy.Yielding(tc.jobs, tc.to)
@@ -105,7 +105,7 @@ func TestYields(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d:%d", step.Index, step.To))
 		}
 		if strings.Join(got, " ") != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
+			t.Errorf("%s: steps %s, want %s", name, got, tc.want)
 		}
 	}
 }
@@ -121,16 +121,16 @@ func TestGrowsAt(t *testing.T) {
 		to     int32
 		want   time.Duration
 	}{
-		"at once":                         {Policy{}, job(1, 8, 2, 0, 1), 3, 0},
-		"after a rest":                    {Policy{GrowAfter: time.Minute}, job(1, 8, 2, 0, 1), 3, time.Minute},
-		"since it was resized":            {Policy{GrowAfter: time.Minute}, resized, 3, time.Hour + time.Minute},
-		"once it is worth its while":      {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 4, time.Minute},
-		"which takes longer for less":     {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 3, 90 * time.Second},
-		"never where it does no more":     {Policy{ResizeCost: time.Second}, flat, 8, longest},
-		"it has run for long, but rested": {Policy{GrowAfter: time.Minute, ResizeCost: 30 * time.Second}, resized, 4, time.Hour + time.Minute},
+		"no delay":                                 {Policy{}, job(1, 8, 2, 0, 1), 3, 0},
+		"a delay after the start":                  {Policy{GrowAfter: time.Minute}, job(1, 8, 2, 0, 1), 3, time.Minute},
+		"a delay since the last resize":            {Policy{GrowAfter: time.Minute}, resized, 3, time.Hour + time.Minute},
+		"once it is worth the cost":                {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 4, time.Minute},
+		"a smaller growth is worth the cost later": {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 3, 90 * time.Second},
+		"no gain":                            {Policy{ResizeCost: time.Second}, flat, 8, longest},
+		"worth the cost, but resized lately": {Policy{GrowAfter: time.Minute, ResizeCost: 30 * time.Second}, resized, 4, time.Hour + time.Minute},
 	} {
 		if got := tc.policy.GrowsAt(&tc.job, tc.to); got != epoch.Add(tc.want) {
-			t.Errorf("%s: after %s, want %s", name, got.Sub(epoch), tc.want)
+			t.Errorf("%s: grows after %s, want %s", name, got.Sub(epoch), tc.want)
 		}
 	}
 }
@@ -148,8 +148,8 @@ func drawJobs(t *rapid.T) []Job {
 	}).Draw(t, "jobs")
 }
 
-// TestSizesStayWithinBounds: growth uses all capacity that any job can use, and no step ends between zero and the
-// minimum.
+// TestSizesStayWithinBounds: growth uses all capacity that any job can use, and no step of a shrink ends between zero
+// and the minimum.
 func TestSizesStayWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := drawJobs(t)
@@ -160,12 +160,12 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		given, wanted := 0, 0
 		for i, j := range jobs {
 			if j.Size < before[i].Size || j.Size > j.Max {
-				t.Fatalf("%+v became %+v", before[i], j)
+				t.Fatalf("%+v grew to %+v, beyond its bounds", before[i], j)
 			}
 			given, wanted = given+int(j.Size-before[i].Size), wanted+int(j.Max-before[i].Size)
 		}
 		if given != min(room, wanted) {
-			t.Fatalf("of %d for %d, %d were given", room, wanted, given)
+			t.Fatalf("of %d replicas for jobs that want %d, %d were given", room, wanted, given)
 		}
 		to := rapid.Int32Range(0, 2).Draw(t, "for a priority")
 		sizes := slices.Clone(jobs)
@@ -174,25 +174,25 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		for n, step := range y.Steps(y.Len()) {
 			j := &sizes[step.Index]
 			if slices.Contains(spared, step.Index) {
-				t.Fatalf("%+v is spared and yields", j)
+				t.Fatalf("%+v shrinks although it is to be spared", j)
 			}
 			stops := step.To == 0 && j.Size == j.Min && j.Priority < to
 			if !stops && (step.To != j.Size-1 || step.To < j.Min) || j.Priority > to {
-				t.Fatalf("%+v to %d for priority %d", j, step.To, to)
+				t.Fatalf("invalid step of %+v to %d for priority %d", j, step.To, to)
 			}
 			j.Size = step.To
-			told := y.Sizes(n + 1)
+			got := y.Sizes(n + 1)
 			if slices.ContainsFunc(sizes, func(j Job) bool {
-				return told[slices.IndexFunc(sizes, func(k Job) bool { return k.Key == j.Key })] != j.Size
+				return got[slices.IndexFunc(sizes, func(k Job) bool { return k.Key == j.Key })] != j.Size
 			}) {
-				t.Fatalf("after %d of %d steps, %d of them below, sizes are %v, and told %v", n+1, y.Len(), y.Below(), sizes, told)
+				t.Fatalf("after %d of %d steps, %d of them below, sizes are %v, but Sizes returned %v", n+1, y.Len(), y.Below(), sizes, got)
 			}
 			if below := n < y.Below(); below != (j.Priority < to) {
-				t.Fatalf("step %d of %+v is below %d: %v", n, j, to, below)
+				t.Fatalf("step %d of %+v: below priority %d = %v", n, j, to, below)
 			}
 		}
 		if len(y.Steps(math.MaxInt)) != y.Len() {
-			t.Fatalf("%d steps, and %d were said", len(y.Steps(math.MaxInt)), y.Len())
+			t.Fatalf("Steps returned %d steps, Len %d", len(y.Steps(math.MaxInt)), y.Len())
 		}
 	})
 }

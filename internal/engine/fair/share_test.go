@@ -74,26 +74,26 @@ func TestShare(t *testing.T) {
 		more   amounts
 		want   int64
 	}{
-		"usage within the quota is no share":                  {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
-		"what is borrowed counts, by what can be lent":        {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
-		"what is asked for counts as what is used":            {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
-		"it is published rounded up":                          {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
-		"the resource with the largest part is the one":       {amounts{"cpu": 10, "gpu": 4}, member{used: amounts{"cpu": 3, "gpu": 2}}, nil, 500},
-		"all flavors of a resource count together":            {amounts{"cpu@a": 6, "cpu@b": 4}, member{used: amounts{"cpu@a": 1, "cpu@b": 1}}, nil, 200},
+		"usage within the quota":                              {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
+		"borrowed by lendable quota":                          {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
+		"requests count as usage":                             {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
+		"rounded up":                                          {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
+		"the resource with the largest part":                  {amounts{"cpu": 10, "gpu": 4}, member{used: amounts{"cpu": 3, "gpu": 2}}, nil, 500},
+		"flavors of a resource are added up":                  {amounts{"cpu@a": 6, "cpu@b": 4}, member{used: amounts{"cpu@a": 1, "cpu@b": 1}}, nil, 200},
 		"unused quota of one flavor does not pay for another": {amounts{"cpu@b": 4}, member{quotas: amounts{"cpu@a": 6}, used: amounts{"cpu@b": 2}}, nil, 200},
-		"twice the weight is half the share":                  {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
-		"half the weight is twice the share":                  {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
-		"with the weight 0 any borrowing is the maximum":      {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
-		"with the weight 0 no borrowing is no share":          {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
-		"what can no longer be lent counts in full":           {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
-		"the smallest weight does not overflow":               {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}}, nil, math.MaxInt64},
-		"nor do the largest amounts":                          {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}}, amounts{"cpu": math.MaxInt64}, 1},
+		"twice the weight":                                    {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
+		"half the weight":                                     {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
+		"weight 0 and borrowing":                              {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
+		"weight 0 without borrowing":                          {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
+		"borrowed without lendable quota":                     {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
+		"the smallest weight":                                 {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}}, nil, math.MaxInt64},
+		"the largest amounts":                                 {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}}, amounts{"cpu": math.MaxInt64}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member.name = "q"
 			tree := cohort(tc.own, tc.member)
 			if got := Of(tree.Queue("q"), quota.Held, vector(tree, tc.more)).Thousandths(); got != tc.want {
-				t.Errorf("has %d thousandths, want %d", got, tc.want)
+				t.Errorf("share = %d thousandths, want %d", got, tc.want)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestRootHasNoShare(t *testing.T) {
 	tree.SetQueue("alone", "", nil)
 	tree.Charge("alone", quota.Held, vector(tree, amounts{"cpu": 5}))
 	if s := Of(tree.Queue("alone"), quota.Held, nil); !s.Zero() {
-		t.Errorf("a root has %d thousandths", s.Thousandths())
+		t.Errorf("share of a root = %d thousandths, want 0", s.Thousandths())
 	}
 }
 
@@ -117,10 +117,10 @@ func TestShareOfACohortIsWhatItsQueuesBorrowBeyondIt(t *testing.T) {
 	for _, tc := range []struct{ asked, queue, team int64 }{{4, 0, 0}, {10, 300, 0}, {15, 550, 250}} {
 		v := vector(tree, amounts{"cpu": tc.asked})
 		if got := Of(queue, quota.Held, v).Thousandths(); got != tc.queue {
-			t.Errorf("with %d the queue has %d thousandths, want %d", tc.asked, got, tc.queue)
+			t.Errorf("with a request of %d: share of the queue = %d thousandths, want %d", tc.asked, got, tc.queue)
 		}
 		if got := With(team, quota.Held, queue, v).Thousandths(); got != tc.team {
-			t.Errorf("with %d the cohort has %d thousandths, want %d", tc.asked, got, tc.team)
+			t.Errorf("with a request of %d: share of the cohort = %d thousandths, want %d", tc.asked, got, tc.team)
 		}
 	}
 }
@@ -132,30 +132,30 @@ func TestCompare(t *testing.T) {
 		a, b Share
 		want int
 	}{
-		"borrowing nothing is less":                           {none, third, -1},
-		"borrowing nothing twice is equal":                    {none, Share{0, 7, 0}, 0},
-		"the larger part is more":                             {half, third, 1},
-		"equal parts of different wholes are the same":        {Share{2, 6, quota.One}, third, 0},
-		"differences below a thousandth count":                {Share{333_333, 1_000_000, quota.One}, third, -1},
-		"weight counts":                                       {heavy, third, -1},
-		"the weight 0 has more than any other":                {light, half, 1},
-		"and less than those who borrow more without one":     {light, Share{2, 1000, 0}, -1},
-		"nothing borrowed is less though the weight is 0 too": {none, light, -1},
-		"the largest numbers are distinguished": {
+		"nothing borrowed and a part":                 {none, third, -1},
+		"nothing borrowed twice":                      {none, Share{0, 7, 0}, 0},
+		"different parts":                             {half, third, 1},
+		"equal parts of different totals":             {Share{2, 6, quota.One}, third, 0},
+		"parts that differ by less than a thousandth": {Share{333_333, 1_000_000, quota.One}, third, -1},
+		"different weights":                           {heavy, third, -1},
+		"weight 0":                                    {light, half, 1},
+		"weight 0 twice":                              {light, Share{2, 1000, 0}, -1},
+		"nothing borrowed and weight 0":               {none, light, -1},
+		"the largest numbers": {
 			Share{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64}, Share{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.a.Compare(tc.b); got != tc.want {
-				t.Errorf("compared as %d, want %d", got, tc.want)
+				t.Errorf("Compare(a, b) = %d, want %d", got, tc.want)
 			}
 			if got := tc.b.Compare(tc.a); got != -tc.want {
-				t.Errorf("the other way round as %d, want %d", got, -tc.want)
+				t.Errorf("Compare(b, a) = %d, want %d", got, -tc.want)
 			}
 		})
 	}
 }
 
-// TestCompareIsExact checks it against the comparison of unbounded fractions.
+// TestCompareIsExact compares the result with that of unbounded fractions.
 func TestCompareIsExact(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) Share {
 		any := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(math.MaxInt64-5, math.MaxInt64), rapid.Int64Range(1, math.MaxInt64))

@@ -16,12 +16,12 @@ func TestExclusiveDomainsNeedNoTopology(t *testing.T) {
 		pods   PodSet
 		why    string
 	}{
-		"by each other's pods":                   {Flavor{Name: "f"}, alone, ""},
-		"of a label that is no level":            {Flavor{Name: "f", Topology: "t"}, alone, ""},
-		"but those that must be near cannot":     {Flavor{Name: "f"}, near, "flavor f does not support TopologyAwareScheduling"},
-		"nor those that want both":               {Flavor{Name: "f"}, both, "flavor f does not support TopologyAwareScheduling"},
-		"unless the topology has what they want": {Flavor{Name: "f", Topology: "t"}, both, ""},
-		"nor by a level that there is not":       {Flavor{Name: "f", Topology: "t"}, near, "topology t of flavor f has no level pool; it has rack"},
+		"exclusive by pod affinity":                {Flavor{Name: "f"}, alone, ""},
+		"exclusive by a label that is no level":    {Flavor{Name: "f", Topology: "t"}, alone, ""},
+		"a required level":                         {Flavor{Name: "f"}, near, "flavor f does not support TopologyAwareScheduling"},
+		"an exclusive domain and a required level": {Flavor{Name: "f"}, both, "flavor f does not support TopologyAwareScheduling"},
+		"both, and a topology with the level":      {Flavor{Name: "f", Topology: "t"}, both, ""},
+		"a level that the topology does not have":  {Flavor{Name: "f", Topology: "t"}, near, "topology t of flavor f has no level pool; it has rack"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := refusesTopology(tc.flavor, tc.pods, topologies); got != tc.why {

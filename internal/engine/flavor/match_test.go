@@ -32,8 +32,8 @@ func requires(terms ...[]corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
 
 type term = []corev1.NodeSelectorRequirement
 
-// TestFirstFlavorIsTakenIfItSuitsThePods: of two flavors with quota, the first is taken, or refused with a message
-// and the second taken.
+// TestFirstFlavorIsTakenIfItSuitsThePods: of two flavors with quota, the first is assigned, or is refused with a
+// message and the second is assigned.
 func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 	labels := func(f *Flavor, pairs map[string]string) { f.NodeLabels = pairs }
 	spot := map[string]string{"type": "spot"}
@@ -43,55 +43,55 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 		pods    PodSet
 		refusal string
 	}{
-		"an untolerated taint keeps pods away": {
+		"an untolerated taint": {
 			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)} },
 			refusal: "untolerated taint {spot yes NoSchedule <nil>} in flavor first"},
-		"NoExecute does too": {
+		"an untolerated NoExecute taint": {
 			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoExecute)} },
 			refusal: "untolerated taint {spot yes NoExecute <nil>} in flavor first"},
-		"PreferNoSchedule does not": {
+		"a PreferNoSchedule taint": {
 			flavors: func(f, _ *Flavor) {
 				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectPreferNoSchedule)}
 			}},
-		"a toleration of the pods lets them": {
+		"a toleration of the pods": {
 			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)} },
 			pods:    PodSet{Tolerations: tolerates("spot")}},
-		"a toleration of the flavor lets them": {
+		"a toleration of the flavor": {
 			flavors: func(f, _ *Flavor) {
 				f.NodeTaints, f.Tolerations = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)}, tolerates("spot")
 			}},
-		"each taint must be tolerated": {
+		"two taints and one toleration": {
 			flavors: func(f, _ *Flavor) {
 				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule), taint("gpu", corev1.TaintEffectNoSchedule)}
 			},
 			pods:    PodSet{Tolerations: tolerates("spot")},
 			refusal: "untolerated taint {gpu yes NoSchedule <nil>} in flavor first"},
-		"a selector for its label lets them": {
+		"a selector for its label": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "spot"}}},
-		"a selector for another value of its label keeps them away": {
+		"a selector for another value of its label": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "reserved"}}, refusal: noMatch},
-		"a selector for a label that no flavor has is the scheduler's business": {
+		"a selector for a label that no flavor has": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"zone": "a"}}},
-		"a selector for a label of another flavor only is too": {
+		"a selector for a label of another flavor only": {
 			flavors: func(f, s *Flavor) { labels(f, spot); labels(s, map[string]string{"zone": "a"}) },
 			pods:    PodSet{NodeSelector: map[string]string{"zone": "a"}}},
-		"no selector suits every flavor": {
+		"no selector": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }},
-		"an affinity for its label lets them": {
+		"an affinity for its label": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "spot", "reserved")})}},
-		"an affinity for another value keeps them away": {
+		"an affinity for another value": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
-		"of a term only what is about its labels counts": {
+		"a term with requirements on other labels": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
 			pods:    PodSet{Affinity: requires(term{in("type", "reserved"), in("zone", "a")})}, refusal: noMatch},
-		"terms are alternatives": {
+		"two terms": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("type", "spot")})}},
-		"a term that is about other labels suits every flavor": {
+		"a term on other labels only": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("zone", "a")})}},
-		"selector and affinity must both be met": {
+		"a selector and an affinity": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
 			pods:    PodSet{NodeSelector: map[string]string{"type": "spot"}, Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
-		"a preference is none": {
+		"a preferred affinity": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
 			pods: PodSet{Affinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: term{in("type", "reserved")}}}}}}},
@@ -100,19 +100,19 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 			first, second := of("first", 4), of("second", 4)
 			tc.flavors(&first.Flavor, &second.Flavor)
 			tc.pods.Name, tc.pods.Count, tc.pods.PerPod = "main", 1, map[string]int64{"cpu": 1}
-			got := newShop(first, second).assign(tc.pods)
+			got := newTestQueue(first, second).assign(tc.pods)
 			if tc.refusal == "" {
 				if want := "fits: main 1 cpu=1 of first"; line(got) != want {
-					t.Errorf("%s, want %s", line(got), want)
+					t.Errorf("choice = %s, want %s", line(got), want)
 				}
 				return
 			}
 			if want := "fits: main 1 cpu=1 of second"; line(got) != want {
-				t.Errorf("%s, want %s", line(got), want)
+				t.Errorf("choice = %s, want %s", line(got), want)
 			}
-			alone := newShop(first).assign(tc.pods)
+			alone := newTestQueue(first).assign(tc.pods)
 			if want := "couldn't assign flavors to pod set main: " + tc.refusal; alone.Why.Message() != want {
-				t.Errorf("where there is no second: %q, want %q", alone.Why.Message(), want)
+				t.Errorf("reason without a second flavor = %q, want %q", alone.Why.Message(), want)
 			}
 		})
 	}
@@ -122,6 +122,6 @@ func TestMissingFlavorIsNamed(t *testing.T) {
 	got := NewForm([]PodSet{podSet("main", 1, "cpu", 1)}, Offer{Groups: []Group{{Resources: []string{"cpu"}, Flavors: []string{"gone"}}}}, &quota.Tree{}).
 		Assign([]int32{1}, Question{})
 	if want := "couldn't assign flavors to pod set main: flavor gone not found"; got.Why.Message() != want {
-		t.Errorf("%q, want %q", got.Why.Message(), want)
+		t.Errorf("reason = %q, want %q", got.Why.Message(), want)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// split assigns the pod sets so that each one gets flavors.
-func (s *shop) split(podSets ...PodSet) Choice {
+// split assigns the pod sets, splitting resources over flavors as needed.
+func (s *testQueue) split(podSets ...PodSet) Choice {
 	s.tree.SetQueue("q", s.cohort, s.quotas)
 	form := NewForm(podSets, s.offer, &s.tree)
 	return form.Split(form.Full(), Question{Queue: s.tree.Queue("q"), MayPreempt: func(quota.Index, int64) bool { return false }})
@@ -19,31 +19,31 @@ func (s *shop) split(podSets ...PodSet) Choice {
 func TestSplit(t *testing.T) {
 	small, large := podSet("small", 1, "cpu", 2), podSet("large", 1, "cpu", 4)
 	for name, tc := range map[string]struct {
-		shop    *shop
+		offer   *testQueue
 		podSets []PodSet
 		want    string
 	}{
 		"the first pod set leaves the large flavor to the second": {
-			shop: newShop(of("big", 4), of("rest", 2)), podSets: []PodSet{small, large},
+			offer: newTestQueue(of("big", 4), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "fits: small 1 cpu=2 of rest: large 1 cpu=4 of big"},
 		"the first pod set takes its preferred flavor if both fit": {
-			shop: newShop(of("big", 6), of("rest", 2)), podSets: []PodSet{small, large},
+			offer: newTestQueue(of("big", 6), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "fits: small 1 cpu=2 of big: large 1 cpu=4 of big"},
-		"three in three": {
-			shop: newShop(of("a", 4), of("b", 3), of("c", 2)), podSets: []PodSet{small, podSet("middle", 1, "cpu", 3), large},
+		"three pod sets in three flavors": {
+			offer: newTestQueue(of("a", 4), of("b", 3), of("c", 2)), podSets: []PodSet{small, podSet("middle", 1, "cpu", 3), large},
 			want: "fits: small 1 cpu=2 of c: middle 1 cpu=3 of b: large 1 cpu=4 of a"},
-		"one that waits for an evicted workload": {
-			shop: newShop(of("big", 4).inUse(1), of("rest", 2)).leaving("big", 1), podSets: []PodSet{small, large},
+		"a flavor that an evicted workload will release": {
+			offer: newTestQueue(of("big", 4).inUse(1), of("rest", 2)).leaving("big", 1), podSets: []PodSet{small, large},
 			want: "awaits: small 1 cpu=2 of rest: large 1 cpu=4 of big"},
-		"there is none": {
-			shop: newShop(of("big", 4).inUse(1), of("rest", 2)), podSets: []PodSet{small, large},
+		"no split exists": {
+			offer: newTestQueue(of("big", 4).inUse(1), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "none, short of 1"},
-		"one pod set has nothing to split": {
-			shop: newShop(of("big", 4), of("rest", 2)), podSets: []PodSet{large},
+		"one pod set": {
+			offer: newTestQueue(of("big", 4), of("rest", 2)), podSets: []PodSet{large},
 			want: "none, short of 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice := tc.shop.split(tc.podSets...)
+			choice := tc.offer.split(tc.podSets...)
 			got := line(choice)
 			if choice.Mode == NoFit {
 				got = fmt.Sprintf("none, short of %d", len(choice.Short))
@@ -55,7 +55,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitIsFoundIfThereIsOne compares the result, and what is said to never fit, with all combinations.
+// TestSplitIsFoundIfThereIsOne compares the result, and CouldFit, with all combinations.
 func TestSplitIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flavors := []stock{of("a", rapid.Int64Range(0, 6).Draw(t, "a")), of("b", rapid.Int64Range(0, 6).Draw(t, "b")), of("c", rapid.Int64Range(0, 6).Draw(t, "c"))}
@@ -75,14 +75,14 @@ func TestSplitIsFoundIfThereIsOne(t *testing.T) {
 			}
 			exists = exists || fits
 		}
-		shop := newShop(flavors...)
-		choice := shop.split(podSets...)
-		form := NewForm(podSets, shop.offer, &shop.tree)
-		if could := form.CouldFit(form.Full(), shop.tree.Queue("q")); could != exists {
-			t.Fatalf("it is said that it could fit: %t, there is a split: %t", could, exists)
+		offer := newTestQueue(flavors...)
+		choice := offer.split(podSets...)
+		form := NewForm(podSets, offer.offer, &offer.tree)
+		if could := form.CouldFit(form.Full(), offer.tree.Queue("q")); could != exists {
+			t.Fatalf("CouldFit = %t, a split exists = %t", could, exists)
 		}
 		if ok := choice.Mode == Fits; ok != exists {
-			t.Fatalf("found %t, there is one: %t", ok, exists)
+			t.Fatalf("split found = %t, exists = %t", ok, exists)
 		}
 		given := map[string]int64{}
 		for _, a := range choice.Assignments {
@@ -90,7 +90,7 @@ func TestSplitIsFoundIfThereIsOne(t *testing.T) {
 		}
 		for _, f := range flavors {
 			if given[f.Name] > f.nominal {
-				t.Fatalf("%d of %s, which has %d: %s", given[f.Name], f.Name, f.nominal, line(choice))
+				t.Fatalf("%d of flavor %s assigned, which has %d: %s", given[f.Name], f.Name, f.nominal, line(choice))
 			}
 		}
 	})

@@ -8,29 +8,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-type guest struct {
+type item struct {
 	turn, name int
 	place      Place
 }
 
-func (g *guest) before(other *guest) bool { return compareGuests(g, other) < 0 }
+func (g *item) before(other *item) bool { return compareItems(g, other) < 0 }
 
-func compareGuests(a, b *guest) int {
+func compareItems(a, b *item) int {
 	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.name, b.name))
 }
 
-// TestHeapIsASortedList: after any additions, moves, removals and changes of several keys, the heap has the same
-// members as a list, the first of them first, and each knows whether it is in the heap and whether it is the first.
+// TestHeapIsASortedList: after any additions, moves, removals and changes of several keys, the heap has the members of
+// a list, the first of them first, and each member knows whether it is in the heap and whether it is the first.
 func TestHeapIsASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		guests := make([]*guest, 8)
+		guests := make([]*item, 8)
 		for i := range guests {
-			guests[i] = &guest{name: i}
+			guests[i] = &item{name: i}
 		}
-		heap := NewHeap((*guest).before, func(g *guest) *Place { return &g.place })
-		var list []*guest
-		drop := func(g *guest) { list = slices.DeleteFunc(list, func(o *guest) bool { return o == g }) }
-		some := func(t *rapid.T) *guest { return rapid.SampledFrom(guests).Draw(t, "guest") }
+		heap := NewHeap((*item).before, func(g *item) *Place { return &g.place })
+		var list []*item
+		drop := func(g *item) { list = slices.DeleteFunc(list, func(o *item) bool { return o == g }) }
+		some := func(t *rapid.T) *item { return rapid.SampledFrom(guests).Draw(t, "item") }
 		turn := rapid.IntRange(0, 4)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
@@ -47,9 +47,9 @@ func TestHeapIsASortedList(t *testing.T) {
 			},
 			"pop": func(t *rapid.T) {
 				if len(list) == 0 {
-					t.Skip("nobody is there")
+					t.Skip("the heap is empty")
 				}
-				if g, want := heap.Pop(), slices.MinFunc(list, compareGuests); g != want {
+				if g, want := heap.Pop(), slices.MinFunc(list, compareItems); g != want {
 					t.Fatalf("popped %d, want %d", g.name, want.name)
 				} else {
 					drop(g)
@@ -63,19 +63,19 @@ func TestHeapIsASortedList(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				if heap.Len() != len(list) || len(heap.All()) != len(list) {
-					t.Fatalf("%d members, %d listed, want %d", heap.Len(), len(heap.All()), len(list))
+					t.Fatalf("Len = %d, All has %d, want %d", heap.Len(), len(heap.All()), len(list))
 				}
 				for _, g := range guests {
 					if in := slices.Contains(list, g); g.place.In() != in {
-						t.Fatalf("%d says that he is in the heap: %v, want %v", g.name, g.place.In(), in)
+						t.Fatalf("item %d: In = %v, want %v", g.name, g.place.In(), in)
 					}
 				}
 				if len(list) == 0 {
 					return
 				}
-				first := slices.MinFunc(list, compareGuests)
+				first := slices.MinFunc(list, compareItems)
 				if heap.First() != first || !first.place.IsFirst() {
-					t.Fatalf("%d is first, want %d, who says so of himself: %v", heap.First().name, first.name, first.place.IsFirst())
+					t.Fatalf("first = item %d, want item %d, whose IsFirst = %v", heap.First().name, first.name, first.place.IsFirst())
 				}
 			},
 		})

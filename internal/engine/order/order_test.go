@@ -33,13 +33,13 @@ func TestQueueGivesBackInOrder(t *testing.T) {
 		for q.Len() > 0 {
 			head, _ := q.Peek()
 			if popped := q.Pop(); popped != head {
-				t.Fatalf("Peek gave %v, Pop %v", head, popped)
+				t.Fatalf("Peek returned %v, Pop %v", head, popped)
 			} else {
 				got = append(got, popped)
 			}
 		}
 		if len(got) != len(want) || !slices.IsSortedFunc(got, Compare) {
-			t.Fatalf("got %v of %v", got, want)
+			t.Fatalf("popped %v, want %v in order", got, want)
 		}
 	})
 }

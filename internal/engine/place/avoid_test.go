@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hall returns a scene of nodes n00, n01 and so on of 4 GPUs each: four to a rack, perZone to a block and
-// to a zone, which is not a level.
-func hall(t *testing.T, nodes, perZone int, changes ...func(i int, n *Node)) *scene {
+// cluster returns a scene of nodes n00, n01 and so on of 4 GPUs each: four to a rack, and perZone to a block and to a
+// zone, which is not a level.
+func cluster(t *testing.T, nodes, perZone int, changes ...func(i int, n *Node)) *scene {
 	t.Helper()
 	s := newScene(t)
 	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
@@ -40,27 +40,27 @@ func TestAreasAreLeftOutOnlyIfTheRestIsEnough(t *testing.T) {
 		beside int
 	}{
 		"all nodes are in one zone": {
-			hall(t, 48, 48), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
+			cluster(t, 48, 48), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
 		"all nodes are in one block": {
-			hall(t, 48, 48, func(_ int, n *Node) { delete(n.Labels, corev1.LabelTopologyZone) }), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
+			cluster(t, 48, 48, func(_ int, n *Node) { delete(n.Labels, corev1.LabelTopologyZone) }), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
 		"all feasible nodes are in one zone": {
-			hall(t, 48, 24, func(i int, n *Node) { n.Labels["pool"] = map[bool]string{true: "x"}[i < 24] }), gpus(1, 1, flavored, avoiding("n00", "n04")), "n01:1", 0},
+			cluster(t, 48, 24, func(i int, n *Node) { n.Labels["pool"] = map[bool]string{true: "x"}[i < 24] }), gpus(1, 1, flavored, avoiding("n00", "n04")), "n01:1", 0},
 		"the other zone holds some of the pods": {
-			hall(t, 48, 40), gpus(33, 1, avoiding("n00", "n04")),
+			cluster(t, 48, 40), gpus(33, 1, avoiding("n00", "n04")),
 			"n08:4 n09:4 n10:4 n11:4 n12:4 n13:4 n14:4 n15:4 n01:1", 0},
 		"the other zone holds all pods, but no rack of it does": {
-			hall(t, 48, 40, func(i int, n *Node) { n.Cordoned = i > 40 && i != 44 }), gpus(8, 1, required("rack"), avoiding("n00", "n04")),
+			cluster(t, 48, 40, func(i int, n *Node) { n.Cordoned = i > 40 && i != 44 }), gpus(8, 1, required("rack"), avoiding("n00", "n04")),
 			"n01:4 n02:4", 0},
 		"the other zone holds all pods, but no node of it does": {
-			hall(t, 48, 40, func(i int, n *Node) {
+			cluster(t, 48, 40, func(i int, n *Node) {
 				if i >= 40 {
 					n.Allocatable["gpu"] = 1
 				}
 			}), gpus(2, 1, required(Hostname), avoiding("n00", "n04")), "n01:2", 0},
 		"the other zone holds all pods": {
-			hall(t, 48, 40), gpus(32, 1, avoiding("n00", "n04")), "n40:4 n41:4 n42:4 n43:4 n44:4 n45:4 n46:4 n47:4", 38},
+			cluster(t, 48, 40), gpus(32, 1, avoiding("n00", "n04")), "n40:4 n41:4 n42:4 n43:4 n44:4 n45:4 n46:4 n47:4", 38},
 		"the whole rack is needed": {
-			hall(t, 48, 48), gpus(1, 1, avoiding("n00", "n01")), "n04:1", 2},
+			cluster(t, 48, 48), gpus(1, 1, avoiding("n00", "n01")), "n04:1", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.s.log.next()
@@ -76,7 +76,7 @@ func TestAreasAreLeftOutOnlyIfTheRestIsEnough(t *testing.T) {
 
 // TestTheExhaustiveSearchUsesAllNodes: each of two pod sets fits in the other zone, but not both.
 func TestTheExhaustiveSearchUsesAllNodes(t *testing.T) {
-	s := hall(t, 32, 16)
+	s := cluster(t, 32, 16)
 	small, large := gpus(12, 2), gpus(11, 3)
 	small.PodSet, large.PodSet = "small", "large"
 	small.Avoid = []string{"n00", "n04"}

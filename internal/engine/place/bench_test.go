@@ -32,10 +32,10 @@ func benchMap(levels ...string) *Map {
 	return m
 }
 
-// fill charges GPUs on each node, as many as taken returns for its index.
-func fill(m *Map, taken func(i int) int64) {
+// fill charges GPUs on each node, as many as used returns for its index.
+func fill(m *Map, used func(i int) int64) {
 	for i := range benchNodes {
-		if gpus := taken(i); gpus > 0 {
+		if gpus := used(i); gpus > 0 {
 			m.SetPod(Pod{Key: key(fmt.Sprint("there-", i)), Node: fmt.Sprintf("node-%05d", i), Requests: map[string]int64{"cpu": gpus * 4000, "nvidia.com/gpu": gpus}})
 		}
 	}
@@ -98,7 +98,7 @@ func findOne(b *testing.B, m *Map, a Ask, fits bool) []Assignment {
 	b.Helper()
 	placed, short := m.Find([]Ask{a}, Now)
 	if (short == nil) != fits {
-		b.Fatalf("found %v, %+v", placed != nil, short)
+		b.Fatalf("places found = %v, shortfall %+v", placed != nil, short)
 	}
 	return placed
 }

@@ -15,7 +15,7 @@ func TestReasonsPageListsAllFilters(t *testing.T) {
 	r := newRefusals()
 	for why := refusedOther + 1; int(why) < len(r.texts); why++ {
 		if !strings.Contains(string(page), "`"+r.texts[why]+"`") {
-			t.Errorf("docs/reasons.md does not say what %q takes away", r.texts[why])
+			t.Errorf("docs/reasons.md does not describe the filter %q", r.texts[why])
 		}
 	}
 }

@@ -36,8 +36,7 @@ func drawName(t *rapid.T, what string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, what)
 }
 
-// drawHolding draws places anywhere, as the API server may have them: also too many, and on nodes that do
-// not exist.
+// drawHolding draws places anywhere, as the API server may have them: also too many, and on nodes that do not exist.
 func drawHolding(t *rapid.T, w *world) *Holding {
 	h := &Holding{}
 	for _, a := range drawAsks(t, w, 6) {
@@ -89,11 +88,11 @@ func step(t *rapid.T, m *Map, w *world) {
 			m.DeletePod(name)
 		}
 	case 6, 7:
-		name, h := key(drawName(t, "who")), drawHolding(t, w)
+		name, h := key(drawName(t, "workload")), drawHolding(t, w)
 		w.holdings[name] = h
 		m.Hold(name, h)
 	case 8:
-		name := key(drawName(t, "who"))
+		name := key(drawName(t, "workload"))
 		delete(w.holdings, name)
 		m.Hold(name, nil)
 	case 9:
@@ -162,7 +161,7 @@ func TestIncrementalUpdatesGiveTheSameMapAsAFreshOne(t *testing.T) {
 			step(t, m, w)
 			if rapid.Bool().Draw(t, "ask") {
 				if diff := cmp.Diff(answers(w.fresh(), asks), answers(m, asks)); diff != "" {
-					t.Fatalf("(-fresh +incremental):\n%s\n%s%s", diff, w, say(asks))
+					t.Fatalf("answers (-fresh +incremental):\n%s\n%s%s", diff, w, say(asks))
 				}
 			}
 		}
@@ -184,18 +183,18 @@ func TestTryUndoesEverything(t *testing.T) {
 		m.TakeFreed()
 		m.TakeInvalid()
 		before := answers(m, asks)
-		change := func() { m.Hold(key(drawName(t, "who")), drawHoldingOrNone(t, w)) }
+		change := func() { m.Hold(key(drawName(t, "workload")), drawHoldingOrNone(t, w)) }
 		m.Try(func() {
 			change()
 			inner := answers(m, asks)
 			m.Try(func() { change(); change() })
 			if diff := cmp.Diff(inner, answers(m, asks)); diff != "" {
-				t.Fatalf("the inner one (-before +after):\n%s", diff)
+				t.Fatalf("answers after the inner trial (-before +after):\n%s", diff)
 			}
 			change()
 		})
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
-			t.Fatalf("(-before +after):\n%s", diff)
+			t.Fatalf("answers after the trial (-before +after):\n%s", diff)
 		}
 		if freed, invalid := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(invalid) > 0 {
 			t.Fatalf("the trial was reported: freed %v, invalid %v", freed, invalid)
@@ -258,7 +257,7 @@ func TestFitsAtAgreesWithFind(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
-			t.Fatalf("(-before +after):\n%s", diff)
+			t.Fatalf("answers after FitsAt (-before +after):\n%s", diff)
 		}
 	})
 }

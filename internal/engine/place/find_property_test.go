@@ -118,7 +118,7 @@ func drawAvoid(t *rapid.T) []string {
 	return out
 }
 
-// mistakes reports whether an ask is wrong whatever the nodes.
+// mistakes reports whether the shortfall is a mistake in an ask, whatever the nodes.
 func mistakes(short *Shortfall) bool { return short != nil && short.Mistake != "" }
 
 func TestFindIsValidAndComplete(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFindIsRepeatableAndChangesNothing(t *testing.T) {
 			t.Fatalf("(-first +again):\n%s", diff)
 		}
 		if short := m.Fits(asks, Now); short != (first != nil) {
-			t.Fatalf("Fits says %v", short)
+			t.Fatalf("Fits = %v, which contradicts Find", short)
 		}
 	})
 }

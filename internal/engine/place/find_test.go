@@ -28,9 +28,9 @@ func TestFind(t *testing.T) {
 			func(s *scene) { s.pod("p", "b1", 1) }, []Ask{gpus(7, 1, required("rack"))}, "b2:4 b1:3"},
 		"a gang that needs one rack and is larger does not fit": {
 			nil, []Ask{gpus(9, 1, required("rack"))}, `topology "t" allows to fit only 8 out of 9 pod(s). Total nodes: 6`},
-		"a gang that prefers one rack spreads over its block": {
+		"a gang that prefers one rack is spread over its block": {
 			nil, []Ask{gpus(9, 1, preferred("rack"))}, "a1:4 a2:4 b1:1"},
-		"a gang that prefers one rack spreads over blocks if no block holds it": {
+		"a gang that prefers one rack is spread over blocks if no block holds it": {
 			nil, []Ask{gpus(18, 1, preferred("rack"))}, "a1:4 a2:4 b1:4 b2:4 c1:2"},
 		"a gang on one host": {
 			func(s *scene) { s.pod("p", "a1", 1).pod("q", "c2", 1) }, []Ask{gpus(3, 1, required(Hostname))}, "a1:3"},
@@ -131,7 +131,7 @@ func TestFind(t *testing.T) {
 				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2", labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(Pods, -1))
 			}, []Ask{gpus(1, 1, func(a *Ask) { a.NodeSelector = map[string]string{"block": "x", "rack": "c"} })},
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: nodeSelector: 4, not ready: 1, taint "k=v:NoSchedule": 1`},
-		"nodes are counted by the resource they lack": {
+		"nodes are counted by the resource of which they are short": {
 			func(s *scene) { s.pod("p", "c1", 4).node("c2", has(Pods, -1)).pod("q", "a1", 4).pod("r", "a2", 4) }, []Ask{gpus(4, 2, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"rack": "c"} })},
 			`topology "t" doesn't allow to fit any of 4 pod(s). Total nodes: 6; excluded: nodeSelector: 4, resource "gpu": 1, resource "pods": 1`},
 	} {
@@ -236,13 +236,13 @@ func TestDiagnose(t *testing.T) {
 			}
 			d := s.Diagnose([]Ask{tc.ask})
 			if len(d.PodSets) != 1 {
-				t.Fatalf("%+v", d)
+				t.Fatalf("diagnosis of %d pod sets, want 1: %+v", len(d.PodSets), d)
 			}
 			best := ""
 			if b := d.PodSets[0].Best; b != nil {
 				best = fmt.Sprintf("%s %s: %d, %s", b.Level, strings.Join(b.Values, " "), b.Fits, b.Resource)
 				if b.Fits+b.Lacks != tc.ask.Count {
-					t.Errorf("%d fit and %d do not, of %d", b.Fits, b.Lacks, tc.ask.Count)
+					t.Errorf("%d pods fit and %d do not, want a sum of %d", b.Fits, b.Lacks, tc.ask.Count)
 				}
 			}
 			if best != tc.best || d.Relaxation != tc.relaxation {
@@ -252,20 +252,21 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestNodesNotLabeledForTheJobAreCountedByLabel: the author of the job wrote no affinity.
+// TestNodesNotLabeledForTheJobAreCountedByLabel: the message names the label, since the author of the job wrote no
+// affinity.
 func TestNodesNotLabeledForTheJobAreCountedByLabel(t *testing.T) {
 	const want = `topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: label "for": 6`
 	if got := newScene(t).find(Now, gpus(1, 1, labeledFor("for", "js-0", "js-1"))); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestARelaxationNamesAllPodSetsOfAGroup: they share a domain, so the level of one alone cannot change.
+// TestARelaxationNamesAllPodSetsOfAGroup: pod sets of a group share a domain, so the level of one alone cannot change.
 func TestARelaxationNamesAllPodSetsOfAGroup(t *testing.T) {
 	s := newScene(t)
 	d := s.Diagnose([]Ask{gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(2, 4, required("rack"), grouped("workers", "g"))})
 	if want := `pod sets "leader", "workers" within one block rather than one rack`; d.Relaxation != want {
-		t.Errorf("%q, want %q", d.Relaxation, want)
+		t.Errorf("relaxation = %q, want %q", d.Relaxation, want)
 	}
 }
 
@@ -276,12 +277,12 @@ func TestEverFits(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"a1": true, "a2": true, "b1": false, "b2": false} {
 		if got := s.EverFits([]Ask{on(name)}); got != want {
-			t.Errorf("on %s: %v, want %v", name, got, want)
+			t.Errorf("EverFits on %s = %v, want %v", name, got, want)
 		}
 	}
 }
 
-// TestCachesAreBounded: a thousand asks with nothing in common leave only a bounded number of entries.
+// TestCachesAreBounded: a thousand different asks leave only a bounded number of entries.
 func TestCachesAreBounded(t *testing.T) {
 	s := newScene(t)
 	for i := range 1000 {
@@ -289,10 +290,10 @@ func TestCachesAreBounded(t *testing.T) {
 		ask := gpus(1, 1, exclusive(label), func(a *Ask) { a.NodeSelector = map[string]string{label: "x"} })
 		s.node("a1", labeled(label, "x"))
 		if got := s.find(Now, ask); got != "a1:1" {
-			t.Fatal(got)
+			t.Fatalf("places = %s, want a1:1", got)
 		}
 	}
 	if len(s.tallies.byKey) > talliesKept || len(s.filters) > filtersKept || len(s.layouts) > layoutsKept+2 {
-		t.Errorf("%d tallies, %d filters and %d layouts are kept", len(s.tallies.byKey), len(s.filters), len(s.layouts))
+		t.Errorf("%d tallies, %d filters and %d layouts are cached, beyond their bounds", len(s.tallies.byKey), len(s.filters), len(s.layouts))
 	}
 }

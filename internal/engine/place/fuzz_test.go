@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzExtremes checks that amounts of any size, also negative ones, neither overflow nor break anything,
-// that charges are taken back completely, and that places that are found fit.
+// FuzzExtremes checks that amounts of any size, also negative ones, neither overflow nor corrupt anything, that charges
+// are released completely, and that places that were found fit.
 func FuzzExtremes(f *testing.F) {
 	f.Add(int64(4), int64(1), int64(3), int32(5), int32(2), int64(110))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int32(math.MaxInt32), int32(math.MaxInt32), int64(math.MaxInt64))
@@ -26,7 +26,7 @@ func FuzzExtremes(f *testing.F) {
 		s.pod("p", "a1", foreign).pod("q", "a1", perPod, of("w", "main")).pod("r", "b1", foreign, of("w", "main"))
 		placed, short := s.Find([]Ask{ask}, Now)
 		if short == nil && !s.FitsAt([]Ask{ask}, placed, Now) {
-			t.Fatalf("no room for %v", placed)
+			t.Fatalf("FitsAt is false for places that were found: %v", placed)
 		}
 		s.Diagnose([]Ask{ask})
 		s.EverFits([]Ask{ask})
@@ -41,7 +41,7 @@ func FuzzExtremes(f *testing.F) {
 		s.Hold(key("w"), nil)
 		s.Hold(key("v"), nil)
 		if after := s.find(Now, ask); after != before {
-			t.Fatalf("before %s, after %s", before, after)
+			t.Fatalf("find returned %s before and %s after", before, after)
 		}
 	})
 }

@@ -13,7 +13,7 @@ func TestLayoutKeysDoNotCollide(t *testing.T) {
 	}
 	for _, exclusive := range []string{"", "zone"} {
 		if l := m.layoutOf("hosts", exclusive); !l.byNode || l.extra != exclusive {
-			t.Errorf("exclusive by %q: by node is %v, with the levels %q", exclusive, l.byNode, l.levels)
+			t.Errorf("layout exclusive by %q: byNode = %v, levels %q, want nodes only", exclusive, l.byNode, l.levels)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (w *world) byHost(name string) *Node {
 	return found
 }
 
-// charged is something on a node: what a pod takes, and what of it is exclusive.
+// onNode is something on a node: what a pod uses, and what of it is exclusive.
 type onNode struct {
 	node      string
 	requests  map[string]int64
@@ -184,7 +184,7 @@ func (w *world) invalid(asks []Ask, placed []Assignment, on Ledger) string {
 	return ""
 }
 
-// apart returns which pods are not in one domain though they must be, "" if none.
+// apart returns which pods are not in one domain although they must be, "" if none.
 func (w *world) apart(asks []Ask, placed []Assignment) string {
 	groups := map[string]string{}
 	for i, a := range asks {
@@ -286,7 +286,7 @@ func (w *world) oneDomain(a *Ask, nodes []Node, level string) string {
 				return out
 			}
 		}
-		return n.Labels[level] // the label that a job is exclusive by
+		return n.Labels[level] // the label of exclusive placement
 	}
 	for _, n := range nodes {
 		if path(n) != path(nodes[0]) {
@@ -296,7 +296,7 @@ func (w *world) oneDomain(a *Ask, nodes []Node, level string) string {
 	return path(nodes[0])
 }
 
-// overcommitted returns where a node lacks capacity for mine. Pods that are there may already use too much.
+// overcommitted returns where a node has too little capacity for mine. Existing pods may already use too much.
 func (w *world) overcommitted(there, mine []onNode) string {
 	all := slices.Concat(there, mine)
 	for _, m := range mine {
@@ -326,7 +326,7 @@ func (w *world) overcommitted(there, mine []onNode) string {
 				continue
 			}
 			if m.node == o.node && slices.ContainsFunc(m.ports, func(p HostPort) bool { return slices.ContainsFunc(o.ports, p.conflicts) }) {
-				return "a port is taken twice"
+				return "a port is used twice"
 			}
 			if m.exclusive == "" || o.exclusive == "" || m.part == o.part {
 				continue

@@ -58,7 +58,7 @@ func expand(nodes []NodeCount) []string {
 	return out
 }
 
-// harm draws a change to nodes that keeps their labels.
+// harm draws a change of nodes that keeps their labels.
 func harm(t *rapid.T, m *Map, w *world) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "harmed")
 	n := w.nodes[name]
@@ -181,7 +181,7 @@ func (w *world) badRepair(asks []Ask, open [][]string, repaired RepairResult, ke
 			switch was := open[i][rank]; {
 			case was == name:
 			case was != "" && keeps:
-				return "a pod is moved whose place is good"
+				return "a pod with a valid place was moved"
 			default:
 				moved[name] = true
 				if wrong := w.refused(&asks[i], *w.byHost(name)); wrong != "" {
@@ -212,19 +212,19 @@ func (w *world) badRepair(asks []Ask, open [][]string, repaired RepairResult, ke
 			}
 		}
 		for r := range used {
-			if used[r] > max(0, n.Allocatable[r]) && used[r] > 0 && w.takenByMoved(asks, open, repaired, name, r) {
+			if used[r] > max(0, n.Allocatable[r]) && used[r] > 0 && w.usedByMoved(asks, open, repaired, name, r) {
 				return fmt.Sprintf("node %s is over its room in %s", name, r)
 			}
 		}
-		if ports > 1 && w.takenByMoved(asks, open, repaired, name, "port") {
-			return "a port is taken twice"
+		if ports > 1 && w.usedByMoved(asks, open, repaired, name, "port") {
+			return "a port is used twice"
 		}
 	}
 	return ""
 }
 
-// takenByMoved reports whether pods that moved to a node use any of a resource.
-func (w *world) takenByMoved(asks []Ask, open [][]string, repaired RepairResult, name, resource string) bool {
+// usedByMoved reports whether pods that moved to a node use any of a resource.
+func (w *world) usedByMoved(asks []Ask, open [][]string, repaired RepairResult, name, resource string) bool {
 	for i, a := range asks {
 		for rank, to := range expand(repaired.Assignments[i].Nodes) {
 			if to == name && open[i][rank] != name && (resource == Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {

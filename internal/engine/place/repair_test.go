@@ -106,8 +106,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestScatteredPlacesAreInvalidOnceNoPodIsLeft: the gang's nodes changed to several racks while it ran,
-// and its pods were replaced because of a lost one. The last pod that ends is not at one of its places.
+// TestScatteredPlacesAreInvalidOnceNoPodIsLeft: the gang's nodes moved to several racks while it ran, and its pods were
+// replaced because one was lost. The last pod that ends is not at one of its places.
 func TestScatteredPlacesAreInvalidOnceNoPodIsLeft(t *testing.T) {
 	s := newScene(t).pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "b1", 1, of("gang", "main"))
 	s.hold("gang", gpus(2, 1, required("rack")), "a1:1 b2:1")
@@ -124,9 +124,9 @@ func TestScatteredPlacesAreInvalidOnceNoPodIsLeft(t *testing.T) {
 	}
 }
 
-// TestALeaderWhoseNodeIsLostMovesAlone: a leader on a1 and its four workers on a2 must be in one rack, and
-// no pod is there yet. A deleted node is in no rack, so the workers are not scattered and stay, although
-// rack b would be tighter for all.
+// TestALeaderWhoseNodeIsLostMovesAlone: a leader on a1 and its four workers on a2 must be in one rack, and no pod
+// exists yet. A deleted node is in no rack, so the workers are not scattered and keep their places, although rack b
+// would be a tighter fit for all.
 func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 	for name, lost := range map[string]func(s *scene){
 		"deleted": func(s *scene) { s.DeleteNode("a1") },
@@ -140,7 +140,7 @@ func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 			})
 			lost(s)
 			if got := s.repair("gang"); got != "a3:1 | a2:4, 1 moved" {
-				t.Errorf("%s, want the leader alone on a3", got)
+				t.Errorf("repair: %s, want the leader alone on a3", got)
 			}
 		})
 	}
@@ -155,9 +155,9 @@ func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 		after func(s *scene)
 		want  string
 	}{
-		"the first Job lacks one":                                {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
-		"the second Job lacks one":                               {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
-		"both Jobs lack one":                                     {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
+		"the first Job misses a pod":                             {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the second Job misses a pod":                            {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
+		"both Jobs miss a pod":                                   {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
 		"another pod displaces one":                              {[]int32{0, 1}, func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
 		"a failed node loses all":                                {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) }, "a3:4 a2:2, 4 moved"},
 		"an extra pod of one Job does not replace another Job's": {[]int32{1, 1, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
@@ -170,7 +170,7 @@ func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 			s.pod("a2-0", "a2", 1, of("gang", "main"), job(1)).pod("a2-1", "a2", 1, of("gang", "main"), job(1))
 			tc.after(s)
 			if got := s.repair("gang"); got != tc.want {
-				t.Errorf("%s, want %s", got, tc.want)
+				t.Errorf("repair: %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 	s.pod("a2-0", "a2", 1, of("gang", "main"), ranked(2, 6)).pod("a2-1", "a2", 1, of("gang", "main"), ranked(2, 6))
 	s.node("a1", cordoned)
 	if got, want := s.repair("gang"), "a1:1 a2:1 a1:2 a2:2, 1 moved"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("repair: %s, want %s", got, want)
 	}
 }
 
@@ -201,7 +201,8 @@ func TestTakeInvalidByState(t *testing.T) {
 	}
 }
 
-// TestASucceededPodNeedsNoPlace, even before its Workload reports it. A deleted pod is replaced and does.
+// TestASucceededPodNeedsNoPlace: a succeeded pod needs no place, even before its Workload reports it. A deleted pod is
+// replaced and needs one.
 func TestASucceededPodNeedsNoPlace(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
 	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
@@ -242,7 +243,7 @@ func TestARepairStaysInItsDomainIfLayoutsAreDropped(t *testing.T) {
 	s.find(Now, asks...)
 	s.node("a1", failed)
 	if got := s.repair("gang"); got != "a3:1 a2:1, 1 moved" {
-		t.Errorf("got %s", got)
+		t.Errorf("repair: %s, want a place in the same rack", got)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestPortsOfAPodDoNotConflictWithEachOther(t *testing.T) {
 	}
 }
 
-// TestPlacesOfPodsThatHaveEnded: they are free once it is known which they are.
+// TestPlacesOfPodsThatHaveEnded: the places of ended pods are free once it is known which pods they are.
 func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 4), "a1:1 a2:1 b1:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
 	room := func(when, want string) {
@@ -284,33 +285,33 @@ func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	room("one of these will be replaced", "")
 }
 
-// TestTakeReduced: only flavors are listed whose nodes could hold less if nothing ran.
+// TestTakeReduced: the result lists only flavors whose nodes could hold less if nothing ran.
 func TestTakeReduced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s *scene)
 		want   string
 	}{
-		"nothing happened":    {func(*scene) {}, ""},
-		"a pod came":          {func(s *scene) { s.pod("new", "a2", 1) }, ""},
-		"a resident pod came": {func(s *scene) { s.pod("new", "a2", 1, func(p *Pod) { p.Resident = true }) }, "f flat"},
-		"a resident pod with a host port came": {func(s *scene) {
+		"nothing happened":   {func(*scene) {}, ""},
+		"a new pod":          {func(s *scene) { s.pod("new", "a2", 1) }, ""},
+		"a new resident pod": {func(s *scene) { s.pod("new", "a2", 1, func(p *Pod) { p.Resident = true }) }, "f flat"},
+		"a new resident pod with a host port": {func(s *scene) {
 			s.pod("new", "a2", 0, func(p *Pod) { p.Resident, p.HostPorts = true, []HostPort{{Port: 80}} })
 		}, "f flat"},
-		"a resident pod went":       {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
-		"a gang came":               {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
-		"a node is new":             {func(s *scene) { s.node("d1") }, ""},
-		"a node went":               {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
-		"a node is smaller":         {func(s *scene) { s.node("b1", func(n *Node) { n.Allocatable = map[string]int64{Pods: 1} }) }, "f flat"},
-		"a node failed":             {func(s *scene) { s.node("b1", func(n *Node) { n.Failed = true }) }, "f flat"},
-		"a node is in another rack": {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
-		"another claims its name":   {func(s *scene) { s.node("c2", labeled(Hostname, "a1")) }, "f flat"},
+		"a resident pod is deleted":          {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
+		"a new gang":                         {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a new node":                         {func(s *scene) { s.node("d1") }, ""},
+		"a node is deleted":                  {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
+		"a node is smaller":                  {func(s *scene) { s.node("b1", func(n *Node) { n.Allocatable = map[string]int64{Pods: 1} }) }, "f flat"},
+		"a node failed":                      {func(s *scene) { s.node("b1", func(n *Node) { n.Failed = true }) }, "f flat"},
+		"a node moves to another rack":       {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
+		"another node has the same hostname": {func(s *scene) { s.node("c2", labeled(Hostname, "a1")) }, "f flat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).pod("there", "a1", 1).pod("daemon", "a1", 1, func(p *Pod) { p.Resident = true })
 			s.TakeReduced()
 			tc.change(s)
 			if got := strings.Join(s.TakeReduced(), " "); got != tc.want {
-				t.Errorf("reduced %q, want %q", got, tc.want)
+				t.Errorf("reduced flavors = %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -321,24 +322,24 @@ func TestTakeFreed(t *testing.T) {
 		change func(s *scene)
 		want   string
 	}{
-		"nothing happened":                     {func(*scene) {}, ""},
-		"a pod came":                           {func(s *scene) { s.pod("new", "a2", 1) }, ""},
-		"a pod went":                           {func(s *scene) { s.DeletePod(key("there")) }, "f flat"},
-		"a pod of a gang that keeps its place": {func(s *scene) { s.DeletePod(key("mine")) }, ""},
-		"a gang went":                          {func(s *scene) { s.Hold(key("gang"), nil) }, "f flat"},
-		"a gang is being evicted":              {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
-		"a gang holds the same again":          {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
-		"a gang was removed on trial":          {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
+		"nothing happened": {func(*scene) {}, ""},
+		"a new pod":        {func(s *scene) { s.pod("new", "a2", 1) }, ""},
+		"a pod is deleted": {func(s *scene) { s.DeletePod(key("there")) }, "f flat"},
+		"a pod of a gang is deleted, and keeps its place": {func(s *scene) { s.DeletePod(key("mine")) }, ""},
+		"a gang is deleted":                  {func(s *scene) { s.Hold(key("gang"), nil) }, "f flat"},
+		"a gang is being evicted":            {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
+		"a gang holds the same places again": {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a gang is removed in a trial":       {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
 		"a node is less overcommitted": {func(s *scene) {
 			s.node("b2", labeled("rack", "b"))
 			s.pod("x", "b2", 1000).TakeFreed()
 			s.pod("x", "b2", 999)
 		}, "f flat"},
-		"a node is new":                    {func(s *scene) { s.node("d1") }, "f flat"},
-		"another node gave up its name":    {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
-		"a node is set to the same":        {func(s *scene) { s.node("c1") }, ""},
-		"a node is no longer cordoned":     {func(s *scene) { s.node("c2") }, "f flat"},
-		"an exclusive pod left its domain": {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
+		"a new node": {func(s *scene) { s.node("d1") }, "f flat"},
+		"another node with the same hostname is deleted": {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
+		"a node is set without a change":                 {func(s *scene) { s.node("c1") }, ""},
+		"a node is no longer cordoned":                   {func(s *scene) { s.node("c2") }, "f flat"},
+		"an exclusive pod is deleted":                    {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
 		"a flavor changed": {func(s *scene) {
 			s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"rack": "a"}})
 		}, "f flat"},
@@ -350,28 +351,28 @@ func TestTakeFreed(t *testing.T) {
 			s.TakeFreed()
 			tc.change(s)
 			if got := strings.Join(s.TakeFreed(), " "); got != tc.want {
-				t.Errorf("freed %q, want %q", got, tc.want)
+				t.Errorf("freed flavors = %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestFilled: excess pods do not fill places.
+// TestFilled: excess pods do not fill the places of a workload.
 func TestFilled(t *testing.T) {
 	leaves := func(h *Holding) { h.PodSets[0].Excess = []NodeCount{{"a1", 1}} }
 	for name, tc := range map[string]struct {
 		scene func(*scene)
 		want  bool
 	}{
-		"its pod is there":            {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
-		"its pod is absent":           {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
-		"only an excess pod is there": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
-		"no workload":                 {func(*scene) {}, false},
+		"its pod exists":            {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
+		"its pod is absent":         {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
+		"only an excess pod exists": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
+		"no workload":               {func(*scene) {}, false},
 	} {
 		s := newScene(t)
 		tc.scene(s)
 		if got := s.Filled(PodSetKey{key("w"), "main"}, "a1"); got != tc.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: Filled = %v, want %v", name, got, tc.want)
 		}
 	}
 }

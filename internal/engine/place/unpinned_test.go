@@ -9,11 +9,11 @@ func TestUnpinnedPodsCountWhereTheyAre(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(2, 3, unpinned), "a1:1 a2:1").pod("gang-0", "a1", 3, of("gang", "main"))
 	two := gpus(1, 2, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a2"} })
 	if got := s.find(Now, two); got == "a2:1" {
-		t.Error("the place of a pod that is not there yet is free")
+		t.Error("the place of a pod that does not exist yet is free")
 	}
 	s.pod("gang-1", "b1", 3, of("gang", "main"))
 	if got := s.find(Now, two); got != "a2:1" {
-		t.Errorf("%s, want a2: the pod is on another node", got)
+		t.Errorf("free places = %s, want a2: the pod is on another node", got)
 	}
 	s.node("a2", cordoned)
 	if got := s.invalid(); got != "" {
@@ -30,7 +30,7 @@ func TestUnpinnedPodsCountWhereTheyAre(t *testing.T) {
 	s.DeleteNode("a2")
 	s.DeletePod(key("gang-1"))
 	if got := s.repair("gang"); got != "a1:1 b1:1, 1 moved" {
-		t.Errorf("repair: %s", got)
+		t.Errorf("repair: %s, want a1:1 b1:1", got)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do      func() *scene
 		invalid string
-		given   bool // whether others may have the place on a2
+		given   bool // whether others may use the place on a2
 	}{
 		"the node of a pod at its place is deleted": {func() *scene { s := gang("a1", "a2"); s.DeleteNode("a2"); return s }, "gang", false},
 		"the node of a pod elsewhere is deleted": {func() *scene {
@@ -86,7 +86,7 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 				t.Errorf("invalid places of %q, want %q", got, tc.invalid)
 			}
 			if got := s.find(Now, onA2) == "a2:1"; got != tc.given {
-				t.Errorf("the place on a2 is free: %t", got)
+				t.Errorf("the place on a2 is free = %t, want %t", got, tc.given)
 			}
 		})
 	}

@@ -31,17 +31,17 @@ func TestEvictedWorkloadNeverEvictsItsPreemptor(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, tc.over) {
-			t.Errorf("over %s are %v, want %v: %s", tc.of, got, tc.over, tc.reasons)
+			t.Errorf("Over(%s) = %v, want %v: %s", tc.of, got, tc.over, tc.reasons)
 		}
 	}
 	p.Forget(key("b"))
 	if over := p.Over(key("c")); len(over) != 0 {
-		t.Errorf("b is gone, and yet over c are %v", over)
+		t.Errorf("after b was removed: Over(c) = %v, want none", over)
 	}
 }
 
-// TestPrecedenceHasNoCycles: after any records that the rules allow, and removals, no workload is over itself, and no
-// empty sets are kept.
+// TestPrecedenceHasNoCycles: after any records that the rules allow, and any removals, no workload has precedence over
+// itself, and no empty sets are stored.
 func TestPrecedenceHasNoCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Precedence
@@ -56,7 +56,7 @@ func TestPrecedenceHasNoCycles(t *testing.T) {
 			}
 			for i := range 6 {
 				if k := key(fmt.Sprint(i)); p.Over(k).Has(k) {
-					t.Fatalf("%s is over itself", k)
+					t.Fatalf("%s has precedence over itself", k)
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func TestPrecedenceHasNoCycles(t *testing.T) {
 			p.Forget(key(fmt.Sprint(i)))
 		}
 		if len(p.winners) != 0 || len(p.losers) != 0 {
-			t.Fatalf("all are gone, and yet %v and %v are kept", p.winners, p.losers)
+			t.Fatalf("after all were removed: winners = %v and losers = %v, want none", p.winners, p.losers)
 		}
 	})
 }

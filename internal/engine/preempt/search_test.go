@@ -102,53 +102,53 @@ func TestSearchWithinTheQueue(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"Never evicts none": {
+		"Never": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, -1), Policy{}, 1, nil},
-		"LowerPriority evicts a lower one": {
+		"LowerPriority evicts a lower priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 1, []string{"a (in queue)"}},
-		"LowerPriority does not evict an equal": {
+		"LowerPriority does not evict an equal priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lower, 1, nil},
-		"LowerOrNewerEqualPriority evicts an equal that is newer": {
+		"LowerOrNewerEqualPriority evicts a newer one of equal priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lowerOrNewer, 1, []string{"a (in queue)"}},
-		"LowerOrNewerEqualPriority does not evict a higher one": {
+		"LowerOrNewerEqualPriority does not evict a higher priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 2), lowerOrNewer, 1, nil},
 		"the lowest priority is evicted first": {
 			newLab().queue("q", "", 4).runs("q", "low", 2, -2).runs("q", "middle", 2, 0), lower, 2, []string{"low (in queue)"}},
-		"of equal priority the last admitted is evicted first": {
+		"the last admitted of equal priority is evicted first": {
 			newLab().queue("q", "", 4).runs("q", "old", 2, 0).runs("q", "new", 2, 0), lower, 2, []string{"new (in queue)"}},
 		"as many are evicted as necessary": {
 			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 1, 0).runs("q", "c", 1, 0), lower, 2, []string{"c (in queue)", "b (in queue)"}},
 		"an unnecessary victim is restored": {
 			newLab().queue("q", "", 4).runs("q", "big", 3, 0).runs("q", "small", 1, -1), lower, 3, []string{"big (in queue)"}},
-		"none is evicted if that is not enough": {
+		"no eviction if that is not enough": {
 			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 5), lower, 3, nil},
-		"none is evicted for what never fits": {
+		"no eviction for a request that never fits": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 5, nil},
-		"a holder of nothing that is short stays": {
+		"a holder of none of the short resources": {
 			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1, []string{"b (in queue)"}},
-		"a promise is taken before any eviction": {
+		"a promise to a lower priority is used before any eviction": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
 				return l.holds("q", &Holder{Key: key("promised"), Priority: 0, Promised: true, Usage: l.amounts(2, 0)})
 			}(), lower, 2, []string{"promised (in queue)"}},
-		"a promise to a higher priority is not": {
+		"a promise to a higher priority": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
 				return l.holds("q", &Holder{Key: key("promised"), Priority: 2, Promised: true, Usage: l.amounts(2, 0)})
 			}(), lower, 2, []string{"low (in queue)"}},
-		"others of the cohort are no candidates": {
+		"workloads of other queues are no candidates": {
 			newLab().queue("q", "lab", 0).queue("p", "lab", 4).runs("p", "a", 4, -1), lower, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("victims (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestReclaim: q has 4 of its own, p has 4, and shares with q in the cohort.
+// TestReclaim: q has a quota of 4, as has p, with which it shares a cohort.
 func TestReclaim(t *testing.T) {
 	two := func() *lab { return newLab().queue("q", "lab", 4).queue("p", "lab", 4) }
 	for name, tc := range map[string]struct {
@@ -157,40 +157,40 @@ func TestReclaim(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"Never reclaims nothing": {
+		"Never": {
 			two().runs("p", "a", 6, -1), lower, 4, nil},
-		"LowerPriority reclaims from a lower one": {
+		"LowerPriority reclaims from a lower priority": {
 			two().runs("p", "mine", 4, 0).runs("p", "a", 2, 0), reclaimLower, 4, []string{"a (reclaimed)"}},
-		"LowerPriority does not reclaim from an equal": {
+		"LowerPriority does not reclaim from an equal priority": {
 			two().runs("p", "mine", 4, 1).runs("p", "a", 2, 1), reclaimLower, 4, nil},
 		"Any reclaims from any priority": {
 			two().runs("p", "mine", 4, 9).runs("p", "a", 2, 9), reclaimAny, 4, []string{"a (reclaimed)"}},
-		"a queue that does not borrow gives nothing": {
+		"a queue that does not borrow": {
 			two().queue("r", "lab", 0).runs("p", "a", 4, -1).runs("r", "b", 4, 9), reclaimLower, 4, nil},
 		"no more is reclaimed than the queue borrows": {
 			two().runs("p", "a", 3, 0).runs("p", "b", 3, 0).runs("q", "mine", 2, 9), reclaimAny, 2, []string{"b (reclaimed)"}},
-		"the queue is left alone once it no longer borrows": {
+		"nothing more is reclaimed from a queue that no longer borrows": {
 			two().queue("r", "lab", 1).runs("p", "a", 3, -1).runs("p", "b", 3, -1).runs("r", "c", 3, 0), reclaimAny, 4, []string{"b (reclaimed)", "c (reclaimed)"}},
-		"of several queues the lowest priority goes first": {
+		"the lowest priority of several queues first": {
 			two().queue("r", "lab", 0).runs("p", "mine", 4, 0).runs("p", "a", 2, 0).runs("r", "b", 2, -1), reclaimAny, 2, []string{"b (reclaimed)"}},
-		"others of the cohort go before those of the own queue": {
+		"workloads of other queues before those of the preemptor's queue": {
 			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2, []string{"a (reclaimed)"}},
-		"together with those of the own queue they do": {
+		"workloads of other queues and of the preemptor's queue together": {
 			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 4,
 			[]string{"a (reclaimed)", "own (in queue)"}},
-		"to borrow nothing is reclaimed": {
+		"nothing is reclaimed in order to borrow": {
 			two().runs("p", "a", 8, -1), reclaimLower, 5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("victims (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestReclaimInATree: the cohort left has q and its sister, right has p, both under top.
+// TestReclaimInATree: the cohort left has the queues q and sister, right has p; both are below top.
 func TestReclaimInATree(t *testing.T) {
 	tree := func(q, sister, p int64) *lab {
 		return newLab().cohort("left", "top").cohort("right", "top").
@@ -202,25 +202,25 @@ func TestReclaimInATree(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"what belongs to the own cohort is reclaimed from the other": {
+		"quota of the preemptor's cohort is reclaimed from another cohort": {
 			tree(2, 2, 4).runs("p", "a", 4, 0).runs("p", "b", 4, 0), reclaimAny, 4, []string{"b (reclaimed)"}},
-		"a cohort within its quota gives nothing though its queue borrows": {
+		"a cohort within its quota whose queue borrows": {
 			tree(4, 0, 2).queue("p2", "right", 2).runs("p", "a", 4, 0).runs("sister", "b", 2, 9), Policy{Reclaim: LowerPriority}, 4, nil},
-		"borrowers from the own cohort are evicted before others": {
+		"borrowers in the preemptor's cohort are evicted before others": {
 			tree(2, 2, 4).runs("sister", "near", 3, -5).runs("p", "far", 5, 0), reclaimAny, 1, []string{"near (reclaimed)"}},
-		"beyond the quota of the own cohort nothing is reclaimed by right": {
+		"nothing is reclaimed beyond the quota of the preemptor's cohort": {
 			tree(2, 2, 4).runs("p", "a", 8, 0), reclaimAny, 5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("victims (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestPreemptionWhileBorrowing: q has nothing of its own and lives on what lender has.
+// TestPreemptionWhileBorrowing: q has no quota and borrows that of lender.
 func TestPreemptionWhileBorrowing(t *testing.T) {
 	poor := func() *lab { return newLab().queue("q", "lab", 0).queue("p", "lab", 0).queue("lender", "lab", 4) }
 	for name, tc := range map[string]struct {
@@ -229,27 +229,27 @@ func TestPreemptionWhileBorrowing(t *testing.T) {
 		cpus   int64
 		want   []string
 	}{
-		"without the policy a borrower evicts no borrower": {
+		"no policy": {
 			poor().runs("p", "a", 4, 0), reclaimAny, 4, nil},
-		"with it, one of lower priority": {
+		"a borrower of lower priority": {
 			poor().runs("p", "a", 4, 0), borrowing, 4, []string{"a (while borrowing)"}},
-		"but not an equal, whatever may be reclaimed": {
+		"a borrower of equal priority, with reclaim Any": {
 			poor().runs("p", "a", 4, 1), Policy{Reclaim: Any, WhileBorrowing: true}, 4, nil},
-		"nor one above the threshold": {
+		"a borrower above the threshold": {
 			poor().runs("p", "a", 4, 0), upTo(borrowing, -1), 4, nil},
-		"but one at the threshold": {
+		"a borrower at the threshold": {
 			poor().runs("p", "a", 4, -1), upTo(borrowing, -1), 4, []string{"a (while borrowing)"}},
-		"nothing that is another queue's own": {
+		"a queue within its own quota": {
 			poor().runs("lender", "a", 4, 0), borrowing, 1, nil},
-		"nor what is a queue's own in part": {
+		"a workload partly within its queue's own quota": {
 			newLab().queue("q", "lab", 0).queue("p", "lab", 2).queue("lender", "lab", 2).runs("p", "a", 4, 0), borrowing, 1, nil},
-		"without borrowing, also those above the threshold": {
+		"a preemptor within its quota, and a borrower above the threshold": {
 			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2, []string{"a (reclaimed)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("victims (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestAllThatIsShortMustBeFound(t *testing.T) {
 	p := l.preemptor("q", lower, 1)
 	p.Usage = l.amounts(1, 1)
 	if diff := cmp.Diff([]string{"memory (in queue)", "cpu (in queue)"}, l.search(p)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("victims (-want +got):\n%s", diff)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestSparedHolderStays(t *testing.T) {
 	p := l.preemptor("q", lower, 2)
 	p.Spared = sets.New(key("b"))
 	if diff := cmp.Diff([]string{"a (in queue)"}, l.search(p)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("victims (-want +got):\n%s", diff)
 	}
 }
 
@@ -293,10 +293,10 @@ func TestSearchLeavesTheTreeAsItWas(t *testing.T) {
 	}
 	before := state()
 	if len(l.search(l.preemptor("q", reclaimAny, 4))) == 0 {
-		t.Fatal("nothing was found")
+		t.Fatal("no victims were found, want some")
 	}
 	if diff := cmp.Diff(before, state()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+		t.Errorf("tree (-before +after):\n%s", diff)
 	}
 }
 

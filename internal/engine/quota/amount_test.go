@@ -12,12 +12,12 @@ func TestNumberWritesCountsInFull(t *testing.T) {
 		"8": "8", "1000": "1000", "1k": "1000", "-2k": "-2000", "1500m": "1500m", "0": "0", "1E": "1E", "2000Ki": "2000Ki", "4Gi": "4Gi", "64M": "64M",
 	} {
 		if got := Number(resource.MustParse(text)); got != want {
-			t.Errorf("%s is written %s, want %s", text, got, want)
+			t.Errorf("Number(%s) = %s, want %s", text, got, want)
 		}
 	}
 	// CPU is counted in thousandths: its whole numbers are formatted like any other.
 	if got := Number(ToQuantity("cpu", 5_000_000)); got != "5000" {
-		t.Errorf("5000 CPU are written %s", got)
+		t.Errorf("Number of 5000 CPU = %s, want 5000", got)
 	}
 }
 
@@ -32,7 +32,7 @@ func TestAmountsAreFormattedAsUsersWriteThem(t *testing.T) {
 	} {
 		for _, want := range amounts {
 			if got := ToQuantity(name, FromQuantity(name, resource.MustParse(want))); Number(got) != want {
-				t.Errorf("%s of %s is written %s", want, name, Number(got))
+				t.Errorf("%s of %s is formatted as %s", want, name, Number(got))
 			}
 		}
 	}

@@ -13,11 +13,11 @@ import (
 // hugeInteger matches integers with such an exponent that the parser accepts quickly.
 var hugeInteger = regexp.MustCompile(`^-?[1-9][0-9]*[eE][0-9]+$`)
 
-// slowToParse matches numbers that the parser of quantities itself expands: an API server or operator that is given
-// one is stuck before it gets here.
+// slowToParse matches numbers that the parser of quantities itself expands. An API server or operator that gets one
+// hangs before it reaches this code.
 var slowToParse = regexp.MustCompile(`[eE][+-]?0*[0-9]{4,}`)
 
-// FuzzFromQuantity: an amount has the sign of its quantity, is never below it unless it saturates, and survives the
+// FuzzFromQuantity: an amount has the sign of its quantity, is not less than it unless it saturates, and survives the
 // conversion back.
 func FuzzFromQuantity(f *testing.F) {
 	for _, text := range []string{"0", "1", "-1", "1500m", "0.0001", "1n", "-1n", "1e30", "-1e30", "1e-30", "1e999", "1e2147483647", "-1e2147483647", "0e999", "8Ei", "1E",
@@ -39,19 +39,19 @@ func FuzzFromQuantity(f *testing.F) {
 		}
 		amount := FromQuantity(name, q)
 		if q.Sign() > 0 && amount <= 0 || q.Sign() < 0 && amount > 0 || q.Sign() == 0 && amount != 0 {
-			t.Fatalf("%s of %s is the amount %d", q.String(), name, amount)
+			t.Fatalf("%s of %s is converted to %d, which has another sign", q.String(), name, amount)
 		}
 		saturated := amount == math.MaxInt64 || amount == -math.MaxInt64
 		if exact := resource.NewScaledQuantity(amount, unit); !saturated && exact.Cmp(q) < 0 {
-			t.Fatalf("%s of %s is the amount %d: less", q.String(), name, amount)
+			t.Fatalf("%s of %s is converted to %d, which is less", q.String(), name, amount)
 		}
 		if again := FromQuantity(name, ToQuantity(name, amount)); again != amount {
-			t.Fatalf("%s of %s is the amount %d, and then %d", q.String(), name, amount, again)
+			t.Fatalf("%s of %s is converted to %d, and after a round trip to %d", q.String(), name, amount, again)
 		}
 	})
 }
 
-// FuzzAmounts: sums, differences and products are those of unbounded integers, clamped to the range.
+// FuzzAmounts: sums, differences and products equal those of big integers, clamped to the range.
 func FuzzAmounts(f *testing.F) {
 	ends := []int64{0, 1, -1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, -math.MaxInt64, 1 << 62, -1 << 62}
 	for _, a := range ends {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// deep returns a tree of four levels: top, mid, low, and the queues a and b, with another queue far directly below
-// top. Each queue has 10, and so has the cohort low.
+// deep returns a tree of four levels: the cohorts top, mid and low, and the queues a and b below low. Another queue,
+// far, is directly below top. Each queue has 10, and so has the cohort low.
 func deep(low, mid Limits) *Tree {
 	var t Tree
 	t.SetCohort("top", "", nil)
@@ -30,27 +30,27 @@ func TestAvailableInATreeOfFourLevels(t *testing.T) {
 		used     map[string]int64
 		a, far   int64 // available
 	}{
-		"without limits everything is shared": {
+		"no limits": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, a: 40, far: 40},
-		"what is used anywhere is used for all": {
+		"usage elsewhere": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 5, "b": 3, "far": 2}, a: 30, far: 30},
-		"a cohort lends no more than it may": {
+		"a lending limit of a cohort": {
 			low: Limits{10, Unlimited, 4}, mid: free, a: 40, far: 14},
-		"a cohort borrows no more than it may": {
+		"a borrowing limit of a cohort": {
 			low: Limits{10, 3, Unlimited}, mid: free, a: 33, far: 40},
 		"a cohort that borrowed has less to borrow": {
 			low: Limits{10, 3, Unlimited}, mid: free, used: map[string]int64{"b": 31}, a: 2, far: 9},
-		"limits of two levels both count when lending": {
+		"lending limits of two levels": {
 			low: Limits{10, Unlimited, 8}, mid: Limits{0, Unlimited, 5}, a: 40, far: 15},
-		"limits of two levels both count when borrowing": {
+		"borrowing limits of two levels": {
 			low: Limits{10, 6, Unlimited}, mid: Limits{0, 2, Unlimited}, a: 32, far: 40},
-		"what is not lent is used before what is shared": {
+		"usage within unlent quota": {
 			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"a": 26}, a: 14, far: 14},
-		"use beyond what is not lent takes from what is shared": {
+		"usage beyond unlent quota": {
 			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"a": 28}, a: 12, far: 12},
-		"others may not use what is not lent however much they lack": {
+		"unlent quota and large usage of others": {
 			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"far": 14}, a: 26, far: 0},
-		"usage beyond the quota is owed": {
+		"usage beyond the quota": {
 			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 45}, a: -5, far: -5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAvailableInATreeOfFourLevels(t *testing.T) {
 			i := tree.Index(cpu)
 			for queue, want := range map[string]int64{"a": tc.a, "far": tc.far} {
 				if got := tree.Queue(queue).Available(Held, i); got != want {
-					t.Errorf("%s may take %d, want %d", queue, got, want)
+					t.Errorf("available to %s = %d, want %d", queue, got, want)
 				}
 			}
 		})
@@ -74,29 +74,28 @@ func TestOverAndPassed(t *testing.T) {
 	a := tree.Queue("a")
 	low, i := a.Parent(), tree.Index(cpu)
 	for name, pair := range map[string][2]int64{
-		"a queue within its quota is not over it":            {a.Over(Held, i, 2), 0},
-		"what goes beyond is":                                {a.Over(Held, i, 5), 3},
-		"a queue that lends everything passes everything":    {a.Passed(Held, i, 5), 5},
-		"a cohort passes what its unlent quota has not":      {low.Passed(Held, i, 20), 2},
-		"and nothing while that has":                         {low.Passed(Held, i, 18), 0},
-		"taking back passes as much as was passed":           {low.Passed(Held, i, -8), 0},
-		"the cohort's quota is its own and its children's":   {low.Quota(i), 30},
-		"its nominal quota is its own":                       {low.Nominal(i), 10},
-		"what its queues use it uses":                        {low.Used(Held, i), 8},
-		"what it keeps for itself is not used at its parent": {low.Parent().Used(Held, i), 0},
-		"without quota there is none":                        {a.Quota(tree.Index(FlavorResource{"other", "gpu"})), 0},
+		"a queue within its quota is not over it":                {a.Over(Held, i, 2), 0},
+		"usage beyond the quota":                                 {a.Over(Held, i, 5), 3},
+		"a queue that lends everything passes everything":        {a.Passed(Held, i, 5), 5},
+		"a cohort passes usage beyond its unlent quota":          {low.Passed(Held, i, 20), 2},
+		"a cohort passes no usage within its unlent quota":       {low.Passed(Held, i, 18), 0},
+		"a release passes as much as was passed":                 {low.Passed(Held, i, -8), 0},
+		"quota of a cohort includes that of its children":        {low.Quota(i), 30},
+		"nominal quota of a cohort is its own":                   {low.Nominal(i), 10},
+		"usage of a cohort is that of its queues":                {low.Used(Held, i), 8},
+		"usage within unlent quota does not count at the parent": {low.Parent().Used(Held, i), 0},
+		"a resource without quota":                               {a.Quota(tree.Index(FlavorResource{"other", "gpu"})), 0},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %d, want %d", name, pair[0], pair[1])
 		}
 	}
 	if got := []int{a.Height(), low.Height(), low.Parent().Height(), a.Root().Height()}; !cmp.Equal(got, []int{0, 1, 2, 3}) {
-		t.Errorf("heights %v", got)
+		t.Errorf("heights = %v, want 0 to 3", got)
 	}
 }
 
-// TestSaturatedSumsCanBeReleased: what was charged beyond all limits can be released again, and leaves what was there
-// before.
+// TestSaturatedSumsCanBeReleased: charges beyond the range can be released again, and leave the former usage.
 func TestSaturatedSumsCanBeReleased(t *testing.T) {
 	var tree Tree
 	for _, queue := range []string{"a", "b"} {
@@ -110,21 +109,21 @@ func TestSaturatedSumsCanBeReleased(t *testing.T) {
 		tree.Charge("b", Held, gigantic)
 	}
 	if got := tree.Queue("a").Parent().Used(Held, i); got != math.MaxInt64 {
-		t.Errorf("six times all there can be is %d", got)
+		t.Errorf("usage of six largest charges = %d, want the largest int64", got)
 	}
 	if got := tree.Queue("b").Available(Held, i); got >= 0 {
-		t.Errorf("and yet %d are available", got)
+		t.Errorf("%d are available, want less than none", got)
 	}
 	for range 3 {
 		tree.Release("a", Held, gigantic)
 		tree.Release("b", Held, gigantic)
 	}
 	if got := tree.Queue("b").Available(Held, i); got != 170 {
-		t.Errorf("%d are available once all is released, want 170", got)
+		t.Errorf("%d are available after all was released, want 170", got)
 	}
 }
 
-// describe returns all results of a tree with these queues.
+// describe returns all results of a tree with these queues as text.
 func describe(t *Tree, queues []string) string {
 	var b strings.Builder
 	for _, name := range queues {
@@ -188,7 +187,7 @@ func TestTryLeavesNoTrace(t *testing.T) {
 			}
 		})
 		if diff := cmp.Diff(before, describe(tree, queues)); diff != "" {
-			t.Fatalf("(-before +after):\n%s", diff)
+			t.Fatalf("tree (-before +after):\n%s", diff)
 		}
 	})
 }
@@ -204,13 +203,13 @@ func TestUsageIsThatOfARebuiltTree(t *testing.T) {
 		kept := describe(tree, queues)
 		tree.stale = true
 		if diff := cmp.Diff(describe(tree, queues), kept); diff != "" {
-			t.Fatalf("(-from scratch +kept):\n%s", diff)
+			t.Fatalf("usage (-rebuilt +incremental):\n%s", diff)
 		}
 	})
 }
 
-// TestAvailableChargesTakeNothingThatOthersDoNotLend: while charges stay within what is available, each queue can
-// still take what it does not lend.
+// TestAvailableChargesTakeNothingThatOthersDoNotLend: while charges stay within what is available, each queue can still
+// use what it does not lend.
 func TestAvailableChargesTakeNothingThatOthersDoNotLend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree, queues := randomTree(t)
@@ -224,7 +223,7 @@ func TestAvailableChargesTakeNothingThatOthersDoNotLend(t *testing.T) {
 			n := tree.Queue(name)
 			unlent := max(0, n.Nominal(0)-n.limit(0).Lending)
 			if free := n.Available(Held, 0); free < unlent-n.Used(Held, 0) || free < 0 {
-				t.Fatalf("%s may take %d, though it lends all but %d and uses %d", name, free, unlent, n.Used(Held, 0))
+				t.Fatalf("available to %s = %d, although it lends all but %d and uses %d", name, free, unlent, n.Used(Held, 0))
 			}
 		}
 	})

@@ -23,11 +23,11 @@ func TestAvailable(t *testing.T) {
 		build               func(*Tree)
 		available, capacity int64 // of queue a
 	}{
-		"a queue alone has its nominal quota": {
+		"a queue without a cohort": {
 			build:     func(t *Tree) { t.SetQueue("a", "", limits(5, none, none)); charge(t, "a", 2) },
 			available: 3, capacity: 5,
 		},
-		"a queue borrows what others of its cohort do not use": {
+		"borrowing in a cohort": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, none, none))
 				t.SetQueue("b", "lab", limits(7, none, none))
@@ -35,7 +35,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 9, capacity: 12,
 		},
-		"the borrowing limit bounds what it takes from others": {
+		"a borrowing limit": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, 2, none))
 				t.SetQueue("b", "lab", limits(7, none, none))
@@ -43,14 +43,14 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 1, capacity: 7,
 		},
-		"the lending limit of another bounds what it gives": {
+		"a lending limit of another queue": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, none, none))
 				t.SetQueue("b", "lab", limits(7, none, 3))
 			},
 			available: 8, capacity: 8,
 		},
-		"what is not lent stays for its owner while others borrow": {
+		"unlent quota while others borrow": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, none, 1))
 				t.SetQueue("b", "lab", limits(0, none, none))
@@ -58,7 +58,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 4, capacity: 5,
 		},
-		"quota of a cohort's own is shared by its members, however deep": {
+		"quota of a cohort itself": {
 			build: func(t *Tree) {
 				t.SetCohort("top", "", limits(10, none, none))
 				t.SetCohort("mid", "top", limits(1, 4, none))
@@ -66,7 +66,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 5, capacity: 5,
 		},
-		"a quota cut below use leaves less than nothing": {
+		"a quota below usage": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "", limits(5, none, none))
 				charge(t, "a", 5)
@@ -74,7 +74,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: -2, capacity: 3,
 		},
-		"a deleted queue no longer weighs on its cohort": {
+		"a deleted queue": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(1, none, none))
 				t.SetQueue("b", "lab", limits(1, none, none))
@@ -83,7 +83,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 1, capacity: 1,
 		},
-		"members of a cycle have nothing": {
+		"a cycle of cohorts": {
 			build: func(t *Tree) {
 				t.SetCohort("x", "y", nil)
 				t.SetCohort("y", "x", nil)
@@ -91,7 +91,7 @@ func TestAvailable(t *testing.T) {
 			},
 			available: 0, capacity: 0,
 		},
-		"amounts saturate": {
+		"amounts that saturate": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(math.MaxInt64, none, none))
 				t.SetQueue("b", "lab", limits(math.MaxInt64, none, none))
@@ -116,7 +116,7 @@ func TestUsageSurvivesTheQueue(t *testing.T) {
 	var tree Tree
 	charge(&tree, "a", 2) // workloads may be observed first
 	if tree.Queue("a") != nil {
-		t.Error("a queue that was only charged exists")
+		t.Error("a queue exists that was only charged")
 	}
 	tree.SetQueue("a", "", limits(3, Unlimited, Unlimited))
 	if got := tree.Queue("a").Available(Held, tree.Index(cpu)); got != 1 {
@@ -136,10 +136,10 @@ func FuzzAmountsNeverWrapAround(f *testing.F) {
 		for _, name := range []string{"cpu", "memory"} {
 			amount := FromQuantity("cpu", q)
 			if q.Sign() >= 0 && amount < 0 || q.Sign() < 0 && amount > 0 {
-				t.Errorf("%s of %s became %d", text, name, amount)
+				t.Errorf("%s of %s was converted to %d, which has another sign", text, name, amount)
 			}
 			if amount >= 0 && Times(amount, count) < 0 {
-				t.Errorf("%d times %s became negative", count, text)
+				t.Errorf("%d times %s is negative", count, text)
 			}
 		}
 	})
@@ -153,11 +153,11 @@ func TestDeletedQueuesAreForgottenOnceNothingIsCharged(t *testing.T) {
 	charge(&tree, "b", 0)
 	tree.Charge("c", Held, nil)
 	if tree.Queue("a") != nil || len(tree.queues) != 1 {
-		t.Errorf("%d queues are known, one has something charged to it", len(tree.queues))
+		t.Errorf("the tree knows %d queues, want only the charged one", len(tree.queues))
 	}
 	charge(&tree, "a", -3)
 	tree.SetQueue("d", "", nil)
 	if tree.Queue("d") == nil || len(tree.queues) != 1 {
-		t.Errorf("%d queues are known, one is there", len(tree.queues))
+		t.Errorf("the tree knows %d queues, want only the present one", len(tree.queues))
 	}
 }

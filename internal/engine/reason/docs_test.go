@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEveryCodeIsDocumented: users look codes up, and build alerts on them.
+// TestEveryCodeIsDocumented: docs/reasons.md describes exactly the codes, which users look up and use in alerts.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reasons.md")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 	for code := range entries {
 		if !codes[code] {
-			t.Errorf("docs/reasons.md has an entry for %s, which is no code", code)
+			t.Errorf("docs/reasons.md has an entry for %s, which is not a code", code)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func declaredCodes(t *testing.T) map[string]bool {
 		return true
 	})
 	if len(codes) < 9 {
-		t.Fatalf("only found %v", codes)
+		t.Fatalf("found only the codes %v", codes)
 	}
 	return codes
 }

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// TestNamesReturnsAllNames: wherever they are in an explanation, including lists added later.
+// TestNamesReturnsAllNames: Names returns the names in every list of an explanation, including lists added later.
 func TestNamesReturnsAllNames(t *testing.T) {
 	var x Explanation
 	var named []Name
 	fill(reflect.ValueOf(&x).Elem(), &named)
 	if len(named) < 5 {
-		t.Fatalf("named %v", named)
+		t.Fatalf("fill set only the names %v", named)
 	}
 	for _, name := range named {
 		if !slices.Contains(x.Names(), name) {
-			t.Errorf("%s is not among the names", name)
+			t.Errorf("Names does not return %s", name)
 		}
 	}
 }

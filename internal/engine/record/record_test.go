@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// zone is not UTC: events may have times in the local zone.
+// zone is a zone other than UTC: events may have times in the local zone.
 var zone = time.FixedZone("somewhere", 7200)
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 123, zone)
@@ -197,7 +197,7 @@ func (w *world) step() {
 	}
 }
 
-// TestLogReplays: an engine that gets the events from the log decides the same, byte for byte (E5).
+// TestLogReplays: an engine that gets the events of the log makes the same decisions, byte for byte (E5).
 func TestLogReplays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, clock: epoch}
@@ -258,11 +258,11 @@ func TestReplay(t *testing.T) {
 		{"one run", whole, Result{Runs: 1, Passes: 1, Decisions: 1}, ""},
 		{"two runs in one file", whole + whole, Result{Runs: 2, Passes: 2, Decisions: 2}, ""},
 		{"a writer killed within its last line", whole[:len(whole)-5], Result{Runs: 1}, ""},
-		{"and one that began again after that", whole[:len(whole)-5] + whole, Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
+		{"a writer killed within its last line, and restarted", whole[:len(whole)-5] + whole, Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
 		{"a run that was cut", whole + `{"cut":"slow disk"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1, Cut: "slow disk"}, ""},
 		{"a damaged line in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1}, "line 3 of the decision log"},
 		{"another format", strings.Replace(whole, `"format":4`, `"format":1`, 1), Result{}, "use the version that wrote it"},
-		{"what is no log", `{"kind":"List"}` + "\n", Result{}, "does not begin with the options"},
+		{"a file that is not a log", `{"kind":"List"}` + "\n", Result{}, "does not begin with the options"},
 		{"an unknown event", strings.Replace(whole, `"FlavorSet"`, `"FlavourSet"`, 1), Result{Runs: 1}, `there is no event "FlavourSet"`},
 		{"another decision", strings.Replace(whole, `"ClusterQueue":"q","PodSets":[{"PodSet"`, `"ClusterQueue":"r","PodSets":[{"PodSet"`, 1),
 			Result{Runs: 1, Passes: 1, Decisions: 1, Difference: &Difference{Line: 7, At: epoch}}, ""},
@@ -275,7 +275,7 @@ func TestReplay(t *testing.T) {
 			}
 			if d := got.Difference; d != nil {
 				if !strings.Contains(d.Recorded, `"r"`) || !strings.Contains(d.Replayed, `"q"`) {
-					t.Errorf("the difference is %+v", d)
+					t.Errorf("difference = %+v, want queue r recorded and q replayed", d)
 				}
 				d.Recorded, d.Replayed = "", ""
 			}
@@ -286,8 +286,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestFieldsKeepTheirRecordedNames: a field that was renamed in Go keeps its JSON name, so that logs of earlier versions
-// replay.
+// TestFieldsKeepTheirRecordedNames: a field that was renamed in Go keeps its JSON name, so that logs of earlier
+// versions replay.
 func TestFieldsKeepTheirRecordedNames(t *testing.T) {
 	for _, tc := range []struct {
 		field string
@@ -313,7 +313,7 @@ func TestFieldsKeepTheirRecordedNames(t *testing.T) {
 	}
 }
 
-// TestEveryEventIsKnown: a log with an event of another type would not replay.
+// TestEveryEventIsKnown: a log with an event of an unknown type would not replay.
 func TestEveryEventIsKnown(t *testing.T) {
 	found := 0
 	entries, err := os.ReadDir("..")
@@ -344,6 +344,6 @@ func TestEveryEventIsKnown(t *testing.T) {
 		}
 	}
 	if found != len(kinds) {
-		t.Errorf("%d events were found, the log knows %d", found, len(kinds))
+		t.Errorf("found %d types of events, the log knows %d", found, len(kinds))
 	}
 }
