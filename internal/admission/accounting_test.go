@@ -37,39 +37,39 @@ func TestRequestsFollowLimitRangesAndRuntimeClasses(t *testing.T) {
 		happen  func() bool
 		changed bool
 		want    map[string]int64
-		refused string // in the reason
+		refused string // part of the reason
 	}{
-		{"the runtime class does not exist at first", func() bool { return false }, false, map[string]int64{}, `Not found: "kata"`},
-		{"it is created", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, true, map[string]int64{"cpu": 100}, ""},
-		{"it is seen again", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, false, map[string]int64{"cpu": 100}, ""},
-		{"it costs more", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "200m")) }, true, map[string]int64{"cpu": 200}, ""},
-		{"a limit range is created", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, true, map[string]int64{"cpu": 1200}, ""},
-		{"it is seen again", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, false, map[string]int64{"cpu": 1200}, ""},
-		{"another one that sorts before it", func() bool { return a.setLimitRange(newLimitRange("a", defaultRequest("2"))) }, true, map[string]int64{"cpu": 2200}, ""},
-		{"one of volumes alone", func() bool {
+		{"missing runtime class", func() bool { return false }, false, map[string]int64{}, `Not found: "kata"`},
+		{"new runtime class", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, true, map[string]int64{"cpu": 100}, ""},
+		{"unchanged runtime class", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, false, map[string]int64{"cpu": 100}, ""},
+		{"larger overhead", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "200m")) }, true, map[string]int64{"cpu": 200}, ""},
+		{"new limit range", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, true, map[string]int64{"cpu": 1200}, ""},
+		{"unchanged limit range", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, false, map[string]int64{"cpu": 1200}, ""},
+		{"second limit range, which sorts before the first", func() bool { return a.setLimitRange(newLimitRange("a", defaultRequest("2"))) }, true, map[string]int64{"cpu": 2200}, ""},
+		{"limit range of volumes only", func() bool {
 			return a.setLimitRange(newLimitRange("c", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
 		}, false, map[string]int64{"cpu": 2200}, ""},
-		{"it forbids what it would have given", func() bool {
+		{"default request beyond the maximum", func() bool {
 			return a.setLimitRange(newLimitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: quantities("cpu", "2"), DefaultRequest: quantities("memory", "1")}))
 		}, true, map[string]int64{"cpu": 1200, "memory": 1}, "resources didn't satisfy LimitRange constraints: "},
-		{"it says nothing of pods any more", func() bool {
+		{"limit range without limits of pods", func() bool {
 			return a.setLimitRange(newLimitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
 		}, true, map[string]int64{"cpu": 1200}, ""},
-		{"the other is deleted", func() bool { return a.deleteLimitRange("ns", "b") }, true, map[string]int64{"cpu": 200}, ""},
-		{"a second deletion changes nothing", func() bool { return a.deleteLimitRange("ns", "b") }, false, map[string]int64{"cpu": 200}, ""},
-		{"the runtime class is deleted", func() bool { return a.deleteRuntimeClass("kata") }, true, map[string]int64{}, "Not found"},
-		{"its second deletion changes nothing", func() bool { return a.deleteRuntimeClass("kata") }, false, map[string]int64{}, "Not found"},
+		{"deleted limit range", func() bool { return a.deleteLimitRange("ns", "b") }, true, map[string]int64{"cpu": 200}, ""},
+		{"second deletion of the limit range", func() bool { return a.deleteLimitRange("ns", "b") }, false, map[string]int64{"cpu": 200}, ""},
+		{"deleted runtime class", func() bool { return a.deleteRuntimeClass("kata") }, true, map[string]int64{}, "Not found"},
+		{"second deletion of the runtime class", func() bool { return a.deleteRuntimeClass("kata") }, false, map[string]int64{}, "Not found"},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			if got := step.happen(); got != step.changed {
-				t.Errorf("changed %v, want %v", got, step.changed)
+				t.Errorf("changed = %v, want %v", got, step.changed)
 			}
 			podSets, refused := a.account(w)
 			if diff := cmp.Diff(step.want, podSets[0].PerPod); diff != "" {
-				t.Errorf("per pod (-want +got):\n%s", diff)
+				t.Errorf("requests per pod (-want +got):\n%s", diff)
 			}
 			if step.refused == "" && refused != "" || !strings.Contains(refused, step.refused) {
-				t.Errorf("refused %q, want %q in it", refused, step.refused)
+				t.Errorf("refused = %q, want it to contain %q", refused, step.refused)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestALimitRangeAppliesToItsNamespaceOnly(t *testing.T) {
 	elsewhere.Namespace = "elsewhere"
 	a.setLimitRange(elsewhere)
 	if podSets, _ := a.account(newWorkload("w", 1, nil)); len(podSets[0].PerPod) != 0 {
-		t.Errorf("its pods cost %v", podSets[0].PerPod)
+		t.Errorf("requests per pod = %v, want none in another namespace", podSets[0].PerPod)
 	}
 }
 
@@ -95,11 +95,11 @@ func TestEveryPodSetIsCountedAndChecked(t *testing.T) {
 	w.Spec.PodSets[2].Template.Spec.Containers[0].Resources.Requests = quantities("cpu", "-1")
 	podSets, refused := newAccountant(podspec.Counting{}).account(w)
 	if podSets[0].Name != "main" || podSets[0].PerPod["cpu"] != 1000 || podSets[1].Count != 0 || podSets[2].Name != "wrong" {
-		t.Errorf("pod sets %+v", podSets)
+		t.Errorf("pod sets = %+v, want main, one without pods, and wrong", podSets)
 	}
 	want := `resources validation failed: spec.podSets[2].template.spec.containers[0]: Invalid value: ["cpu"]: requests must not be negative (container "c" of pod set "wrong" has -1)`
 	if refused != want {
-		t.Errorf("refused %q, want %q", refused, want)
+		t.Errorf("refused = %q, want %q", refused, want)
 	}
 }
 
@@ -110,16 +110,16 @@ func TestPodCounts(t *testing.T) {
 		reported []kueue.ReclaimablePod
 		want     int32
 	}{
-		"no pod has ended":                {nil, 0},
-		"some have ended":                 {[]kueue.ReclaimablePod{{Name: "other", Count: 4}, {Name: "main", Count: 3}}, 3},
-		"no more have than there are":     {[]kueue.ReclaimablePod{{Name: "main", Count: 9}}, 4},
-		"what is below zero says nothing": {[]kueue.ReclaimablePod{{Name: "main", Count: -1}}, 0},
+		"no pod has ended":          {nil, 0},
+		"some pods have ended":      {[]kueue.ReclaimablePod{{Name: "other", Count: 4}, {Name: "main", Count: 3}}, 3},
+		"more ended pods than pods": {[]kueue.ReclaimablePod{{Name: "main", Count: 9}}, 4},
+		"a negative number":         {[]kueue.ReclaimablePod{{Name: "main", Count: -1}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.Status.ReclaimablePods = tc.reported
 			podSets, _ := newAccountant(podspec.Counting{}).account(w)
 			if got := podSets[0]; got.Reclaimable != tc.want || got.MinCount != 2 || got.Count != 4 {
-				t.Errorf("%d of %d (at least %d) are reclaimable, want %d of 4 (2)", got.Reclaimable, got.Count, got.MinCount, tc.want)
+				t.Errorf("got %d of %d pods (minimum %d) reclaimable, want %d of 4 (minimum 2)", got.Reclaimable, got.Count, got.MinCount, tc.want)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestRequestsAreCountedAsConfigured(t *testing.T) {
 	w := newWorkload("w", 1, quantities("cpu", "1500m", "memory", "3", "example.com/gpu", "4"))
 	podSets, _ := newAccountant(counting).account(w)
 	if diff := cmp.Diff(map[string]int64{"cpu": 1500, "credits": 12}, podSets[0].PerPod); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("requests per pod (-want +got):\n%s", diff)
 	}
 }
 
@@ -144,11 +144,11 @@ func TestNamesRuntimeClass(t *testing.T) {
 	w.Spec.PodSets = append(w.Spec.PodSets, *w.Spec.PodSets[0].DeepCopy())
 	w.Spec.PodSets[1].Template.Spec.RuntimeClassName = ptr.To("kata")
 	if !namesRuntimeClass(w, "kata") || namesRuntimeClass(w, "gvisor") || namesRuntimeClass(newWorkload("w", 1, nil), "") {
-		t.Error("it concerns those that name it")
+		t.Error("namesRuntimeClass is not true exactly for Workloads that name the class")
 	}
 }
 
-// BenchmarkAccount measures what each event of a Workload costs before the engine gets it.
+// BenchmarkAccount measures the accounting of each event of a Workload before the engine gets it.
 func BenchmarkAccount(b *testing.B) {
 	plain := newWorkload("w", 1, quantities("cpu", "1"))
 	usual := newWorkload("w", 8, quantities("cpu", "500m", "memory", "64Gi", "nvidia.com/gpu", "8"))
@@ -180,17 +180,17 @@ func BenchmarkAccount(b *testing.B) {
 
 func TestNodesAreChargedPodRequestsWhateverCountsAgainstQuota(t *testing.T) {
 	w := newWorkload("w", 1, quantities("cpu", "1", "example.com/mig", "2"))
-	if got := words().workload(w).PodSets[0]; got.OfNode != nil || got.PerPod["example.com/mig"] != 2 {
-		t.Errorf("nothing is configured: got %+v", got)
+	if got := newTestTranslator().workload(w).PodSets[0]; got.OfNode != nil || got.PerPod["example.com/mig"] != 2 {
+		t.Errorf("without a transformation: got %+v, want the requests as written", got)
 	}
 	counting := podspec.Counting{ExcludePrefixes: []string{"cpu"}, Transformations: map[corev1.ResourceName]podspec.Transformation{
 		"example.com/mig": {Replace: true, Outputs: quantities("example.com/memory", "5")}}}
 	got := newTranslator(counting, queuePolicy{}, time.Second).workload(w).PodSets[0]
 	if diff := cmp.Diff(map[string]int64{"example.com/memory": 10}, got.PerPod); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
+		t.Errorf("requests against quota (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int64{"cpu": 1000, "example.com/mig": 2}, got.OfNode); diff != "" {
-		t.Errorf("asked of a node (-want +got):\n%s", diff)
+		t.Errorf("requests of a node (-want +got):\n%s", diff)
 	}
 }
 
@@ -199,15 +199,15 @@ func TestPodsPlacedByNodeLabels(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	podSets, _ := newAccountant(podspec.Counting{}).account(w)
 	if podSets[0].Unpinned {
-		t.Error("pods of no JobSet are loose")
+		t.Error("pods of no JobSet are unpinned, want them pinned")
 	}
 	podspec.RequireLabel(&w.Spec.PodSets[0].Template.Spec, jobset.NamespacedJobKey, []string{"default_w-0"})
 	if podSets, _ = newAccountant(podspec.Counting{}).account(w); !podSets[0].Unpinned {
-		t.Error("pods for whom users have labelled nodes are not loose")
+		t.Error("pods for which users have labeled nodes are pinned, want them unpinned")
 	}
 }
 
-// TestPodsWithANodeName get no other node, whatever their selectors say.
+// TestPodsWithANodeName: a pod with a nodeName gets no other node, whatever its selectors say.
 func TestPodsWithANodeName(t *testing.T) {
 	inRack := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpIn, Values: []string{"r1"}}}}}}}
@@ -216,9 +216,9 @@ func TestPodsWithANodeName(t *testing.T) {
 	w.Spec.PodSets[0].Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: inRack}
 	podSets, _ := newAccountant(podspec.Counting{}).account(w)
 	if podSets[0].NodeName != "n1" {
-		t.Errorf("the node is %q, want n1", podSets[0].NodeName)
+		t.Errorf("node name = %q, want n1", podSets[0].NodeName)
 	}
 	if diff := cmp.Diff(inRack, podSets[0].Affinity); diff != "" {
-		t.Errorf("what it asks besides (-want +got):\n%s", diff)
+		t.Errorf("affinity besides the node name (-want +got):\n%s", diff)
 	}
 }

@@ -21,21 +21,21 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// admitted returns a Workload with that many pods of 1 cpu, admitted by cq in flavor f.
+// admitted returns a Workload with that many pods of 1 cpu that the ClusterQueue cq admitted in flavor f.
 func admitted(name string, pods int32) *kueue.Workload {
 	w := newWorkload(name, pods, quantities("cpu", "1"))
 	w.ResourceVersion = "7"
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u"}}
 	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
 		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, now)
-	// As read from the API server.
+	// Objects read from the API server.
 	w.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", strconv.Itoa(int(pods)))
 	return w
 }
 
-// heardOf returns an engine that knows a queue and the Workloads.
-func heardOf(workloads ...*kueue.Workload) *engine.Engine {
-	e, tr := engine.New(engine.Options{}), words()
+// engineWith returns an engine that has observed a queue and the Workloads.
+func engineWith(workloads ...*kueue.Workload) *engine.Engine {
+	e, tr := engine.New(engine.Options{}), newTestTranslator()
 	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
 	for _, w := range workloads {
 		objects = append(objects, w)
@@ -57,17 +57,17 @@ func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
 	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: quantities("cpu", "4")}}
 	workload.SetCondition(over, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", now)
 	all := []*kueue.Workload{runs, ending, leaving, shrinks, over, newWorkload("waits", 9, quantities("cpu", "1"))}
-	e := heardOf(all...)
+	e := engineWith(all...)
 	var list []kueue.Workload
 	for _, w := range all {
 		list = append(list, *w)
 	}
 	if got := differences(e, []string{"cq"}, list); len(got) != 0 {
-		t.Errorf("they do not agree on %v", got)
+		t.Errorf("differences = %v, want none", got)
 	}
 	usage, _ := e.QueueUsage("cq")
 	if got := usage.Reserved[quota.FlavorResource{Flavor: "f", Resource: "cpu"}]; got != 3000+1000+2000+4000 {
-		t.Errorf("what they agree on is %d", got) // else nothing was compared
+		t.Errorf("reserved = %d, want the quota of all Workloads that hold any", got) // otherwise nothing was compared
 	}
 }
 
@@ -82,10 +82,10 @@ func TestWhatAnAuditFinds(t *testing.T) {
 	elsewhere := admitted("a", 2)
 	elsewhere.Status.Admission.ClusterQueue = "other"
 	for what, tc := range map[string]struct {
-		heard, stored []*kueue.Workload
-		want          map[difference]int64
+		observed, stored []*kueue.Workload
+		want             map[difference]int64
 	}{
-		"nothing, where both have the same":           {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
+		"no difference": {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
 		"a Workload that the engine does not know":    {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
 		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
 		"another amount": {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
@@ -98,25 +98,26 @@ func TestWhatAnAuditFinds(t *testing.T) {
 		for _, w := range tc.stored {
 			stored = append(stored, *w)
 		}
-		got := differences(heardOf(tc.heard...), []string{"cq"}, stored)
+		got := differences(engineWith(tc.observed...), []string{"cq"}, stored)
 		if len(tc.want) == 0 && len(got) == 0 {
 			continue
 		}
 		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(difference{}, amountOf{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+			t.Errorf("%s: differences (-want +got):\n%s", what, diff)
 		}
 	}
 }
 
-// TestAuditIgnoresWritesInFlight: the engine has decided, and the API server does not have the write yet.
+// TestAuditIgnoresWritesInFlight: quota that the engine has given does not count as a difference while the API server
+// does not have the write yet.
 func TestAuditIgnoresWritesInFlight(t *testing.T) {
 	w := newWorkload("w", 2, quantities("cpu", "1"))
-	e := heardOf(w)
+	e := engineWith(w)
 	if d := e.Decide(now); len(d) != 1 || d[0].Admit == nil {
-		t.Fatalf("decided %+v", d)
+		t.Fatalf("got decisions %+v, want one admission", d)
 	}
 	if got := differences(e, []string{"cq"}, []kueue.Workload{*w}); len(got) != 0 {
-		t.Errorf("found %v", got)
+		t.Errorf("differences = %v, want none", got)
 	}
 }
 
@@ -128,20 +129,20 @@ func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 		before, now map[difference]int64
 		want        int
 	}{
-		"not at first":          {nil, map[difference]int64{d("1"): 5}, 0},
-		"the second time":       {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 5}, 1},
-		"not of another state":  {map[difference]int64{d("1"): 5}, map[difference]int64{d("2"): 5}, 0},
-		"not by another amount": {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 4}, 0},
-		"not once it is right":  {map[difference]int64{d("1"): 5}, nil, 0},
+		"found the first time":      {nil, map[difference]int64{d("1"): 5}, 0},
+		"found the second time":     {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 5}, 1},
+		"found in another version":  {map[difference]int64{d("1"): 5}, map[difference]int64{d("2"): 5}, 0},
+		"found with another amount": {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 4}, 0},
+		"no longer found":           {map[difference]int64{d("1"): 5}, nil, 0},
 	} {
 		if got := inBoth(tc.before, tc.now); len(got) != tc.want {
-			t.Errorf("%s: got %v", what, got)
+			t.Errorf("%s: got differences %v, want %d", what, got, tc.want)
 		}
 	}
 }
 
-// TestTheQueueReportsWhatAnAuditFound: from the second reading on, and until the difference is gone. Without a
-// difference nothing is written.
+// TestTheQueueReportsWhatAnAuditFound: the queue reports a difference from the second audit that finds it until it is
+// gone. Without a difference nothing is written.
 func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
 	clock := clocktesting.NewFakeClock(now)
@@ -171,20 +172,20 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 		return said()
 	}
 	if got := said(); got != "" {
-		t.Fatalf("before any audit: %q", got)
+		t.Fatalf("before any audit: message = %q, want none", got)
 	}
 	if got := next(); got != "" {
-		t.Errorf("after one reading: %q", got)
+		t.Errorf("after one audit: message = %q, want none", got)
 	}
 	if got := next(); !strings.Contains(got, "cpu of flavor f by 3") || !strings.Contains(got, "ns/runs") {
-		t.Errorf("after two: %q", got)
+		t.Errorf("after two audits: message = %q, want the difference and its Workload", got)
 	}
 	if got := l.gauges.differences[amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}]; got != 3000 {
-		t.Errorf("the metric has %v", l.gauges.differences)
+		t.Errorf("metrics of differences = %v, want 3000 for cpu", l.gauges.differences)
 	}
 	writes := len(w.written())
 	if next(); len(w.written()) != writes {
-		t.Errorf("the same again was written: %q", w.written()[writes:])
+		t.Errorf("writes = %q, want none for the same difference", w.written()[writes:])
 	}
 	stored := runs.DeepCopy()
 	stored.ResourceVersion = ""
@@ -192,10 +193,10 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := next(); got != "" {
-		t.Errorf("once it is right: %q", got)
+		t.Errorf("after the difference is gone: message = %q, want none", got)
 	}
 	if writes = len(w.written()); next() != "" || len(w.written()) != writes {
-		t.Errorf("written though all is equal: %q", w.written()[writes:])
+		t.Errorf("writes = %q, want none without a difference", w.written()[writes:])
 	}
 }
 
@@ -207,10 +208,10 @@ func BenchmarkAuditOf15000Workloads(b *testing.B) {
 		all[i] = admitted(fmt.Sprintf("w%d", i), 2)
 		list[i] = *all[i]
 	}
-	e := heardOf(all...)
+	e := engineWith(all...)
 	for b.Loop() {
 		if got := differences(e, []string{"cq"}, list); len(got) != 0 {
-			b.Fatalf("%d differ", len(got))
+			b.Fatalf("found %d differences, want none", len(got))
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms/audit")

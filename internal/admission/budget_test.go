@@ -13,12 +13,12 @@ func TestQuiet(t *testing.T) {
 		took         time.Duration
 		quiet        bool
 	}{
-		"nothing else to write": {0, 0, time.Second, true},
-		"a little":              {fewWrites, fewOpen, quickWrite, true},
-		"much":                  {400, 0, quickWrite, false},
-		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false},
-		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false},
-		"nothing was written yet, and much is to be": {0, 1000, 0, false},
+		"nothing else to write":            {0, 0, time.Second, true},
+		"few writes":                       {fewWrites, fewOpen, quickWrite, true},
+		"many writes":                      {400, 0, quickWrite, false},
+		"few writes and many in flight":    {10, fewOpen + 1, quickWrite, false},
+		"few and slow writes":              {10, 1, 2 * quickWrite, false},
+		"no writes yet and many in flight": {0, 1000, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
@@ -30,7 +30,7 @@ func TestQuiet(t *testing.T) {
 			}
 			b.setOpen(tc.open)
 			if b.quiet() != tc.quiet {
-				t.Errorf("quiet is %v", b.quiet())
+				t.Errorf("quiet = %v, want %v", b.quiet(), tc.quiet)
 			}
 		})
 	}
@@ -39,8 +39,8 @@ func TestQuiet(t *testing.T) {
 // spent counts the writes of each kind.
 type spent struct{ jobs, reasons, events, queues int }
 
-// people returns the fraction of writes that only inform users.
-func (s spent) people() float64 {
+// informative returns the fraction of writes that only inform users.
+func (s spent) informative() float64 {
 	return float64(s.reasons+s.events) / float64(s.jobs+s.reasons+s.events+s.queues)
 }
 
@@ -70,19 +70,19 @@ func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Durat
 	return out
 }
 
-// TestWritesForUsersYieldToWritesForJobs: under load they are less than a twentieth of all writes, and they continue
-// even if the API server answers nothing.
+// TestWritesForUsersYieldToWritesForJobs: under load, writes that inform users are less than a twentieth of all writes,
+// and they continue even if the API server does not answer.
 func TestWritesForUsersYieldToWritesForJobs(t *testing.T) {
 	for _, jobs := range []int{25, 100, 400, 2000} {
 		clock := clocktesting.NewFakePassiveClock(now)
 		b := newWriteBudget(clock)
 		load(b, clock, 2*time.Second, jobs) // the load begins
 		got := load(b, clock, time.Minute, jobs)
-		if share := got.people(); share > 0.05 || share < 0.03 {
-			t.Errorf("%d a second for jobs: of all writes %.3f are for people: %+v", jobs, share, got)
+		if share := got.informative(); share > 0.05 || share < 0.03 {
+			t.Errorf("%d writes for jobs per second: %.3f of all writes inform users, want 0.03 to 0.05: %+v", jobs, share, got)
 		}
 		if of := float64(got.queues) / float64(got.jobs); of > 0.035 || of < 0.025 {
-			t.Errorf("%d a second for jobs: %.3f as many for the status of queues: %+v", jobs, of, got)
+			t.Errorf("%d writes for jobs per second: %.3f times as many of queue statuses, want 0.025 to 0.035: %+v", jobs, of, got)
 		}
 	}
 	clock := clocktesting.NewFakePassiveClock(now)
@@ -90,26 +90,27 @@ func TestWritesForUsersYieldToWritesForJobs(t *testing.T) {
 	b.setOpen(1000)
 	load(b, clock, 2*time.Second, 0)
 	if got := load(b, clock, time.Minute, 0); got.reasons < 30 || got.reasons > 60 || got.queues < 30 || got.queues > 45 {
-		t.Errorf("the API server does not answer: %+v", got)
+		t.Errorf("the API server does not answer: writes = %+v, want 30 to 60 of reasons and 30 to 45 of queues", got)
 	}
 }
 
-// TestManyReasonsAreWrittenPerSecondWhileQuiet: also after a time of load.
+// TestManyReasonsAreWrittenPerSecondWhileQuiet: the rate is high while the API server is quiet, also after a time of
+// load.
 func TestManyReasonsAreWrittenPerSecondWhileQuiet(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	b := newWriteBudget(clock)
 	if got := load(b, clock, time.Second, 0); got.reasons < 390 || got.reasons > 410 {
-		t.Errorf("%d reasons within a second", got.reasons)
+		t.Errorf("%d reasons were written within a second, want about 400", got.reasons)
 	}
 	load(b, clock, time.Minute, 400)
 	load(b, clock, 2*time.Second, 0)
 	if got := load(b, clock, time.Second, 0); got.reasons < 290 {
-		t.Errorf("%d reasons within a second after the load", got.reasons)
+		t.Errorf("%d reasons were written in the second after the load, want at least 290", got.reasons)
 	}
 }
 
-// TestEvictionsWaitForLateEventsUnderLoad: the slower the API server, the older the state that was decided on. The
-// wait is bounded, and there is none while the API server is quiet.
+// TestEvictionsWaitForLateEventsUnderLoad: the slower the API server, the older the state on which the engine decided.
+// The wait is bounded, and there is none while the API server is quiet.
 func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: longestLag,
@@ -119,11 +120,11 @@ func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 			b.noteDuration(took)
 		}
 		if got := b.lag(); got != 0 {
-			t.Errorf("it is quiet, and news are late by %s", got)
+			t.Errorf("lag = %s, want none while the API server is quiet", got)
 		}
 		b.setOpen(fewOpen + 1)
 		if got := b.lag(); got < want-time.Millisecond || got > want {
-			t.Errorf("a write takes %s, and news are late by %s", took, got)
+			t.Errorf("lag = %[2]s if a write takes %[1]s, want %[3]s", took, got, want)
 		}
 	}
 }

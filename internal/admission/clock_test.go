@@ -34,31 +34,31 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 		}
 	}
 	submit("w0")
-	r.says("w0", isAdmitted)
+	r.waitFor("w0", isAdmitted)
 	for i, jump := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -48 * time.Hour, time.Nanosecond} {
 		runs, waits := fmt.Sprintf("w%d", i), fmt.Sprintf("w%d", i+1)
 		hand.SetTime(hand.Now().Add(jump))
 		submit(waits)
-		r.says(waits, "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
+		r.waitFor(waits, "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 		if wait := deadlines.settle(t, runs, w); wait <= 0 {
-			t.Errorf("after %s nobody comes back to end %s in time", jump, runs)
+			t.Errorf("after a jump of %s: no requeue is scheduled for the deadline of %s", jump, runs)
 		}
 		if o := w.workload(runs); o.Status.Admission == nil || meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
-			t.Errorf("after %s %s lost what it had: %v", jump, runs, conditions(o.Status.Conditions))
+			t.Errorf("after a jump of %s: %s lost its admission: %v", jump, runs, conditions(o.Status.Conditions))
 		}
-		r.changes(runs, func(o *kueue.Workload) {
+		r.updateStatus(runs, func(o *kueue.Workload) {
 			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
 		})
-		r.says(waits, isAdmitted)
+		r.waitFor(waits, isAdmitted)
 	}
-	r.await("the queue counts the last alone", func() bool {
+	r.await("the queue counts only the last Workload", func() bool {
 		var q kueue.ClusterQueue
 		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 0
 	})
 }
 
-// TestAClockSetForwardDeactivatesForExecutionTime: a wrong clock ends workloads whose time is over by it, with a
-// condition, and affects the quota of no other.
+// TestAClockSetForwardDeactivatesForExecutionTime: a clock that is wrong deactivates Workloads whose execution time is
+// over by it, with a condition, and affects the quota of no others.
 func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	brief, other := admittedWorkload("a"), admittedWorkload("b")
 	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
@@ -67,16 +67,16 @@ func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	deadlines.clock = clocktesting.NewFakeClock(now.Add(time.Hour))
 	deadlines.settle(t, "a", w)
 	deadlines.settle(t, "b", w)
-	told := strings.Join(conditions(w.workload("a").Status.Conditions), "\n")
-	if !strings.Contains(told, "Evicted=True DeactivatedDueToMaximumExecutionTimeExceeded") {
-		t.Errorf("a: %s", told)
+	reported := strings.Join(conditions(w.workload("a").Status.Conditions), "\n")
+	if !strings.Contains(reported, "Evicted=True DeactivatedDueToMaximumExecutionTimeExceeded") {
+		t.Errorf("conditions of a = %s, want it evicted for its execution time", reported)
 	}
 	if b := w.workload("b"); b.Status.Admission == nil {
-		t.Errorf("b: %v", conditions(b.Status.Conditions))
+		t.Errorf("conditions of b = %v, want it admitted", conditions(b.Status.Conditions))
 	}
 }
 
-// TestFinishedWorkloadsAreKeptByDefault: they are not deleted, and not requeued for it either.
+// TestFinishedWorkloadsAreKeptByDefault: by default, finished Workloads are neither deleted nor requeued for deletion.
 func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	over := newWorkload("a", 1, nil)
 	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(now)}}

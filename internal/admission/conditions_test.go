@@ -34,7 +34,7 @@ func TestAdmit(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, w.Status); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
 
@@ -46,15 +46,15 @@ func TestAdmitClearsPastEvictions(t *testing.T) {
 		before []metav1.Condition
 		want   []string
 	}{
-		"a waiting workload waits no more": {
+		"a waiting Workload": {
 			[]metav1.Condition{past("QuotaReserved", metav1.ConditionFalse, "waits")}, []string{}},
-		"an eviction and a preemption are past": {
+		"an evicted and preempted Workload": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"), past("Preempted", metav1.ConditionTrue, "by another")},
 			[]string{"Evicted=False QuotaReserved: Previously: for another", "Preempted=False QuotaReserved: Previously: by another"}},
-		"the stopped queue that it was evicted from has restarted": {
+		"a Workload evicted from a stopped queue that has restarted": {
 			[]metav1.Condition{{Type: "Requeued", Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByLocalQueueStopped, Message: "The LocalQueue is stopped"}},
 			[]string{"Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"}},
-		"what was past already stays as it is": {
+		"a Workload with an earlier eviction": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionFalse, "Previously: long ago")},
 			[]string{"Evicted=False Preempted: Previously: long ago"}},
 	} {
@@ -84,11 +84,11 @@ func TestWait(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	wait(w, reason.Inadmissiblef("LocalQueue %s doesn't exist", "q"), now)
 	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"}, conditions(w.Status.Conditions)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
 
-// TestMessagesAreNeverTooLongForTheAPI, which would refuse the whole status.
+// TestMessagesAreNeverTooLongForTheAPI: the API would reject the whole status for a message that is too long.
 func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	long := strings.Repeat("x", 40000)
 	w := newWorkload("w", 1, nil)
@@ -98,7 +98,7 @@ func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	wait(w, reason.Inadmissiblef("%s", long), now)
 	for _, c := range w.Status.Conditions {
 		if len(c.Message) > 32768 {
-			t.Errorf("%s: %d bytes", c.Type, len(c.Message))
+			t.Errorf("message of condition %s has %d bytes, want at most 32768", c.Type, len(c.Message))
 		}
 	}
 }

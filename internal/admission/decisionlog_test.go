@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/record"
 )
 
-// TestTheDecisionLogOfALoopReplays: the recorded events of two runs give the recorded decisions.
+// TestTheDecisionLogOfALoopReplays: a replay of the recorded events of two runs gives the recorded decisions.
 func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "decisions.log")
 	for range 2 {
@@ -25,11 +25,11 @@ func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 		}
 		r, stop := startRecorded(t, log, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 			newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
-		r.says("a", isAdmitted)
-		r.changes("a", func(w *kueue.Workload) {
+		r.waitFor("a", isAdmitted)
+		r.updateStatus("a", func(w *kueue.Workload) {
 			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 		})
-		r.says("b", isAdmitted)
+		r.waitFor("b", isAdmitted)
 		stop()
 	}
 
@@ -39,18 +39,18 @@ func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the log has mode %v (%v), and names everybody's work", info.Mode(), err)
+		t.Errorf("mode of the log = %v (%v), want 0600: it names the jobs of all users", info.Mode(), err)
 	}
 	got, err := record.Replay(file)
 	if err != nil || got.Difference != nil || got.Cut != "" {
-		t.Fatalf("the replay gives %+v, %v", got, err)
+		t.Fatalf("replay = %+v, %v, want no difference", got, err)
 	}
 	if got.Runs != 2 || got.Decisions < 6 {
 		t.Errorf("got %d runs and %d decisions, want 2 and 3 each at least", got.Runs, got.Decisions)
 	}
 }
 
-// disk is a file whose writes block until it is released.
+// disk is a file whose writes block until released.
 type disk struct {
 	strings.Builder
 	release chan struct{}
@@ -76,7 +76,7 @@ func TestAStalledDiskEndsTheLogButNotTheLoop(t *testing.T) {
 	log.close()
 	got, err := record.Replay(strings.NewReader(still.String()))
 	if err != nil || got.Cut != errSlowDisk.Error() {
-		t.Errorf("the replay gives %+v, %v; want a log that was cut", got, err)
+		t.Errorf("replay = %+v, %v, want a log that was cut", got, err)
 	}
 }
 
@@ -90,12 +90,12 @@ func TestAFullDiskEndsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err == nil {
-		t.Error("nobody was told")
+		t.Error("Close returned no error, want that of the full disk")
 	}
 }
 
 func TestALogThatCannotBeOpenedIsRefused(t *testing.T) {
 	if _, err := openDecisionLog(t.TempDir(), engine.Options{}); err == nil || !strings.Contains(err.Error(), "opening the decision log") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want one about opening the log", err)
 	}
 }

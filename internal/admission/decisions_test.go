@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// cached is a client whose reads of one Workload are stale.
+// cached is a client with stale reads of one Workload.
 type cached struct {
 	client.Client
 	workload *kueue.Workload
@@ -35,40 +35,40 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return c.Client.Get(ctx, key, o, options...)
 }
 
-// desk is a writer with one decision, about the Workload ns/a of two pods, and the events that it reported to the
-// engine. Its first attempt reads the Workload as the engine knew it.
-type desk struct {
+// singleWriter is a writer with one decision, about the Workload ns/a of two pods, and the events that it reported to
+// the engine. Its first attempt reads the Workload as the engine knew it.
+type singleWriter struct {
 	*decisionWriter
 	decision engine.Decision
 	mu       sync.Mutex
-	told     []engine.Event
+	reported []engine.Event
 }
 
-func newDesk(t *testing.T, w *world) *desk {
+func newSingleWriter(t *testing.T, w *world) *singleWriter {
 	t.Helper()
-	return newDeskOf(w, decide(t, w.workload("a")))
+	return newSingleWriterOf(w, decide(t, w.workload("a")))
 }
 
-// newDeskOf returns a desk with that decision.
-func newDeskOf(w *world, decision engine.Decision) *desk {
-	d := &desk{decision: decision}
+// newSingleWriterOf returns a singleWriter with that decision.
+func newSingleWriterOf(w *world, decision engine.Decision) *singleWriter {
+	d := &singleWriter{decision: decision}
 	d.decisionWriter = newDecisionWriter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.told = append(d.told, ev)
+		d.reported = append(d.reported, ev)
 	})
 	return d
 }
 
-// work makes up to that many attempts, until the decision is closed.
-func (d *desk) work(t *testing.T, tries int) {
+// work makes up to that many attempts until the decision is closed.
+func (d *singleWriter) work(t *testing.T, tries int) {
 	t.Helper()
 	d.take(d.decision)
 	for range tries {
 		d.decisionWriter.write(t.Context(), d.decision.Key)
 	}
 	if len(d.open) != 0 {
-		t.Errorf("after %d tries it is open: %+v", tries, d.open)
+		t.Errorf("after %d attempts there are open decisions: %+v", tries, d.open)
 	}
 }
 
@@ -81,63 +81,63 @@ func TestDecisionWriter(t *testing.T) {
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	for name, tc := range map[string]struct {
-		// then runs after the decision, before it is written.
+		// then is called after the decision, before it is written.
 		then          func(w *world)
 		before, after error // errors of the first write, and of its response
 		tries         int
 		writes        []string
 		admitted      bool
-		told          []engine.Event
+		reported      []engine.Event
 	}{
-		"a decision is one write": {
+		"one decision is one write": {
 			tries: 1, writes: []string{write}, admitted: true},
-		"after a conflict that is none of its business it is written over what there is": {
+		"an unrelated conflict": {
 			then:  func(w *world) { w.edit(&a, func() { a.Labels = map[string]string{"new": "label"}; a.Generation-- }) },
 			tries: 2, writes: []string{write}, admitted: true},
-		"a failed write is tried again": {
+		"a failed write is retried": {
 			before: unavailable, tries: 2, writes: []string{write}, admitted: true},
-		"one that took effect though it failed is not written twice": {
+		"a failed write that took effect": {
 			after: apierrors.NewTimeoutError("no answer", 1), tries: 2, writes: []string{write}, admitted: true},
-		"one whose pod sets have changed is decided again": {
+		"changed pod sets": {
 			then:  func(w *world) { w.edit(&a, func() { a.Spec.PodSets[0].Count = 8 }) },
-			tries: 2, told: failed},
-		"one that moved to another queue too": {
+			tries: 2, reported: failed},
+		"a move to another queue": {
 			then:  func(w *world) { w.edit(&a, func() { a.Spec.QueueName = "other" }) },
-			tries: 2, told: failed},
-		"one that was deactivated is not admitted": {
+			tries: 2, reported: failed},
+		"a deactivation": {
 			then:  func(w *world) { w.edit(&a, func() { a.Spec.Active = ptr.To(false) }) },
-			tries: 2, told: failed},
-		"one that has finished is not": {
+			tries: 2, reported: failed},
+		"a finished Workload": {
 			then: func(w *world) {
 				w.editStatus(&a, func() {
 					a.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue}}
 				})
 			},
-			tries: 2, told: failed},
-		"one that another client admitted elsewhere keeps its assumption until the watch event": {
+			tries: 2, reported: failed},
+		"an admission elsewhere by another client keeps the assumption until the watch event": {
 			then: func(w *world) {
 				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
-			tries: 2, told: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Version: 1000}}},
-		"one that the API server refuses for good gives its quota back": {
+			tries: 2, reported: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Version: 1000}}},
+		"a permanent rejection by the API server": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
-			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Generation: 1,
+			tries:  1, reported: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Generation: 1,
 				Message: `workloads "a" is forbidden: a policy says no`, At: now}}},
-		"a deleted one is not": {
+		"a deleted Workload": {
 			then:  func(w *world) { w.remove(&a) },
-			tries: 1, told: failed},
-		"a later one of the name is not": {
+			tries: 1, reported: failed},
+		"a later Workload of the same name": {
 			then: func(w *world) {
 				w.remove(&a)
 				later := newWorkload("a", 2, asked)
 				later.UID = "later-uid"
 				w.put(later)
 			},
-			tries: 2, told: failed},
+			tries: 2, reported: failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-			d := newDesk(t, w)
+			d := newSingleWriter(t, w)
 			if tc.then != nil {
 				tc.then(w)
 			}
@@ -148,19 +148,19 @@ func TestDecisionWriter(t *testing.T) {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if tc.admitted {
-				tc.told = []engine.Event{engine.Written{
+				tc.reported = []engine.Event{engine.Written{
 					Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
 			}
-			if diff := cmp.Diff(tc.told, d.told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.reported, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
 			if tc.admitted && !admissionOf(w.workload("a")).Equal(d.decision.Admit) {
-				t.Errorf("status %+v", w.workload("a").Status)
+				t.Errorf("status = %+v, want the decided admission", w.workload("a").Status)
 			}
-			// What is still in the queue must have no effect any more.
+			// A key that is still in the queue must have no effect any more.
 			d.decisionWriter.write(t.Context(), d.decision.Key)
-			if len(d.told) != len(tc.told) || len(w.written()) != len(tc.writes) {
-				t.Errorf("closed, and yet it told %v and wrote %v", d.told, w.written())
+			if len(d.reported) != len(tc.reported) || len(w.written()) != len(tc.writes) {
+				t.Errorf("after the decision was closed: reported %v and wrote %v", d.reported, w.written())
 			}
 		})
 	}
@@ -200,11 +200,11 @@ func (w *world) editStatus(o client.Object, change func()) {
 	}
 }
 
-// TestANewerDecisionOutlivesTheOneBeingWritten: it is made while an older one, about a deleted Workload of the same
-// name, is in flight.
+// TestANewerDecisionOutlivesTheOneBeingWritten: the newer decision is made while an older one, about a deleted Workload
+// of the same name, is in flight.
 func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	newer := d.decision
 	newer.UID, newer.Admit = "later-uid", &engine.Admission{ClusterQueue: "cq"}
 	w.before = func(string) error {
@@ -214,14 +214,14 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	d.take(d.decision)
 	d.decisionWriter.write(t.Context(), d.decision.Key)
 	if got := d.open[newer.Key]; got.UID != "later-uid" {
-		t.Errorf("open is %+v", d.open)
+		t.Errorf("open decisions = %+v, want the newer one", d.open)
 	}
-	if len(d.told) != 0 {
-		t.Errorf("of the older one it told %+v, which the engine would take for news of the newer", d.told)
+	if len(d.reported) != 0 {
+		t.Errorf("reported %+v of the older decision, which the engine would apply to the newer one", d.reported)
 	}
 }
 
-// TestDecisionsAreWrittenConcurrently: by the workers, through the queue.
+// TestDecisionsAreWrittenConcurrently: all workers write decisions from the queue.
 func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	var objects []client.Object
 	for i := range 50 {
@@ -231,7 +231,7 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	a := newDecisionWriter(w, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		if _, ok := ev.(engine.Written); !ok {
-			t.Errorf("told %+v", ev)
+			t.Errorf("reported %+v, want Written", ev)
 		}
 	})
 	ctx, stop := context.WithCancel(t.Context())
@@ -245,8 +245,8 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	done.Wait()
 }
 
-// evicting makes the desk's decision an eviction, for the Workload b, of the admitted Workload.
-func (d *desk) evicting() {
+// evicting turns the decision into an eviction of the admitted Workload, for the Workload b.
+func (d *singleWriter) evicting() {
 	d.decision.Admit, d.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
 }
 
@@ -258,62 +258,62 @@ func giveQuota(w *world) {
 	w.writes = nil
 }
 
-// TestAnEvictionOutrunsTheCache, which lacks the recent admission.
+// TestAnEvictionOutrunsTheCache: an eviction is written although the cache does not have the recent admission.
 func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w) // its cache is from before the admission
+	d := newSingleWriter(t, w) // its cache is from before the admission
 	giveQuota(w)
 	d.evicting()
 	d.work(t, 2)
 	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
-	if diff := cmp.Diff(want, d.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnAdmissionNotYetAttemptedIsWithdrawn without a write; the same Workload may be decided on again at once, and
-// is written then.
+// TestAnAdmissionNotYetAttemptedIsWithdrawn: it is withdrawn without a write. The same Workload may be decided on again
+// at once, and that decision is written.
 func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	d.take(d.decision)
 	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 	d.decisionWriter.write(t.Context(), d.decision.Key)
 	if len(w.written()) != 0 {
-		t.Errorf("written: %v", w.written())
+		t.Errorf("writes = %v, want none", w.written())
 	}
 	failed := engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
-	if diff := cmp.Diff([]engine.Event{failed}, d.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]engine.Event{failed}, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
 	d.work(t, 1)
 	if diff := cmp.Diff([]string{"status Workload a"}, w.written()); diff != "" {
-		t.Errorf("written (-want +got):\n%s", diff)
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnAdmissionInFlightIsNotWithdrawn: it may have taken effect, and its outcome is reported as usual.
+// TestAnAdmissionInFlightIsNotWithdrawn: its write may have taken effect, and its outcome is reported as usual.
 func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	w.after = func(string) error {
 		d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 		w.after = func(string) error { return nil }
 		return errors.New("no answer")
 	}
 	d.work(t, 2)
-	// And once more after the outcome.
+	// A second withdrawal, after the outcome.
 	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
-	if diff := cmp.Diff(want, d.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
 }
 
-// TestDecisionsAreWrittenByUrgency: the writer takes the most urgent from its queue.
+// TestDecisionsAreWrittenByUrgency: the writer takes the most urgent decision from its queue.
 func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	for name, urgency := range map[string]int32{"low": 1, "high": 9, "middle": 5} {
 		d.take(engine.Decision{Key: engine.Key{Namespace: "ns", Name: name}, Admit: &engine.Admission{}, Urgency: urgency})
 	}
@@ -323,14 +323,14 @@ func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 		got = append(got, key.Name)
 	}
 	if diff := cmp.Diff([]string{"high", "middle", "low"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("order of the writes (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnEvictionWaitsForLateEvents: a Workload that ends meanwhile is not written to.
+// TestAnEvictionWaitsForLateEvents: the eviction of a Workload that ends meanwhile is not written.
 func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	giveQuota(w)
 	d.evicting()
 	for range fewWrites + 1 {
@@ -339,30 +339,31 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	}
 	d.take(d.decision)
 	if d.queue.Len() != 0 {
-		t.Error("it is written at once though the API server is slow")
+		t.Error("the eviction is queued at once, want it delayed while the API server is slow")
 	}
 	ended := w.workload("a")
 	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
 	d.client = cached{w, ended}
 	key, _ := d.queue.Get()
 	d.decisionWriter.write(t.Context(), key) // at the turn of an earlier decision, which is too early
-	if len(d.told) != 0 {
-		t.Errorf("told before it was time: %+v", d.told)
+	if len(d.reported) != 0 {
+		t.Errorf("reported before the delay was over: %+v", d.reported)
 	}
 	d.clock.(*clocktesting.FakePassiveClock).SetTime(now.Add(longestLag))
 	d.decisionWriter.write(t.Context(), key)
 	if len(w.written()) != 0 {
-		t.Errorf("written: %v", w.written())
+		t.Errorf("writes = %v, want none", w.written())
 	}
-	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
 }
 
-// TestADecisionDoesNotWaitForAnEarlierOne about the same Workload, whose write was retried several times.
+// TestADecisionDoesNotWaitForAnEarlierOne: the retries of an earlier decision about the same Workload do not delay a
+// new one.
 func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w)
+	d := newSingleWriter(t, w)
 	w.before = func(string) error { return apierrors.NewServiceUnavailable("overloaded") }
 	d.take(d.decision)
 	for range 10 {
@@ -374,6 +375,6 @@ func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
 	d.decision.Serial++
 	d.take(d.decision)
 	if n := d.queue.NumRequeues(d.decision.Key); n != 0 {
-		t.Errorf("it waits as after %d tries of its own", n)
+		t.Errorf("the new decision has %d retries, want none", n)
 	}
 }

@@ -54,12 +54,12 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	}
 	want := []string{"Normal Admitted Admitted by ClusterQueue cq", "Warning Evicted Preempted: for another"}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("recorded %q, want %q", got, want)
 	}
 }
 
-// TestOnlyEventsNeverRecordedCountAsDropped: lasting facts are recorded later, however often there is no budget for
-// them.
+// TestOnlyEventsNeverRecordedCountAsDropped: lasting facts do not count, as they are recorded later, however often
+// there is no budget for them.
 func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 	for range fewWrites + 1 {
@@ -73,11 +73,11 @@ func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	before := dropped()
 	for range 3 {
 		if recorder.TryEventf(job, nil, "Warning", "InvalidJob", eventAction, "it holds") {
-			t.Fatal("there was time for an event")
+			t.Fatal("an event was recorded without budget")
 		}
 	}
 	if got := dropped() - before; got != 0 {
-		t.Errorf("%v events are counted as dropped that are told later", got)
+		t.Errorf("%v events are counted as dropped, want none that is recorded later", got)
 	}
 	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was")
 	if got := dropped() - before; got != 1 {
@@ -85,8 +85,8 @@ func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	}
 }
 
-// TestWarningsWaitForTheWriteBudget: a permanent failure is reported once, so its event must not be dropped because
-// the API server is busy at that time.
+// TestWarningsWaitForTheWriteBudget: a permanent failure is reported once, so its event must not be dropped while the
+// API server is busy.
 func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	budget := newWriteBudget(clock)
@@ -102,7 +102,7 @@ func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	clock.SetTime(now.Add(time.Hour))
 	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was") // takes no budget from the warnings
 	if len(fake.Events) > 0 {
-		t.Fatalf("told %q while the API server had better things to do", <-fake.Events)
+		t.Fatalf("recorded %q while the API server was busy, want none", <-fake.Events)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -115,28 +115,28 @@ func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	defer stop()
 	for i := range maxLateWarnings {
 		if got, want := <-fake.Events, fmt.Sprintf("Warning CompileFailed %d", i); got != want {
-			t.Fatalf("told %q, want %q", got, want)
+			t.Fatalf("recorded %q, want %q", got, want)
 		}
 	}
 }
 
-// sink is an API server that accepts events, and reports the note that users see: for a series, that of its first
-// event.
-type sink struct{ told chan string }
+// sink is an API server that accepts events and reports the note that users see. In a series that is the note of the
+// first event.
+type sink struct{ reported chan string }
 
 func (s sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
-	s.told <- e.Note
+	s.reported <- e.Note
 	return e, nil
 }
 
 func (s sink) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) { return e, nil }
 
 func (s sink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
-	s.told <- e.Note
+	s.reported <- e.Note
 	return e, nil
 }
 
-// TestEachEvictionHasItsOwnEvent, with its own reason rather than that of the first eviction.
+// TestEachEvictionHasItsOwnEvent: the event has the reason of its eviction rather than that of the first one.
 func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -146,7 +146,7 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		t.Fatal(err)
 	}
-	people := &jobEvents{newBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"), newWriteBudget(clocktesting.NewFakePassiveClock(now)))}
+	reporter := &jobEvents{newBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"), newWriteBudget(clocktesting.NewFakePassiveClock(now)))}
 	w := newWorkload("w", 1, nil)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	for i, reason := range []string{kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedByPodsReadyTimeout} {
@@ -154,35 +154,35 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 		w.ResourceVersion = strconv.Itoa(i + 1)
 		evicted := w.DeepCopy()
 		workload.Evict(evicted, workload.Eviction{Reason: reason, Message: "for it"}, now)
-		people.statusChanged(w, evicted)
+		reporter.statusChanged(w, evicted)
 		select {
-		case got := <-to.told:
+		case got := <-to.reported:
 			if want := reason + ": for it"; got != want {
-				t.Errorf("told %q, want %q", got, want)
+				t.Errorf("recorded %q, want %q", got, want)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("nothing is told of %s", reason)
+			t.Fatalf("no event was recorded for %s", reason)
 		}
 		workload.GiveBack(evicted, now)
 		w = evicted
 	}
 }
 
-// TestALongEventIsTruncatedBetweenCharacters: the API refuses invalid UTF-8.
+// TestALongEventIsTruncatedBetweenCharacters: the API rejects invalid UTF-8.
 func TestALongEventIsTruncatedBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	(&jobEvents{newBoundedRecorder(recorder, newWriteBudget(clocktesting.NewFakePassiveClock(now)))}).record(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
 	if len(note) > eventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
-		t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
+		t.Errorf("note has %d bytes and ends in %q, want at most the limit of the API, valid and with an ellipsis", len(note), note[len(note)-10:])
 	}
 }
 
-// TestManyEvictionsAreNotManyEvents: 10,000 evictions within 20 seconds.
+// TestManyEvictionsAreNotManyEvents: the number of events of 10,000 evictions within 20 seconds is bounded.
 func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)
-	people := &jobEvents{newBoundedRecorder(recorder, budget)}
+	reporter := &jobEvents{newBoundedRecorder(recorder, budget)}
 	runs := newWorkload("w", 1, nil)
 	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
@@ -192,10 +192,10 @@ func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	for range storm {
 		clock.SetTime(clock.Now().Add(20 * time.Second / storm))
 		budget.noteWrite()
-		people.statusChanged(runs, evicted)
+		reporter.statusChanged(runs, evicted)
 	}
 	atFirst := allowedEvents.burst + fewWrites
-	if told, most := len(recorder.Events), atFirst+storm/20; told > most || told < storm/100 {
-		t.Errorf("%d events of %d evictions, want %d at most", told, storm, most)
+	if reported, most := len(recorder.Events), atFirst+storm/20; reported > most || reported < storm/100 {
+		t.Errorf("%d events of %d evictions, want at most %d", reported, storm, most)
 	}
 }

@@ -25,7 +25,7 @@ import (
 func TestFairSharingOptions(t *testing.T) {
 	cfg := config.Default()
 	if o := engineOptions(cfg); o.FairSharing != nil || o.AdmissionFairSharing != nil {
-		t.Errorf("by default: %+v", o)
+		t.Errorf("default options = %+v, want no fair sharing", o)
 	}
 	cfg.FairSharing = &v1alpha1.FairSharing{PreemptionStrategies: []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}}
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
@@ -37,7 +37,7 @@ func TestFairSharingOptions(t *testing.T) {
 		Elastic:              elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("options (-want +got):\n%s", diff)
 	}
 }
 
@@ -48,14 +48,14 @@ func TestWeightsReachTheEngine(t *testing.T) {
 	queue.Spec.FairSharing, local.Spec.FairSharing = half, half
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
 	want := ptr.To(quota.One / 2)
-	if got := words().changed(cohort, now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
-		t.Errorf("the cohort has %v", got)
+	if got := newTestTranslator().changed(cohort, now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
+		t.Errorf("weight of the cohort = %v, want %v", got, want)
 	}
-	if got := words().changed(queue, now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
-		t.Errorf("the ClusterQueue has %v, by usage %v", got.Weight, got.ByUsage)
+	if got := newTestTranslator().changed(queue, now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
+		t.Errorf("ClusterQueue has weight %v, by usage %v, want %v and true", got.Weight, got.ByUsage, want)
 	}
-	if got := words().changed(local, now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
-		t.Errorf("the LocalQueue has %v", got)
+	if got := newTestTranslator().changed(local, now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
+		t.Errorf("weight of the LocalQueue = %v, want %v", got, want)
 	}
 }
 
@@ -67,15 +67,15 @@ func TestConsumptionSurvivesARestart(t *testing.T) {
 	} {
 		q := newLocalQueue("q", "cq")
 		localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &c}, now)
-		got := words().changed(q, now)[0].(engine.LocalQueueSet)
+		got := newTestTranslator().changed(q, now)[0].(engine.LocalQueueSet)
 		if diff := cmp.Diff(c, engine.Consumption{Resources: got.Consumed, At: got.ConsumedAt}); diff != "" {
-			t.Errorf("read back (-want +got):\n%s", diff)
+			t.Errorf("consumption read back (-want +got):\n%s", diff)
 		}
 	}
 	q := newLocalQueue("q", "cq")
 	localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: now}}, now)
-	if got := words().changed(q, now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
-		t.Errorf("the largest is read back as %v", got)
+	if got := newTestTranslator().changed(q, now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
+		t.Errorf("the largest consumption is read back as %v, want it saturated", got)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	w := newWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, newClusterQueue("cq", "2"), newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
 	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
-	hear(s, newClusterQueue("cq", "2"))
+	observeQueues(s, newClusterQueue("cq", "2"))
 	for _, share := range []int64{0, 0, 334, 334} {
 		s.noteCohort("lab", share)
 		s.noteCohort("only-named", share)
@@ -100,14 +100,14 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	var cohort kueue.Cohort
 	var queue kueue.ClusterQueue
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "lab"}, &cohort); err != nil || cohort.Status.FairSharing.WeightedShare != 334 {
-		t.Errorf("status %+v, %v", cohort.Status, err)
+		t.Errorf("status of the cohort = %+v, %v, want a share of 334", cohort.Status, err)
 	}
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &queue); err != nil || queue.Status.FairSharing.WeightedShare != 334 {
-		t.Errorf("status %+v, %v", queue.Status, err)
+		t.Errorf("status of the ClusterQueue = %+v, %v, want a share of 334", queue.Status, err)
 	}
 }
 
-// TestTheLoopWakesWhenTheEngineIsDue: usage is sampled although no event arrives, with a single timer.
+// TestTheLoopWakesWhenTheEngineIsDue: usage is sampled by a single timer although no event arrives.
 func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 	cfg := config.Default()
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
@@ -120,7 +120,7 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 	l.clock = clock
 	l.setAlarm()
 	if l.alarm != nil {
-		t.Fatal("there is an alarm, and nothing is due")
+		t.Fatal("an alarm is set although nothing is due")
 	}
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), queue, newLocalQueue("q", "cq"), newWorkload("a", 2, quantities("cpu", "1"))} {
 		l.mailbox.put(message{changed: o})
@@ -131,7 +131,7 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 		clock.Step(5*time.Minute - time.Second)
 		select {
 		case <-l.alarm:
-			t.Fatal("it wakes too early")
+			t.Fatal("the alarm fires too early")
 		default:
 		}
 		clock.Step(time.Second)
@@ -139,11 +139,11 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 		l.turn()
 		l.setAlarm()
 		if clock.Waiters() != 1 {
-			t.Fatalf("%d timers wait", clock.Waiters())
+			t.Fatalf("%d timers are set, want 1", clock.Waiters())
 		}
 	}
 	usage, _ := l.engine.LocalQueueUsage(engine.Key{Namespace: "ns", Name: "q"})
 	if usage.Consumption == nil || !usage.Consumption.At.Equal(now.Add(15*time.Minute)) || usage.Consumption.Resources["cpu"] == 0 {
-		t.Errorf("sampled %+v", usage.Consumption)
+		t.Errorf("consumption = %+v, want one sampled after 15 minutes", usage.Consumption)
 	}
 }

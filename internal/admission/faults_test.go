@@ -27,19 +27,19 @@ type fault int
 
 const (
 	noFault fault = iota
-	// fails: the write does not take effect, and the writer gets an error.
+	// fails: the write takes no effect, and the writer gets an error.
 	fails
-	// isLost: the write takes effect, and the writer gets an error that leaves that open.
+	// isLost: the write takes effect, and the writer gets an error that does not say so.
 	isLost
-	// killsBefore and killsAfter end the operator before or after the write; another one starts.
+	// killsBefore and killsAfter end the operator before or after the write, and another one starts.
 	killsBefore
 	killsAfter
 )
 
 var faults = map[fault]string{fails: "fails", isLost: "is lost", killsBefore: "kills before it", killsAfter: "kills after it"}
 
-// drama runs admission with a fault at the k-th write of a Workload. Evicted workloads release their quota.
-type drama struct {
+// faultRun runs admission with a fault at the k-th write of a Workload. Evicted Workloads release their quota.
+type faultRun struct {
 	*running
 	fault  fault
 	at     int32
@@ -48,15 +48,15 @@ type drama struct {
 	dead   atomic.Bool
 	killed chan struct{}
 	stop   func()
-	over   []string // times at which more was held than the quota; guarded by the world's lock
+	over   []string // times at which the quota was exceeded; guarded by the world's lock
 }
 
-func newDrama(t *testing.T, f fault, at int32, objects ...client.Object) *drama {
+func newFaultRun(t *testing.T, f fault, at int32, objects ...client.Object) *faultRun {
 	w := newWorld(t, objects...)
-	d := &drama{running: &running{w, &feed{world: w}}, fault: f, at: at, killed: make(chan struct{}, 1)}
+	d := &faultRun{running: &running{w, &feed{world: w}}, fault: f, at: at, killed: make(chan struct{}, 1)}
 	w.before, w.after = d.before, d.after
 	w.notify = func(before, after client.Object) {
-		d.feed.tell(before, after)
+		d.feed.deliver(before, after)
 		d.count(after)
 	}
 	d.restart()
@@ -64,8 +64,8 @@ func newDrama(t *testing.T, f fault, at int32, objects ...client.Object) *drama 
 	return d
 }
 
-// restart starts admission as a new process would, which knows only what the API server has.
-func (d *drama) restart() {
+// restart starts admission like a new process, which knows only the state of the API server.
+func (d *faultRun) restart() {
 	if d.stop != nil {
 		d.stop()
 	}
@@ -86,13 +86,13 @@ func (d *drama) restart() {
 
 var errDead = errors.New("the operator is dead")
 
-func (d *drama) kill() error {
+func (d *faultRun) kill() error {
 	d.dead.Store(true)
 	d.killed <- struct{}{}
 	return errDead
 }
 
-func (d *drama) before(write string) error {
+func (d *faultRun) before(write string) error {
 	switch {
 	case strings.HasPrefix(write, "create"): // not a write of the operator
 		return nil
@@ -110,7 +110,7 @@ func (d *drama) before(write string) error {
 	return nil
 }
 
-func (d *drama) after(write string) error {
+func (d *faultRun) after(write string) error {
 	if !strings.HasPrefix(write, "status Workload") || d.writes.Load() != d.at || d.struck.Swap(true) {
 		return nil
 	}
@@ -123,8 +123,8 @@ func (d *drama) after(write string) error {
 	return nil
 }
 
-// count records when more is held than the queue's four cpu. The caller holds the world's lock.
-func (d *drama) count(written client.Object) {
+// count records when usage exceeds the queue's four cpu. The caller holds the world's lock.
+func (d *faultRun) count(written client.Object) {
 	w, ok := written.(*kueue.Workload)
 	if !ok || w.Status.Admission == nil || workload.IsEvicted(w) {
 		return
@@ -147,7 +147,7 @@ func (d *drama) count(written client.Object) {
 
 // until waits until the condition holds for the Workload. Meanwhile evicted workloads release their quota, and a
 // killed operator is restarted.
-func (d *drama) until(name, condition string) {
+func (d *faultRun) until(name, condition string) {
 	d.t.Helper()
 	timeout := time.After(never)
 	for {
@@ -166,13 +166,13 @@ func (d *drama) until(name, condition string) {
 		case <-d.killed:
 			d.restart()
 		case <-timeout:
-			d.t.Fatalf("waited in vain until %s says %s; it says %v; writes: %v", name, condition, conditions(w.Status.Conditions), d.written())
+			d.t.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, conditions(w.Status.Conditions), d.written())
 		}
 	}
 }
 
 // giveBack releases the quota of an evicted Workload, as its owner does when its pods are gone.
-func (d *drama) giveBack(name string) {
+func (d *faultRun) giveBack(name string) {
 	d.t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,11 +184,11 @@ func (d *drama) giveBack(name string) {
 	if err := d.Status().Update(d.t.Context(), &w); err != nil {
 		d.t.Error(err)
 	}
-	d.feed.tell(&w, &w)
+	d.feed.deliver(&w, &w)
 }
 
-// play admits low and preempts it for high. It returns their final states.
-func (d *drama) play() []string {
+// play admits low, preempts it for high, and returns their final states.
+func (d *faultRun) play() []string {
 	d.t.Helper()
 	d.until("low", isAdmitted)
 	high := newWorkload("high", 4, quantities("cpu", "1"))
@@ -209,18 +209,18 @@ func (d *drama) play() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.over) > 0 {
-		d.t.Errorf("more was held than there is: %v", d.over)
+		d.t.Errorf("usage exceeded the quota: %v", d.over)
 	}
 	return end
 }
 
-// TestFailedWritesConvergeToTheSameState: a preemption in which each write in turn is lost, refused, or the last one
-// of the operator.
+// TestFailedWritesConvergeToTheSameState: the end of a preemption is the same if any one of its writes is lost or
+// rejected, or is the last one of the operator.
 func TestFailedWritesConvergeToTheSameState(t *testing.T) {
-	stage := func(t *testing.T, f fault, at int32) *drama {
+	stage := func(t *testing.T, f fault, at int32) *faultRun {
 		q := newClusterQueue("cq", "4")
 		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-		return newDrama(t, f, at, namespace.DeepCopy(), newFlavor("f"), q, newLocalQueue("q", "cq"), newWorkload("low", 4, quantities("cpu", "1")))
+		return newFaultRun(t, f, at, namespace.DeepCopy(), newFlavor("f"), q, newLocalQueue("q", "cq"), newWorkload("low", 4, quantities("cpu", "1")))
 	}
 	undisturbed := stage(t, noFault, 0)
 	want := undisturbed.play()
@@ -228,7 +228,7 @@ func TestFailedWritesConvergeToTheSameState(t *testing.T) {
 		for f := fails; f <= killsAfter; f++ {
 			t.Run(fmt.Sprintf("write %d %s", at+1, faults[f]), func(t *testing.T) {
 				if diff := cmp.Diff(want, stage(t, f, at+1).play()); diff != "" {
-					t.Errorf("the end (-undisturbed +disturbed):\n%s", diff)
+					t.Errorf("final states (-without fault +with fault):\n%s", diff)
 				}
 			})
 		}

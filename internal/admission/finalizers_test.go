@@ -20,15 +20,15 @@ func finished(w *kueue.Workload) *kueue.Workload {
 	return w
 }
 
-// kept adds the finalizer, and deleted makes the object terminating with it.
-func kept[O client.Object](o O) O {
+// withFinalizer adds the finalizer, and terminating also deletes the object.
+func withFinalizer[O client.Object](o O) O {
 	o.SetFinalizers([]string{kueue.ResourceInUseFinalizer})
 	return o
 }
 
-func deletedButKept[O client.Object](o O) O {
+func terminating[O client.Object](o O) O {
 	o.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
-	return kept(o)
+	return withFinalizer(o)
 }
 
 func TestObjectsInUseAreKept(t *testing.T) {
@@ -40,20 +40,20 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		of      string
 		writes  []string
 	}{
-		"an unused ClusterQueue is not":                    {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
-		"one that was only used in the past is not":        {[]client.Object{queue(), finished(admittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
-		"a ClusterQueue that is used is":                   {[]client.Object{queue(), reservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
-		"one that is kept already is left alone":           {[]client.Object{kept(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
-		"one that may be used again is left alone":         {[]client.Object{kept(queue())}, clusterQueueKeeper, "cq", nil},
-		"one that is deleted stays while it is used":       {[]client.Object{deletedButKept(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
-		"a deleted one is released once it is unused":      {[]client.Object{deletedButKept(queue()), newWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
-		"a ResourceFlavor that no queue lists is not":      {[]client.Object{flavor()}, flavorKeeper, "f", nil},
-		"a ResourceFlavor that a queue lists is":           {[]client.Object{flavor(), queue()}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
-		"one that is deleted stays while a queue lists it": {[]client.Object{deletedButKept(flavor()), queue()}, flavorKeeper, "f", nil},
-		"a deleted one is released once no queue lists it": {[]client.Object{deletedButKept(flavor())}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
-		"a missing one needs nothing":                      {nil, flavorKeeper, "f", nil},
-		"a deleted one with another finalizer": {[]client.Object{func() client.Object {
-			f := deletedButKept(flavor())
+		"an unused ClusterQueue":                    {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue that was used before":       {[]client.Object{queue(), finished(admittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue in use":                     {[]client.Object{queue(), reservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"a ClusterQueue in use with the finalizer":  {[]client.Object{withFinalizer(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"an unused ClusterQueue with the finalizer": {[]client.Object{withFinalizer(queue())}, clusterQueueKeeper, "cq", nil},
+		"a terminating ClusterQueue in use":         {[]client.Object{terminating(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"an unused terminating ClusterQueue":        {[]client.Object{terminating(queue()), newWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"an unused ResourceFlavor":                  {[]client.Object{flavor()}, flavorKeeper, "f", nil},
+		"a ResourceFlavor in use":                   {[]client.Object{flavor(), queue()}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
+		"a terminating ResourceFlavor in use":       {[]client.Object{terminating(flavor()), queue()}, flavorKeeper, "f", nil},
+		"an unused terminating ResourceFlavor":      {[]client.Object{terminating(flavor())}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
+		"a missing ResourceFlavor":                  {nil, flavorKeeper, "f", nil},
+		"a terminating object with another finalizer": {[]client.Object{func() client.Object {
+			f := terminating(flavor())
 			f.Finalizers = []string{"example.com/mine"}
 			return f
 		}()}, flavorKeeper, "f", nil},
@@ -77,7 +77,7 @@ func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
 	}
 	result, err := clusterQueueKeeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "cq"}})
 	if err != nil || result.RequeueAfter != conflictPause {
-		t.Errorf("it returns %+v, %v", result, err)
+		t.Errorf("Reconcile returned %+v, %v, want a requeue after the pause", result, err)
 	}
 }
 
@@ -87,11 +87,11 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 		before, after *kueue.Workload
 		want          []string
 	}{
-		"it is first used":                          {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), reservedWorkload("a"), []string{"cq after 0s"}},
-		"it is used, and kept already":              {kept(newClusterQueue("cq", "8")), newWorkload("a", 1, nil), reservedWorkload("a"), nil},
-		"one user of many ends":                     {kept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), nil},
-		"a user ends, and the queue is terminating": {deletedButKept(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), []string{"cq after 0s"}},
-		"a Workload waits":                          {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), newWorkload("a", 1, nil), nil},
+		"first use":                              {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), reservedWorkload("a"), []string{"cq after 0s"}},
+		"use of a queue with the finalizer":      {withFinalizer(newClusterQueue("cq", "8")), newWorkload("a", 1, nil), reservedWorkload("a"), nil},
+		"one of many Workloads ends":             {withFinalizer(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), nil},
+		"a Workload ends in a terminating queue": {terminating(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), []string{"cq after 0s"}},
+		"a waiting Workload":                     {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), newWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.queue)

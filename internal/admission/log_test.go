@@ -15,7 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestEachDecisionIsOneLineWithTheJobsKey at the default level.
+// TestEachDecisionIsOneLineWithTheJobsKey: at the default level, each decision is logged in one line with the job's
+// key.
 func TestEachDecisionIsOneLineWithTheJobsKey(t *testing.T) {
 	var lines []string
 	ctx := ctrl.LoggerInto(context.Background(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 0}))
@@ -27,9 +28,9 @@ func TestEachDecisionIsOneLineWithTheJobsKey(t *testing.T) {
 	replace(moved, map[string]*kueue.TopologyAssignment{"main": {Levels: []string{"rack"}}})
 	evicted := moved.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
-	told := waits.DeepCopy()
-	workload.SetCondition(told, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", now)
-	for _, pair := range [][2]*kueue.Workload{{waits, waits}, {waits, told}, {waits, runs}, {runs, moved}, {moved, evicted}} {
+	reported := waits.DeepCopy()
+	workload.SetCondition(reported, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", now)
+	for _, pair := range [][2]*kueue.Workload{{waits, waits}, {waits, reported}, {waits, runs}, {runs, moved}, {moved, evicted}} {
 		logChange(ctx, pair[0], pair[1])
 	}
 	line := func(decision, message string) string {
@@ -37,6 +38,6 @@ func TestEachDecisionIsOneLineWithTheJobsKey(t *testing.T) {
 	}
 	want := []string{line("Admitted", "Admitted by ClusterQueue cq"), line("Replaced", "Pods were given other places than before"), line("Evicted", "Preempted: for another")}
 	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("logged (-want +got):\n%s", diff)
+		t.Errorf("log lines (-want +got):\n%s", diff)
 	}
 }

@@ -27,14 +27,14 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// feed is the manager's cache: informers over a world, which deliver the existing objects and then every change.
+// feed is the manager's cache: informers over a world that deliver the existing objects and then every change.
 type feed struct {
 	cache.Cache
 	world    *world
 	handlers map[string][]toolscache.ResourceEventHandler
 }
 
-// manager has the feed as its cache, and nothing else.
+// manager has the feed as its cache, and little else.
 type manager struct {
 	ctrl.Manager
 	feed *feed
@@ -84,8 +84,8 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return i.FakeInformer.AddEventHandler(h)
 }
 
-// tell delivers an object to every informer of its kind; after is nil for a deletion.
-func (f *feed) tell(before, after client.Object) {
+// deliver sends an object to every informer of its kind; after is nil for a deletion.
+func (f *feed) deliver(before, after client.Object) {
 	gvk, err := apiutil.GVKForObject(before, scheme)
 	if err != nil {
 		f.world.t.Error(err)
@@ -99,7 +99,7 @@ func (f *feed) tell(before, after client.Object) {
 	}
 }
 
-// running is the whole of admission over a world.
+// running is all of admission over a world.
 type running struct {
 	*world
 	feed *feed
@@ -112,17 +112,17 @@ func start(t *testing.T, objects ...client.Object) *running {
 	return r
 }
 
-// startRecorded is start with a recorder; it also returns a function that stops the loop.
+// startRecorded is start with a recorder. It also returns a function that stops the loop.
 func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*running, func()) {
 	t.Helper()
 	return startOver(newWorld(t, objects...), func(l *loop) { l.record = record })
 }
 
-// startOver starts a loop over an existing world, after change has modified the loop; it returns a function that
-// stops it.
+// startOver starts a loop over an existing world, after change has modified the loop. It returns a function that stops
+// it.
 func startOver(w *world, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
-	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
+	w.notify = func(before, after client.Object) { r.feed.deliver(before, after) }
 	l := newLoop(manager{feed: r.feed}, config.Default())
 	change(l)
 	ctx, stop := context.WithCancel(w.t.Context())
@@ -135,10 +135,10 @@ func startOver(w *world, change func(*loop)) (*running, func()) {
 	return r, func() { stop(); done.Wait() }
 }
 
-// says waits until the Workload has the condition.
-func (r *running) says(name, condition string) {
+// waitFor waits until the Workload has the condition.
+func (r *running) waitFor(name, condition string) {
 	r.t.Helper()
-	r.await(name+" says "+condition, func() bool {
+	r.await(name+" has the condition "+condition, func() bool {
 		for _, line := range conditions(r.workload(name).Status.Conditions) {
 			if line == condition {
 				return true
@@ -148,14 +148,14 @@ func (r *running) says(name, condition string) {
 	})
 }
 
-// changes changes a Workload's status as its owner would.
-func (r *running) changes(name string, change func(w *kueue.Workload)) {
+// updateStatus changes a Workload's status as its owner would.
+func (r *running) updateStatus(name string, change func(w *kueue.Workload)) {
 	r.t.Helper()
 	w := r.workload(name)
 	r.editStatus(w, func() { change(w) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.feed.tell(w, w)
+	r.feed.deliver(w, w)
 }
 
 const isAdmitted = "Admitted=True Admitted: The workload is admitted"
@@ -163,31 +163,31 @@ const isAdmitted = "Admitted=True Admitted: The workload is admitted"
 func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
-	r.says("a", isAdmitted)
-	r.says("a", "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq")
-	r.says("b", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 1 more needed")
-	r.says("c", "QuotaReserved=False ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor f, "+
+	r.waitFor("a", isAdmitted)
+	r.waitFor("a", "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq")
+	r.waitFor("b", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 1 more needed")
+	r.waitFor("c", "QuotaReserved=False ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor f, "+
 		"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)")
-	r.await("the queue says so", func() bool {
+	r.await("the status of the queue counts them", func() bool {
 		var q kueue.ClusterQueue
 		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 2
 	})
-	r.changes("a", func(w *kueue.Workload) {
+	r.updateStatus("a", func(w *kueue.Workload) {
 		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	})
-	r.says("b", isAdmitted)
+	r.waitFor("b", isAdmitted)
 }
 
-// TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to the API server is not given twice, and
+// TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to the API server is not given to others, and
 // nothing is written again.
 func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
-	admit(b, decide(t, b).Admit, nil, now) // though a would be the first in order
+	admit(b, decide(t, b).Admit, nil, now) // although a would be first in order
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
-	r.says("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
+	r.waitFor("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 	for _, write := range r.written() {
 		if write == "status Workload b" {
-			t.Error("b was written again")
+			t.Error("b was written again after the restart, want no write")
 		}
 	}
 }
@@ -195,23 +195,23 @@ func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 func TestADeletedWorkloadReleasesItsQuota(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
-	r.says("a", isAdmitted)
+	r.waitFor("a", isAdmitted)
 	a := r.workload("a")
 	r.remove(a)
-	r.feed.tell(a, nil)
-	r.says("b", isAdmitted)
+	r.feed.deliver(a, nil)
+	r.waitFor("b", isAdmitted)
 }
 
 func TestAMissedDeletionIsHandled(t *testing.T) {
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
 		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
-	r.says("a", isAdmitted)
+	r.waitFor("a", isAdmitted)
 	a := r.workload("a")
 	r.remove(a)
 	for _, h := range r.feed.handlers["Workload"] {
 		h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/a", Obj: a})
 	}
-	r.says("b", isAdmitted)
+	r.waitFor("b", isAdmitted)
 }
 
 func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
@@ -225,22 +225,22 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	<-box.wake
 	var got []engine.Event
 	for _, n := range box.take() {
-		got = append(got, n.engineEvents(words(), now)...)
+		got = append(got, n.engineEvents(newTestTranslator(), now)...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	select {
 	case <-box.wake:
-		t.Error("it wakes twice for what was taken")
+		t.Error("the mailbox wakes again for messages that were taken")
 	default:
 	}
 	if got := box.take(); got != nil {
-		t.Errorf("taken twice: %v", got)
+		t.Errorf("messages taken twice: %v", got)
 	}
 }
 
-// wallClock is a clock whose timers fire when the test says so, whatever its time: it may be set back.
+// wallClock is a clock whose timers fire when the test says so, whatever its time, since it may be set back.
 type wallClock struct {
 	*clocktesting.FakeClock
 	timers chan handTimer
@@ -260,7 +260,7 @@ func (c wallClock) NewTimer(time.Duration) clock.Timer {
 func (t handTimer) C() <-chan time.Time { return t.fires }
 func (t handTimer) Stop() bool          { return true }
 
-// TestATimerThatFiresTooEarlyIsSetAgain: the clock was set back after it was set.
+// TestATimerThatFiresTooEarlyIsSetAgain: a timer fires too early if the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
 	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
@@ -279,7 +279,7 @@ func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 		case timer := <-hand.timers:
 			return timer
 		case <-time.After(never):
-			t.Fatalf("no alarm is set %s", when)
+			t.Fatalf("timed out waiting until an alarm is set %s", when)
 			panic("unreachable")
 		}
 	}
@@ -289,5 +289,5 @@ func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 	second := next("though it rang a minute early")
 	hand.SetTime(now.Add(time.Minute))
 	second.fires <- now
-	r.says("a", isAdmitted)
+	r.waitFor("a", isAdmitted)
 }

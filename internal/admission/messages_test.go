@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestMessagesMatchThoseOfTheEngine: to the byte, because a difference would cost another write for each Workload of
-// the queue.
+// TestMessagesMatchThoseOfTheEngine: the messages must be equal to the byte, because a difference would cost another
+// write for each Workload of the queue.
 func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*twoQueues)
@@ -40,10 +40,10 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 			}
 			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{}, now)
 			if step.Status == nil || workload.HoldsQuota(step.Status) {
-				t.Fatalf("it keeps its place: %+v", step.Status)
+				t.Fatalf("step = %+v, want one that releases the quota", step.Status)
 			}
-			told := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadQuotaReserved)
-			words, e := words(), engine.New(engine.Options{})
+			reported := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadQuotaReserved)
+			words, e := newTestTranslator(), engine.New(engine.Options{})
 			objects := []client.Object{newFlavor("f"), newWorkload("a", 1, nil)}
 			if q.local != nil {
 				objects = append(objects, q.local)
@@ -58,10 +58,10 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 			}
 			decided := e.Decide(now)
 			if len(decided) != 1 {
-				t.Fatalf("the engine decides %+v", decided)
+				t.Fatalf("engine decisions = %+v, want one", decided)
 			}
 			why := decided[0].Why
-			same(t, "what it is told", []string{told.Reason, told.Message}, []string{string(why.Code), why.Message()})
+			same(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
 		})
 	}
 }

@@ -22,20 +22,20 @@ func TestBlockAdmissionIsConfigured(t *testing.T) {
 		cfg := config.Default()
 		cfg.WaitForPodsReady.BlockAdmission = &said
 		if got := engineOptions(cfg).BlockUntilReady; got != want {
-			t.Errorf("%s is %d to the engine, want %d", said, got, want)
+			t.Errorf("BlockUntilReady for %s = %d, want %d", said, got, want)
 		}
 		cfg.WaitForPodsReady.Enable = ptr.To(false)
 		if got := engineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
-			t.Errorf("%s blocks though nobody waits for ready pods", said)
+			t.Errorf("%s blocks admissions although waiting for ready pods is off", said)
 		}
 	}
 	if got := engineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
-		t.Errorf("the default blocks: %d", got)
+		t.Errorf("BlockUntilReady by default = %d, want none", got)
 	}
 }
 
-// TestQueuePositionAfterAnEviction: by creation time, except after a failed start if so configured, and after a
-// check's retry.
+// TestQueuePositionAfterAnEviction: the position is by creation time, except after a failed start if so configured, and
+// after the retry of a check.
 func TestQueuePositionAfterAnEviction(t *testing.T) {
 	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
 	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
@@ -59,7 +59,7 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 			}
 			words := newTranslator(podspec.Counting{}, queuePolicyOf(cfg), 5*time.Second)
 			if got := words.workload(w).QueuedAt; !got.Equal(want) {
-				t.Errorf("evicted by %q, requeued by %s: it stands at %s, want %s", reason, timestamp, got, want)
+				t.Errorf("evicted by %q, requeued by %s: queued at %s, want %s", reason, timestamp, got, want)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func TestBackoffReason(t *testing.T) {
 	}
 }
 
-// TestBackoffForACheckDoesNotMentionEarlierTimeouts, whose count stays in the status.
+// TestBackoffForACheckDoesNotMentionEarlierTimeouts: the count of earlier timeouts stays in the status.
 func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
@@ -90,8 +90,8 @@ func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	}
 }
 
-// TestADrainedWorkloadIsHeldBackByItsQueueOnly: otherwise later Workloads would go first after the restart of the
-// queue, since requeueing takes a write for each.
+// TestADrainedWorkloadIsHeldBackByItsQueueOnly: otherwise later Workloads would be admitted first after the restart of
+// the queue, since requeueing takes a write for each Workload.
 func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "",

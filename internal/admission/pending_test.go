@@ -35,43 +35,43 @@ func TestPendingWriter(t *testing.T) {
 		writes []string
 		want   []string
 	}{
-		"why a Workload waits is written": {
+		"a reason": {
 			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
-		"only the last reason is written": {
+		"two reasons: only the last is written": {
 			do: func(p *pendingWriter) { p.note(waits("one")); p.note(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
-		"what is known already is not written again": {
+		"a reason that is known already": {
 			before: func(w *world) { w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("no quota"), now) }) },
 			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, want: says("no quota")},
-		"nor is what the API has cut": {
+		"a message that the API truncated": {
 			before: func(w *world) {
 				w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", conditionMessageBytes)), now) })
 			},
 			do: func(p *pendingWriter) { p.note(waits(strings.Repeat("no", conditionMessageBytes))) }, tries: 1,
 			want: says(strings.Repeat("no", conditionMessageBytes/2))},
-		"what is not true any more is not written": {
+		"a reason that is withdrawn": {
 			do: func(p *pendingWriter) { p.note(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
-		"a failure of what is not true any more is forgotten": {
+		"a failed write of a reason that is withdrawn": {
 			do: func(p *pendingWriter) {
 				p.note(waits("no quota"))
 				p.write(context.Background(), engine.Key{Namespace: "ns", Name: "a"})
 				p.forget(engine.Key{Namespace: "ns", Name: "a"})
 			}, tries: 1, fails: apierrors.NewServiceUnavailable("")},
-		"an admitted Workload does not wait": {
+		"an admitted Workload": {
 			before: func(w *world) { w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{} }) },
 			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
-		"one that is over does not wait": {
+		"a finished Workload": {
 			before: func(w *world) {
 				w.editStatus(&a, func() {
 					workload.SetCondition(&a, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonFailed, "", now)
 				})
 			},
 			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
-		"another of the name is not meant": {
+		"another Workload of the same name": {
 			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.note(d) }, tries: 1},
-		"a deleted Workload is no error": {
+		"a deleted Workload": {
 			before: func(w *world) { w.remove(&a); w.put(newWorkload("b", 1, nil)) },
 			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1},
-		"a failed write is tried again": {
+		"a failed write": {
 			do: func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""), writes: []string{write}, want: says("no quota")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,10 +89,10 @@ func TestPendingWriter(t *testing.T) {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if len(p.reasons) != 0 {
-				t.Errorf("left to say: %v", p.reasons)
+				t.Errorf("unwritten reasons: %v, want none", p.reasons)
 			}
 			if n := p.queue.NumRequeues(engine.Key{Namespace: "ns", Name: "a"}); n != 0 {
-				t.Errorf("%d failures are remembered", n)
+				t.Errorf("%d failures are remembered, want none", n)
 			}
 			if tc.want != nil {
 				if diff := cmp.Diff(tc.want, conditions(w.workload("a").Status.Conditions)); diff != "" {
@@ -103,7 +103,7 @@ func TestPendingWriter(t *testing.T) {
 	}
 }
 
-// TestAReasonNotedDuringAWriteIsNotLost: by the worker, through the queue.
+// TestAReasonNotedDuringAWriteIsNotLost: the worker writes it after that, from the queue.
 func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
@@ -116,7 +116,7 @@ func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	var done sync.WaitGroup
 	done.Go(func() { p.run(ctx) })
 	p.note(waits("one"))
-	w.await("both are written", func() bool { return len(w.written()) == 2 })
+	w.await("both reasons are written", func() bool { return len(w.written()) == 2 })
 	stop()
 	done.Wait()
 	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: two"}, conditions(w.workload("a").Status.Conditions)); diff != "" {
@@ -124,7 +124,7 @@ func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	}
 }
 
-// TestARecreatedWorkloadGetsItsOwnReason: it is created while the same reason is written for its predecessor.
+// TestARecreatedWorkloadGetsItsOwnReason: a Workload is created while the same reason is written for its predecessor.
 func TestARecreatedWorkloadGetsItsOwnReason(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))

@@ -19,38 +19,38 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// floor has an engine, its translator and its decision writer over nodes of 4 cpu, with a queue of far more quota
-// whose flavor is placed on the nodes.
-type floor struct {
+// nodeScene has an engine, its translator and its decision writer over nodes of 4 cpu. A queue has far more quota, and
+// its flavor is placed on the nodes.
+type nodeScene struct {
 	*world
 	*translator
 	*engine.Engine
 	at time.Time
 }
 
-func newFloor(t *testing.T, objects ...client.Object) *floor {
-	f := &floor{translator: words(), Engine: engine.New(engine.Options{}), at: now}
+func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
+	f := &nodeScene{translator: newTestTranslator(), Engine: engine.New(engine.Options{}), at: now}
 	f.pods.filled = f.Filled
 	objects = append([]client.Object{namespace.DeepCopy(), topology("t", "rack", corev1.LabelHostname), placedFlavor("f", "t"), newClusterQueue("cq", "100"), newLocalQueue("q", "cq")}, objects...)
 	f.world = newWorld(t, objects...)
 	for _, o := range objects {
-		f.hear(f.changed(o, f.at)...)
+		f.observe(f.changed(o, f.at)...)
 	}
 	return f
 }
 
-func machine(name string) *corev1.Node {
+func readyNode(name string) *corev1.Node {
 	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, now).Node
 }
 
-func (f *floor) hear(events ...engine.Event) {
+func (f *nodeScene) observe(events ...engine.Event) {
 	for _, ev := range events {
 		f.Apply(ev)
 	}
 }
 
-// decide writes what the engine decides, and applies the outcome.
-func (f *floor) decide() (decisions []engine.Decision) {
+// decide writes the engine's decisions and applies the outcome.
+func (f *nodeScene) decide() (decisions []engine.Decision) {
 	f.t.Helper()
 	clock := clocktesting.NewFakePassiveClock(f.at)
 	for _, d := range f.Decide(f.at) {
@@ -58,17 +58,17 @@ func (f *floor) decide() (decisions []engine.Decision) {
 		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			continue
 		}
-		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
+		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
 		writer.take(d)
 		writer.write(f.t.Context(), d.Key)
 		writer.write(f.t.Context(), d.Key) // an apparently superseded decision is retried once against the API server
-		f.hear(f.changed(f.world.workload(d.Key.Name), f.at)...)
+		f.observe(f.changed(f.world.workload(d.Key.Name), f.at)...)
 	}
 	return decisions
 }
 
 // on returns the nodes of the Workload's places.
-func (f *floor) on(name string) map[string]int32 {
+func (f *nodeScene) on(name string) map[string]int32 {
 	f.t.Helper()
 	out := map[string]int32{}
 	places, _ := placesFrom(f.world.workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
@@ -79,67 +79,67 @@ func (f *floor) on(name string) map[string]int32 {
 }
 
 func TestAGangGetsReplacementNodes(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), machine("c"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), newWorkload("w", 2, quantities("cpu", "3")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want an admission", got)
 	}
 	before := f.on("w")
 	if len(before) != 2 {
-		t.Fatalf("its places are on %v", before)
+		t.Fatalf("places = %v, want two nodes", before)
 	}
 	var gone string
 	for name := range before {
 		gone = max(gone, name)
 	}
-	f.hear(f.deleted(machine(gone))...)
+	f.observe(f.deleted(readyNode(gone))...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want a replacement", got)
 	}
 	after := f.on("w")
 	if after[gone] != 0 || len(after) != 2 {
-		t.Errorf("its places are on %v", after)
+		t.Errorf("places = %v, want two present nodes", after)
 	}
 	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.written())
 }
 
 func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var silent string
 	for name := range f.on("w") {
 		silent = name
 	}
-	still := machine(silent)
+	still := readyNode(silent)
 	still.Status.Conditions[0].Status = corev1.ConditionUnknown
-	f.hear(f.changed(still, f.at)...)
+	f.observe(f.changed(still, f.at)...)
 	if got := f.decide(); len(got) != 0 {
-		t.Fatalf("within the grace: decided %+v", got)
+		t.Fatalf("within the grace period: got decisions %+v, want none", got)
 	}
 	f.at = f.due()
-	f.hear(f.overdue(f.at)...)
+	f.observe(f.overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
-		t.Fatalf("after the grace: decided %+v", got)
+		t.Fatalf("after the grace period: got decisions %+v, want a replacement", got)
 	}
 	if on := f.on("w"); on[silent] != 0 {
-		t.Errorf("its places are on %v", on)
+		t.Errorf("places = %v, want none on the unready node", on)
 	}
 }
 
 func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
-	f.hear(f.deleted(machine("b"))...)
+	f.observe(f.deleted(readyNode("b"))...)
 	if got := f.decide(); len(got) != 1 || got[0].Evict == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want an eviction", got)
 	}
 	evicted := f.world.workload("w").Status.Conditions
 	if last := conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
-		t.Errorf("conditions %q", conditions(evicted))
+		t.Errorf("conditions = %q, want Evicted for NodeFailures", conditions(evicted))
 	}
 }
 
 func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var refused string
 	for name := range f.on("w") {
@@ -147,21 +147,21 @@ func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 	}
 	pod := unschedulable(boundPod("p", "w", ""))
 	pod.Spec.NodeSelector[corev1.LabelHostname] = refused
-	f.hear(f.changed(pod, f.at)...)
+	f.observe(f.changed(pod, f.at)...)
 	f.at = f.due()
-	f.hear(f.overdue(f.at)...)
+	f.observe(f.overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want a replacement", got)
 	}
 	if on := f.on("w"); on[refused] != 0 {
-		t.Errorf("its places are on %v", on)
+		t.Errorf("places = %v, want none on the node that was refused", on)
 	}
 }
 
-// TestAReplacementWaitsForItsTerminatingPod: the place is free again when that pod is gone, and only a refusal that
-// lasts long after that is held against the node.
+// TestAReplacementWaitsForItsTerminatingPod: the place is free again when the terminating pod is gone, and the node is
+// avoided only if kube-scheduler still refuses it long after that.
 func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var node string
 	for name := range f.on("w") {
@@ -170,34 +170,34 @@ func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
 	leaving, comes := boundPod("leaving", "w", node), unschedulable(boundPod("comes", "w", ""))
 	for _, pod := range []*corev1.Pod{leaving, comes} {
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-		f.hear(f.changed(pod, f.at)...)
+		f.observe(f.changed(pod, f.at)...)
 	}
 	for range 100 {
 		f.at = f.due()
 		if events := f.overdue(f.at); len(events) > 0 {
-			t.Fatalf("after %s: %+v", f.at.Sub(now), events)
+			t.Fatalf("after %s: got events %+v, want none", f.at.Sub(now), events)
 		}
 	}
 	gone := f.at
-	f.hear(f.deleted(leaving)...)
+	f.observe(f.deleted(leaving)...)
 	for f.at.Before(gone.Add(2 * retryPatience)) {
 		f.at = f.due()
-		f.hear(f.overdue(f.at)...)
+		f.observe(f.overdue(f.at)...)
 		if got := f.decide(); f.at.Before(gone.Add(10*time.Second)) && len(got) > 0 {
-			t.Fatalf("%s after its room is free: decided %+v", f.at.Sub(gone), got)
+			t.Fatalf("%s after its place is free: got decisions %+v, want none", f.at.Sub(gone), got)
 		}
 		if f.due().IsZero() {
 			break
 		}
 	}
 	if on := f.on("w"); on[node] != 0 {
-		t.Errorf("its places are on %v, where kube-scheduler has not put it for %s", on, f.at.Sub(gone))
+		t.Errorf("places = %v, want another node: kube-scheduler has not bound the pod for %s", on, f.at.Sub(gone))
 	}
 }
 
-// TestAnUnschedulablePodIsBelievedAfterARetry: the refusal may be out of date where a pod of the gang has just left
-// the node, or left before the operator started. The same holds for what only kube-scheduler counts, if that pod was
-// observed.
+// TestAnUnschedulablePodIsBelievedAfterARetry: the refusal may be out of date if a pod of the gang has just left the
+// node, or left before the operator started. The same holds for constraints that only kube-scheduler checks, if that
+// pod was observed.
 func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 	const full, apart = "1 Insufficient cpu", "1 node(s) didn't match pod anti-affinity rules"
 	for name, tc := range map[string]struct {
@@ -205,65 +205,65 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 		sawItEnd bool
 		patience time.Duration
 	}{
-		"it is full": {full, true, 2 * retryPatience},
-		"the node is full, of a pod that was not observed": {full, false, retryPatience},
-		"one of its own is in its way":                     {apart, true, 2 * retryPatience},
-		"a pod of another workload blocks it":              {apart, false, bindPatience},
+		"a full node": {full, true, 2 * retryPatience},
+		"a node full by a pod that was not observed": {full, false, retryPatience},
+		"a pod of the same workload blocks it":       {apart, true, 2 * retryPatience},
+		"a pod of another workload blocks it":        {apart, false, bindPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "3")))
+			f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "3")))
 			f.decide()
 			leaving := boundPod("leaving", "w", "a")
 			if tc.sawItEnd {
-				f.hear(f.changed(leaving, f.at)...)
+				f.observe(f.changed(leaving, f.at)...)
 			}
 			comes := saying(unschedulable(boundPod("comes", "w", "")), "0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 			comes.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"}
-			f.hear(f.changed(comes, f.at)...)
+			f.observe(f.changed(comes, f.at)...)
 			if tc.sawItEnd {
-				f.hear(f.deleted(leaving)...)
+				f.observe(f.deleted(leaving)...)
 			}
 			for f.at = f.due(); f.at.Before(now.Add(tc.patience)); f.at = f.due() {
-				if told := f.overdue(f.at); told != nil {
-					t.Fatalf("after %s: %+v", f.at.Sub(now), told)
+				if reported := f.overdue(f.at); reported != nil {
+					t.Fatalf("after %s: got events %+v, want none", f.at.Sub(now), reported)
 				}
 			}
 			want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "a", Why: tc.says}}
 			if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" || !f.at.Equal(now.Add(tc.patience)) {
-				t.Errorf("after %s (-want +got):\n%s", f.at.Sub(now), diff)
+				t.Errorf("events after %s (-want +got):\n%s", f.at.Sub(now), diff)
 			}
 		})
 	}
 }
 
-// TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them, and those
-// that have all their pods must refuse it.
+// TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them; those that
+// already have all their pods must refuse it.
 func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
-	f.hear(f.changed(boundPod("there", "w", "a"), f.at)...)
+	f.observe(f.changed(boundPod("there", "w", "a"), f.at)...)
 	pod := unschedulable(boundPod("p", "w", ""))
 	pod.Spec.NodeSelector = nil
 	pod.Spec.Affinity = toHosts("a", "b")
-	f.hear(f.changed(pod, f.at)...)
+	f.observe(f.changed(pod, f.at)...)
 	f.at = f.due()
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "b"}}
 	if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
 func TestForeignPodsOccupyNodes(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
 	foreign := boundPod("other", "", "b")
 	foreign.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
-	f.hear(f.changed(foreign, f.at)...)
+	f.observe(f.changed(foreign, f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Why.Code != "TopologyPlacementFailed" {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want TopologyPlacementFailed", got)
 	}
-	f.hear(f.changed(ended(foreign), f.at)...)
+	f.observe(f.changed(ended(foreign), f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want an admission", got)
 	}
 	if diff := cmp.Diff(map[string]int32{"a": 1, "b": 1}, f.on("w")); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
@@ -273,42 +273,42 @@ func TestForeignPodsOccupyNodes(t *testing.T) {
 func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 	queue := newClusterQueue("cq", "100")
 	metav1.SetMetaDataAnnotation(&queue.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "9")))
+	f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "9")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit != nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want no admission", got)
 	}
-	f.hear(f.changed(queue, f.at)...)
+	f.observe(f.changed(queue, f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
-		t.Fatalf("decided %+v", got)
+		t.Fatalf("got decisions %+v, want an admission", got)
 	}
 	if a := f.world.workload("w").Status.Admission.PodSetAssignments[0]; a.TopologyAssignment != nil {
-		t.Errorf("it has places %+v", a.TopologyAssignment)
+		t.Errorf("places = %+v, want none", a.TopologyAssignment)
 	}
 }
 
-// TestNoPreemptionForWhatATerminatingWorkloadReleases: it holds quota and node until its pods are gone, which is
-// under way.
+// TestNoPreemptionForWhatATerminatingWorkloadReleases: a terminating Workload holds quota and node until its pods are
+// gone, which will happen without a preemption.
 func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	queue := newClusterQueue("cq", "8")
 	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	f := newFloor(t, machine("a"), machine("b"), newWorkload("going", 1, quantities("cpu", "4")), newWorkload("staying", 1, quantities("cpu", "4")))
-	f.hear(f.changed(queue, f.at)...)
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("going", 1, quantities("cpu", "4")), newWorkload("staying", 1, quantities("cpu", "4")))
+	f.observe(f.changed(queue, f.at)...)
 	f.decide()
-	f.hear(f.changed(boundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
-	// Also one that was evicted for its node and deleted before its pods were gone: it will not be admitted again.
+	f.observe(f.changed(boundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
+	// It was also evicted for its node and deleted before its pods were gone: it will not be admitted again.
 	for _, evicted := range []bool{false, true} {
 		going := f.world.workload("going")
 		if going.DeletionTimestamp = ptr.To(metav1.NewTime(f.at)); evicted {
 			going.Status.Conditions = append(going.Status.Conditions, metav1.Condition{
 				Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedDueToNodeFailures})
 		}
-		f.hear(f.changed(going, f.at)...)
+		f.observe(f.changed(going, f.at)...)
 		high := newWorkload("high", 1, quantities("cpu", "4"))
 		high.Spec.Priority = ptr.To[int32](1)
-		f.hear(f.changed(high, f.at)...)
+		f.observe(f.changed(high, f.at)...)
 		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil || got[0].Why.Code != reason.WaitingForPreemptedWorkloads {
-			t.Fatalf("evicted %t: decided %+v", evicted, got)
+			t.Fatalf("evicted %t: got decisions %+v, want a wait for preempted workloads", evicted, got)
 		}
-		f.hear(f.deleted(high)...)
+		f.observe(f.deleted(high)...)
 	}
 }

@@ -56,23 +56,23 @@ func TestQueueMetrics(t *testing.T) {
 		"muster_quota_audit_difference{cluster_queue=cq,flavor=f,resource=cpu}":                       -0.5,
 	}
 	if diff := cmp.Diff(want, metricstest.Of(t, g)); diff != "" {
-		t.Errorf("served (-want +got):\n%s", diff)
+		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	waits.ReportedCode = reason.WaitingForQuota
 	g.apply(engine.WorkloadSet{Workload: waits})
 	if got := metricstest.Of(t, g)["kueue_pending_workloads{cluster_queue=cq,status=inadmissible}"]; got != 0 {
-		t.Errorf("%v wait in vain, and none does any more", got)
+		t.Errorf("inadmissible workloads = %v, want 0", got)
 	}
 	g.setDifferences(nil)
 	for _, key := range []statusOf{cluster, local, cohort} {
 		g.forget(key)
 	}
 	if left := metricstest.Of(t, g); len(left) != 0 {
-		t.Errorf("queues that are gone leave %v", left)
+		t.Errorf("metrics of deleted queues = %v, want none", left)
 	}
 }
 
-// TestInadmissibleWorkloadsAreForgotten: the sets must not grow with every Workload that ever waited.
+// TestInadmissibleWorkloadsAreForgotten: the sets must not grow with every Workload that has ever waited.
 func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 	g := newQueueGauges()
 	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", ReportedCode: reason.OnHold}
@@ -86,7 +86,7 @@ func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 			g.apply(ev)
 		}
 		if len(g.inadmissible) != 0 || len(g.inadmissibleIn) != 0 {
-			t.Errorf("after %+v there are %v and %v", events, g.inadmissible, g.inadmissibleIn)
+			t.Errorf("after %+v: inadmissible = %v and %v, want none", events, g.inadmissible, g.inadmissibleIn)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// pace runs the writer with a fake clock and records when it wrote.
+// pace runs the writer with a fake clock and records the times of its writes.
 type pace struct {
 	*queueStatusWriter
 	world *world
@@ -26,7 +26,7 @@ type pace struct {
 func newPace(t *testing.T) *pace {
 	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
 	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, newWriteBudget(p.clock), queueStatusInterval)
-	hear(p.queueStatusWriter, newClusterQueue("cq", "2"))
+	observeQueues(p.queueStatusWriter, newClusterQueue("cq", "2"))
 	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -54,7 +54,7 @@ func (p *pace) awaitLater(n int) {
 		case <-p.world.wrote:
 		case <-time.After(time.Millisecond): // real time, for the writer to react
 		case <-timeout:
-			p.world.t.Fatalf("waited in vain until %d are pending; writes at %v", n, p.times)
+			p.world.t.Fatalf("timed out waiting until %d workloads are pending; writes at %v", n, p.times)
 		}
 	}
 }
@@ -79,15 +79,15 @@ func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 	p.stop()
 	for i := 1; i < len(p.times); i++ {
 		if between := p.times[i].Sub(p.times[i-1]); between < queueStatusInterval {
-			t.Errorf("wrote %v after the last time", between)
+			t.Errorf("wrote %v after the last write, want at least the interval", between)
 		}
 	}
 	if len(p.times) > 4 {
-		t.Errorf("wrote %d times", len(p.times))
+		t.Errorf("wrote %d times, want at most 4", len(p.times))
 	}
 }
 
-// TestUpdatesDuringAWriteWaitForTheInterval: usage noted before the first write is done does not count as from an
+// TestUpdatesDuringAWriteWaitForTheInterval: usage noted before the first write has ended does not count as that of an
 // idle queue.
 func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p := newPace(t)
@@ -101,17 +101,17 @@ func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p.awaitLater(2)
 	p.stop()
 	if len(p.times) != 2 || p.times[1].Sub(p.times[0]) < queueStatusInterval {
-		t.Errorf("wrote at %v", p.times)
+		t.Errorf("writes at %v, want two with the interval between", p.times)
 	}
 }
 
-// TestAFailedStatusWriteIsRetried, without overwriting newer numbers.
+// TestAFailedStatusWriteIsRetried: the retry does not overwrite newer numbers.
 func TestAFailedStatusWriteIsRetried(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	key := statusOf{Key: engine.Key{Name: "cq"}}
-	hear(s, newClusterQueue("cq", "2"))
+	observeQueues(s, newClusterQueue("cq", "2"))
 	for _, n := range []int{1, 2} {
 		s.noteClusterQueue("cq", engine.Usage{Pending: n})
 		s.write(t.Context(), key)
@@ -119,7 +119,7 @@ func TestAFailedStatusWriteIsRetried(t *testing.T) {
 	s.write(t.Context(), key)
 	var q kueue.ClusterQueue
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.written()) != 1 {
-		t.Errorf("status %+v, %v; writes %v", q.Status, err, w.written())
+		t.Errorf("status = %+v, %v, writes = %v, want 2 pending by one write", q.Status, err, w.written())
 	}
 }
 
@@ -127,15 +127,15 @@ func TestNothingIsKeptOfADeletedQueue(t *testing.T) {
 	w := newWorld(t, newLocalQueue("gone", "cq"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
-	hear(s, newLocalQueue("gone", "cq"))
+	observeQueues(s, newLocalQueue("gone", "cq"))
 	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 1})
 	s.write(t.Context(), gone)
 	if len(s.wrote) != 1 {
-		t.Fatalf("it was not written: %v", s.wrote)
+		t.Fatalf("written statuses = %v, want one", s.wrote)
 	}
 	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 2})
 	s.forget(gone)
 	if len(s.wrote) != 0 || len(s.usage) != 0 {
-		t.Errorf("kept: %v, %v", s.wrote, s.usage)
+		t.Errorf("state of the deleted queue = %v, %v, want none", s.wrote, s.usage)
 	}
 }

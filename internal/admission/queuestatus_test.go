@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// queueStatusInterval is the configuration's default.
+// queueStatusInterval is the default of the configuration.
 const queueStatusInterval = 5 * time.Second
 
 // some is a usage of 3 cpu, one of them borrowed.
@@ -35,46 +35,46 @@ func TestClusterQueueStatus(t *testing.T) {
 		cyclic  bool
 		want    string
 	}{
-		"one that admits":           {nil, nil, false, "Active=True Ready: Can admit new workloads"},
-		"a policy of None does too": {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
-		"one that is stopped":       {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
-		"one with missing flavors":  {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
-		"one in a cycle of cohorts": {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
+		"an active queue":    {nil, nil, false, "Active=True Ready: Can admit new workloads"},
+		"stop policy None":   {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
+		"a stopped queue":    {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
+		"missing flavors":    {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+		"a cycle of cohorts": {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")
 			q.Spec.StopPolicy = tc.policy
 			clusterQueueStatus(q, some, dependencies{missing: tc.missing, cyclic: tc.cyclic}, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestAClusterQueueWithAnInvalidSelectorIsNotActive: it selects no namespace, and the reason is reported to its
-// workloads too.
+// TestAClusterQueueWithAnInvalidSelectorIsNotActive: the queue selects no namespace, and its Workloads report the
+// reason too.
 func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	const why = `Can't admit new workloads: its namespaceSelector is invalid and must be changed: `
 	q := newClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	if got := conditions(q.Status.Conditions); len(got) != 1 || !strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
-		t.Errorf("its conditions are %q", got)
+		t.Errorf("conditions = %q, want Active=False with the reason", got)
 	}
 	if got := (&translator{}).clusterQueue(q).Inactive; !strings.HasPrefix(got, why) {
-		t.Errorf("its workloads are told %q", got)
+		t.Errorf("Inactive = %q, want the reason", got)
 	}
 	q.Spec.NamespaceSelector.MatchLabels["zone"], q.Spec.NamespaceSelector.MatchLabels["app"] = "c d", "fine"
 	for range 100 { // map order is random
 		if _, got := cannotAdmit(q, nil); !strings.HasPrefix(got, why) || !strings.Contains(got, "a b") {
-			t.Fatalf("of two labels that cannot be it names another: %q", got)
+			t.Fatalf("reason = %q, want always the same of two invalid labels", got)
 		}
 	}
 	q.Spec.NamespaceSelector = nil // selects no namespace, intentionally
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, conditions(q.Status.Conditions)); diff != "" {
-		t.Errorf("without a selector (-want +got):\n%s", diff)
+		t.Errorf("conditions without a selector (-want +got):\n%s", diff)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestAClusterQueueWithMissingChecksIsNotActive(t *testing.T) {
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, now)
 	want := "Active=False AdmissionCheckNotFound: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"
 	if diff := cmp.Diff([]string{want}, conditions(q.Status.Conditions)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestClusterQueueUsage(t *testing.T) {
 	}
 	want := kueue.ClusterQueueStatus{PendingWorkloads: 2, ReservingWorkloads: 1, AdmittedWorkloads: 1, FlavorsReservation: usage, FlavorsUsage: usage}
 	if diff := cmp.Diff(want, q.Status); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
 
@@ -117,20 +117,20 @@ func TestLocalQueueStatus(t *testing.T) {
 		around dependencies
 		want   string
 	}{
-		"one that admits":                         {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
-		"one that is stopped":                     {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
-		"one that leads nowhere":                  {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
-		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
-		"one whose ClusterQueue is being deleted": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
-		"one whose ClusterQueue lacks a check": {nil, checked, dependencies{flavors: 1},
+		"an active queue":            {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
+		"a stopped LocalQueue":       {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
+		"a missing ClusterQueue":     {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
+		"a stopped ClusterQueue":     {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"a terminating ClusterQueue": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"a missing check": {nil, checked, dependencies{flavors: 1},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"},
-		"one whose ClusterQueue has a check that is not active": {nil, checked, dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
+		"an inactive check": {nil, checked, dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references inactive AdmissionCheck(s): [budget]"},
-		"one whose ClusterQueue is under a cycle of cohorts": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, cyclic: true},
+		"a cycle of cohorts": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, cyclic: true},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
-		"one whose ClusterQueue has no flavor left": {nil, newClusterQueue("cq", "1"), dependencies{missing: []string{"f"}},
+		"all flavors missing": {nil, newClusterQueue("cq", "1"), dependencies{missing: []string{"f"}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
-		"one whose ClusterQueue has one left": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, missing: []string{"g"}},
+		"one of two flavors missing": {nil, newClusterQueue("cq", "1"), dependencies{flavors: 1, missing: []string{"g"}},
 			"Active=True Ready: Can submit new workloads to localQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestLocalQueueStatus(t *testing.T) {
 			q.Spec.StopPolicy = tc.policy
 			localQueueStatus(q, tc.behind, tc.around, some, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestATerminatingLocalQueueIsNotActive(t *testing.T) {
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	localQueueStatus(q, newClusterQueue("cq", "1"), dependencies{flavors: 1}, some, now)
 	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"}, conditions(q.Status.Conditions)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestLocalQueueUsageIsSortedByName(t *testing.T) {
 		localQueueStatus(q, nil, dependencies{}, u, now)
 		q.Status.Conditions = nil
 		if diff := cmp.Diff(want, q.Status); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
+			t.Fatalf("status (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	clock := clocktesting.NewFakeClock(now)
 	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
 	local := engine.Key{Namespace: "ns", Name: "q"}
-	hear(s, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"))
+	observeQueues(s, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"))
 	for range 3 {
 		s.noteClusterQueue("cq", some)
 		s.noteLocalQueue(local, some)
@@ -192,55 +192,56 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	}
 	var q kueue.ClusterQueue
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 {
-		t.Errorf("status %+v, %v", q.Status, err)
+		t.Errorf("status = %+v, %v, want 2 pending", q.Status, err)
 	}
 }
 
-// hear makes the queues known to the engine.
-func hear(s *queueStatusWriter, queues ...client.Object) {
+// observeQueues makes the queues known to the engine.
+func observeQueues(s *queueStatusWriter, queues ...client.Object) {
 	for _, q := range queues {
 		s.observe(message{changed: q})
 	}
 }
 
-// TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, and clients rely on an
+// TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, and clients rely on
 // observedGeneration.
 func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
 	for name, queue := range map[string]client.Object{"a ClusterQueue": newClusterQueue("cq", "2"), "a LocalQueue": newLocalQueue("q", "cq")} {
 		t.Run(name, func(t *testing.T) {
 			queue.SetUID("one")
-			queue.SetGeneration(2) // as in the cache
+			queue.SetGeneration(2) // the cache has this generation
 			w := newWorld(t, queue)
 			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 			key := statusOf{ofLocalQueue, keyOf(queue)}
 			if queue.GetNamespace() == "" {
 				key.kind = ofClusterQueue
 			}
-			hear := func(uid types.UID, generation int64) {
-				heard := queue.DeepCopyObject().(client.Object)
-				heard.SetUID(uid)
-				heard.SetGeneration(generation)
-				s.observe(message{changed: heard})
+			observe := func(uid types.UID, generation int64) {
+				observed := queue.DeepCopyObject().(client.Object)
+				observed.SetUID(uid)
+				observed.SetGeneration(generation)
+				s.observe(message{changed: observed})
 				s.note(key, engine.Usage{})
 				s.write(t.Context(), key)
 			}
-			hear("one", 1)
-			hear("another", 2)
+			observe("one", 1)
+			observe("another", 2)
 			s.observe(message{deleted: queue})
 			s.note(key, engine.Usage{})
 			s.write(t.Context(), key)
-			if told := w.written(); len(told) != 0 {
-				t.Errorf("of what the engine does not have was written %v", told)
+			if reported := w.written(); len(reported) != 0 {
+				t.Errorf("writes = %v, want none for a version that the engine does not have", reported)
 			}
-			hear("one", 2)
-			if told := w.written(); len(told) != 1 {
-				t.Errorf("of what the engine has was written %v", told)
+			observe("one", 2)
+			if reported := w.written(); len(reported) != 1 {
+				t.Errorf("writes = %v, want one for the version that the engine has", reported)
 			}
 		})
 	}
 }
 
-// TestASpecChangeIsAcknowledgedAtOnce, even if the status was just written or is being written.
+// TestASpecChangeIsAcknowledgedAtOnce: observedGeneration is written at once even if the status was just written or is
+// being written.
 func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 	queue := newClusterQueue("cq", "2")
 	w := newWorld(t, queue, newFlavor("f"))
@@ -269,25 +270,25 @@ func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 	change()
 	w.before = func(write string) error {
 		if strings.HasPrefix(write, "status") {
-			hear(s, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Generation: 4}})
+			observeQueues(s, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Generation: 4}})
 		}
 		return nil
 	}
 	s.write(t.Context(), key)
 	if got := observed(); got != 3 {
-		t.Errorf("it has observed generation %d, want 3", got)
+		t.Errorf("observedGeneration = %d, want 3", got)
 	}
 	change()
 	s.write(t.Context(), key)
 	if got := observed(); got != 4 {
-		t.Errorf("it has observed generation %d, want 4", got)
+		t.Errorf("observedGeneration = %d, want 4", got)
 	}
 }
 
 func TestMissingFlavorsAreReported(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
-	hear(s, newClusterQueue("cq", "2"))
+	observeQueues(s, newClusterQueue("cq", "2"))
 	s.noteClusterQueue("cq", engine.Usage{})
 	s.write(t.Context(), statusOf{Key: engine.Key{Name: "cq"}})
 	var q kueue.ClusterQueue
@@ -295,11 +296,11 @@ func TestMissingFlavorsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f]"}, conditions(q.Status.Conditions)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
 
-// TestMissingDependenciesAreReportedOnBothQueues by the writer, from the existing objects.
+// TestMissingDependenciesAreReportedOnBothQueues: the writer reports them on the ClusterQueue and its LocalQueue.
 func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 	const open = "Active=True Ready: Can submit new workloads to localQueue"
 	inactive := func(why string) string {
@@ -313,16 +314,16 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 		cyclic         bool
 		cluster, local string
 	}{
-		"one flavor of two is missing": {[]string{"f", "g"}, []client.Object{newFlavor("f")}, false,
+		"one of two flavors": {[]string{"f", "g"}, []client.Object{newFlavor("f")}, false,
 			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]", open},
-		"the Topology of the flavor is missing": {[]string{"f"}, []client.Object{placedFlavor("f", "t")}, false,
+		"the Topology of the flavor": {[]string{"f"}, []client.Object{placedFlavor("f", "t")}, false,
 			"Active=False TopologyNotFound: " + noTopology, inactive(noTopology)},
-		"the Topology is there": {[]string{"f"}, []client.Object{placedFlavor("f", "t"), topology("t", "rack")}, false,
+		"nothing": {[]string{"f"}, []client.Object{placedFlavor("f", "t"), topology("t", "rack")}, false,
 			"Active=True Ready: Can admit new workloads", open},
-		"one flavor is missing, and the Topology of the other": {[]string{"f", "g", "h"}, []client.Object{placedFlavor("f", "t"), newFlavor("h")}, false,
+		"one flavor, and the Topology of another": {[]string{"f", "g", "h"}, []client.Object{placedFlavor("f", "t"), newFlavor("h")}, false,
 			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]; " +
 				"references ResourceFlavor(s) of a missing Topology: [f (t)]", open},
-		"its cohorts form a cycle": {[]string{"f"}, []client.Object{newFlavor("f")}, true,
+		"a cycle of cohorts": {[]string{"f"}, []client.Object{newFlavor("f")}, true,
 			"Active=False Unknown: " + cycle, inactive(cycle)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,7 +336,7 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 			w := newWorld(t, append(tc.objects, q, newLocalQueue("q", "cq"))...)
 			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 			local := engine.Key{Namespace: "ns", Name: "q"}
-			hear(s, q, newLocalQueue("q", "cq"))
+			observeQueues(s, q, newLocalQueue("q", "cq"))
 			s.noteClusterQueue("cq", engine.Usage{Cyclic: tc.cyclic})
 			s.noteLocalQueue(local, engine.Usage{})
 			s.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
@@ -349,7 +350,7 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{tc.cluster, tc.local}, append(conditions(cluster.Status.Conditions), conditions(door.Status.Conditions)...)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
 	}

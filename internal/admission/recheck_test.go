@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestStoppingAQueueStopsPendingDecisions: an unwritten admission is not written any more, and the engine, which may
-// know of the stop by then, decides again.
+// TestStoppingAQueueStopsPendingDecisions: an unwritten admission is no longer written, and the engine, which may know
+// of the stop by then, decides again.
 func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 	newQueue, newLocal := func() *kueue.ClusterQueue { return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}} },
 		func() *kueue.LocalQueue {
@@ -29,7 +29,7 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 		then     func(w *world)
 		admitted bool
 	}{
-		"a restarted queue admits": {func(w *world) {
+		"a restarted queue": {func(w *world) {
 			q := newQueue()
 			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.None) })
 		}, true},
@@ -72,33 +72,33 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 			w.edit(q, func() { q.Finalizers = []string{metav1.FinalizerDeleteDependents} })
 			w.remove(q)
 		}, false},
-		"a LocalQueue that leads elsewhere by now": {func(w *world) {
+		"a LocalQueue that now points elsewhere": {func(w *world) {
 			w.remove(newLocal())
 			w.put(newLocalQueue("q", "other"))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-			d := newDesk(t, w)
+			d := newSingleWriter(t, w)
 			tc.then(w)
 			w.writes = nil
 			d.work(t, 1)
-			want, told := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
+			want, reported := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
 			if tc.admitted {
-				want, told = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}
+				want, reported = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}
 			}
 			if diff := cmp.Diff(want, w.written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]engine.Event{told}, d.told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]engine.Event{reported}, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 // TestHoldingBackAWorkloadStopsPendingDecisions: a gate or a deletion does not change the generation, but the cache
-// of the first attempt shows it.
+// read of the first attempt shows it.
 func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 	for name, then := range map[string]func(w *kueue.Workload){
 		"a gate": func(w *kueue.Workload) {
@@ -108,63 +108,63 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-			d := newDesk(t, w)
+			d := newSingleWriter(t, w)
 			by := w.workload("a")
 			then(by)
 			d.client = cached{w, by}
 			d.work(t, 1)
 			if got := w.written(); len(got) != 0 {
-				t.Errorf("written: %v", got)
+				t.Errorf("writes = %v, want none", got)
 			}
-			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestAStoppedQueueIsNotDecidedOnAgain: neither the writer retries the write, nor does the engine decide it again
-// once it knows of the stop, which it gets from the same cache.
+// TestAStoppedQueueIsNotDecidedOnAgain: the writer does not retry the write, and the engine does not decide it again
+// once it has observed the stop, which it gets from the same cache.
 func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
-	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "1")))
+	f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "1")))
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
 	f.edit(queue, func() { queue.Spec.StopPolicy = ptr.To(kueue.Hold) })
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
-		t.Fatalf("before it heard of the stop it decided %+v", got)
+		t.Fatalf("before the engine observed the stop: got decisions %+v, want an admission", got)
 	}
 	if f.world.workload("w").Status.Admission != nil {
-		t.Fatal("it was admitted into a stopped queue")
+		t.Fatal("the Workload was admitted by a stopped queue")
 	}
-	f.hear(f.changed(client.Object(queue), f.at)...)
+	f.observe(f.changed(client.Object(queue), f.at)...)
 	for range 3 {
 		for _, d := range f.decide() {
 			if d.Admit != nil {
-				t.Fatalf("decided again: %+v", d)
+				t.Fatalf("got decision %+v, want no admission again", d)
 			}
 		}
 	}
 	f.edit(queue, func() { queue.Spec.StopPolicy = nil })
-	f.hear(f.changed(client.Object(queue), f.at)...)
+	f.observe(f.changed(client.Object(queue), f.at)...)
 	f.decide()
 	if f.world.workload("w").Status.Admission == nil {
-		t.Error("not admitted once the queue goes on")
+		t.Error("the Workload is not admitted after the restart of the queue")
 	}
 }
 
-// sizing returns a floor on which the Workload large, of up to three pods, must shrink for the Workload one, or may
-// grow after that has ended, and the decision about it.
-func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
+// sizing returns a scene, and a decision about the Workload large, of up to three pods: it must shrink for the Workload
+// one, or may grow after that has ended.
+func sizing(t *testing.T, grows bool) (*nodeScene, engine.Decision) {
 	t.Helper()
-	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
 	f.decide()
 	f.at = f.at.Add(time.Minute)
-	f.comes(newWorkload("one", 1, quantities("cpu", "3")))
+	f.create(newWorkload("one", 1, quantities("cpu", "3")))
 	if grows {
 		f.decide()
 		f.shrunk("large")
 		f.decide()
 		f.at = f.at.Add(time.Minute)
-		f.hear(f.deleted(f.world.workload("one"))...)
+		f.observe(f.deleted(f.world.workload("one"))...)
 	}
 	for _, d := range f.Decide(f.at) {
 		if d.Resize != nil {
@@ -172,26 +172,26 @@ func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
 			return f, d
 		}
 	}
-	t.Fatal("nobody is resized")
+	t.Fatal("no Workload is resized")
 	panic("unreachable")
 }
 
-// TestAWorkloadThatMayNotGrowIsNotGrown, and no other shrinks for it. The engine, once it knows, does not decide the
-// same again.
+// TestAWorkloadThatMayNotGrowIsNotGrown: neither does it grow nor does another shrink for it. Once the engine has
+// observed that, it does not decide the same again.
 func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
-	hold := func(name string, hold func(*kueue.Workload)) func(f *floor) client.Object {
-		return func(f *floor) client.Object {
+	hold := func(name string, hold func(*kueue.Workload)) func(f *nodeScene) client.Object {
+		return func(f *nodeScene) client.Object {
 			o := f.world.workload(name)
 			f.world.edit(o, func() { hold(o) })
 			return o
 		}
 	}
-	stopQueue := func(f *floor) client.Object {
+	stopQueue := func(f *nodeScene) client.Object {
 		q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
 		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		return q
 	}
-	stopLocal := func(f *floor) client.Object {
+	stopLocal := func(f *nodeScene) client.Object {
 		q := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
 		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		return q
@@ -202,45 +202,45 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		grows   bool
-		then    func(f *floor) client.Object
+		then    func(f *nodeScene) client.Object
 		written bool
 	}{
-		"nothing happens, and it yields":             {then: func(*floor) client.Object { return nil }, written: true},
-		"nothing happens, and it grows":              {grows: true, then: func(*floor) client.Object { return nil }, written: true},
-		"it is to yield in a queue that is stopped":  {then: stopQueue},
-		"it grows in a queue that is stopped":        {grows: true, then: stopQueue},
-		"it is to yield in a LocalQueue that is":     {then: stopLocal},
-		"it grows in a LocalQueue that is":           {grows: true, then: stopLocal},
-		"it is to shrink for a deactivated workload": {then: hold("one", deactivate)},
-		"it is to shrink for a gated workload":       {then: hold("one", gate)},
-		"it grows though it is deactivated":          {grows: true, then: hold("large", deactivate)},
-		"it grows though a gate is for the next one": {grows: true, then: hold("large", gate), written: true},
+		"shrinks without a change":                               {then: func(*nodeScene) client.Object { return nil }, written: true},
+		"grows without a change":                                 {grows: true, then: func(*nodeScene) client.Object { return nil }, written: true},
+		"shrinks in a stopped ClusterQueue":                      {then: stopQueue},
+		"grows in a stopped ClusterQueue":                        {grows: true, then: stopQueue},
+		"shrinks in a stopped LocalQueue":                        {then: stopLocal},
+		"grows in a stopped LocalQueue":                          {grows: true, then: stopLocal},
+		"shrinks for a deactivated Workload":                     {then: hold("one", deactivate)},
+		"shrinks for a gated Workload":                           {then: hold("one", gate)},
+		"grows while deactivated":                                {grows: true, then: hold("large", deactivate)},
+		"grows with a gate, which applies to the next admission": {grows: true, then: hold("large", gate), written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, d := sizing(t, tc.grows)
 			changed := tc.then(f)
 			clock := clocktesting.NewFakePassiveClock(f.at)
-			writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
+			writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
 			writer.take(d)
 			writer.write(t.Context(), d.Key)
 			writer.write(t.Context(), d.Key) // the first attempt may have been too early
 			if got := len(f.world.written()) > 0; got != tc.written {
-				t.Fatalf("written is %v: %v", got, f.world.written())
+				t.Fatalf("written = %v, writes %v", got, f.world.written())
 			}
 			if changed == nil || tc.written {
 				return
 			}
-			f.hear(f.changed(changed, f.at)...)
+			f.observe(f.changed(changed, f.at)...)
 			for _, d := range f.Decide(f.at.Add(time.Hour)) {
 				if d.Resize != nil {
-					t.Errorf("decided again: %+v", d)
+					t.Errorf("got decision %+v, want no resize again", d)
 				}
 			}
 		})
 	}
 }
 
-// TestNoEvictionForAPreemptorThatCannotBeAdmitted: an unwritten eviction is not written any more.
+// TestNoEvictionForAPreemptorThatCannotBeAdmitted: an unwritten eviction for such a preemptor is not written.
 func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	held := func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} }
 	for name, tc := range map[string]struct {
@@ -249,14 +249,14 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 		uid     string
 		written bool
 	}{
-		"one that waits":                                {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
-		"a missing one":                                 {uid: "b-uid"},
-		"a later one of the same name":                  {by: newWorkload("b", 1, asked), uid: "another"},
-		"a deactivated one":                             {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
-		"one with a missing queue":                      {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
-		"one that was admitted meanwhile":               {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
-		"a running one that is to grow":                 {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
-		"none, for an eviction because of failed nodes": {written: true},
+		"a waiting preemptor":                     {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
+		"a missing preemptor":                     {uid: "b-uid"},
+		"a later Workload of the same name":       {by: newWorkload("b", 1, asked), uid: "another"},
+		"a deactivated preemptor":                 {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"a preemptor with a missing queue":        {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"a preemptor that was admitted meanwhile": {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"a running preemptor that is to grow":     {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
+		"no preemptor, because nodes failed":      {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newWorkload("a", 2, asked)
@@ -274,39 +274,39 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 				decision.Evict = &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}, PreemptorUID: tc.uid}
 			}
 			clock := clocktesting.NewFakePassiveClock(now)
-			var told []engine.Event
-			writer := newDecisionWriter(w, w, clock, newWriteBudget(clock), func(ev engine.Event) { told = append(told, ev) })
+			var reported []engine.Event
+			writer := newDecisionWriter(w, w, clock, newWriteBudget(clock), func(ev engine.Event) { reported = append(reported, ev) })
 			writer.take(decision)
 			writer.write(t.Context(), decision.Key)
 			writer.write(t.Context(), decision.Key)
 			if got := workload.IsEvicted(w.workload("a")); got != tc.written {
-				t.Errorf("evicted is %v", got)
+				t.Errorf("evicted = %v, want %v", got, tc.written)
 			}
-			if len(told) != 1 {
-				t.Fatalf("told %+v", told)
+			if len(reported) != 1 {
+				t.Fatalf("reported %+v, want one event", reported)
 			}
-			if _, ok := told[0].(engine.Written); ok != tc.written {
-				t.Errorf("told %+v", told)
+			if _, ok := reported[0].(engine.Written); ok != tc.written {
+				t.Errorf("reported %+v, want Written: %v", reported, tc.written)
 			}
 		})
 	}
 }
 
-// TestAWorkloadThatIsBeingDeletedDoesNotQueue: another client's finalizer may keep it for long. If it holds quota it
-// keeps that.
+// TestAWorkloadThatIsBeingDeletedDoesNotQueue: a finalizer of another client may keep it for long. If it holds quota,
+// it keeps that.
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w := newWorkload("a", 2, asked)
 	w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: keyOf(w)}}, words().changed(w, now)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: keyOf(w)}}, newTestTranslator().changed(w, now)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-	if held, holds := words().changed(w, now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
-		t.Error("what it holds is forgotten, or it may have more")
+	if held, holds := newTestTranslator().changed(w, now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
+		t.Error("the terminating Workload lost its quota, or is not inactive")
 	}
 }
 
-// TestACheckListedTwiceCountsOnce: the API permits that, for different flavors or by mistake.
+// TestACheckListedTwiceCountsOnce: the API permits listing a check twice, for different flavors or by mistake.
 func TestACheckListedTwiceCountsOnce(t *testing.T) {
 	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
 		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
@@ -327,7 +327,7 @@ func TestACheckListedTwiceCountsOnce(t *testing.T) {
 			l.decisions.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
 			a := w.workload("a")
 			if a.Status.Admission == nil || len(a.Status.AdmissionChecks) != 1 {
-				t.Errorf("it holds %+v and awaits %+v", a.Status.Admission, a.Status.AdmissionChecks)
+				t.Errorf("admission = %+v and checks = %+v, want one check", a.Status.Admission, a.Status.AdmissionChecks)
 			}
 		})
 	}

@@ -20,16 +20,16 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 	for i := range 2 {
 		x, ok := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
-			t.Fatalf("b: %+v", x)
+			t.Fatalf("explanation of b = %+v, want it to wait for the quota of a", x)
 		}
 		if i == 0 {
 			first = x
 		} else if diff := cmp.Diff(first, x); diff != "" {
-			t.Errorf("another order of the objects gives another answer:\n%s", diff)
+			t.Errorf("the explanation depends on the order of the objects:\n%s", diff)
 		}
 		slices.Reverse(objects)
 	}
 	if x, _ := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
-		t.Errorf("a is %s", x.State)
+		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }

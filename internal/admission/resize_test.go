@@ -23,9 +23,9 @@ func elasticWorkload(name string, fewest, most int32) *kueue.Workload {
 	return w
 }
 
-// sizes returns what the Workload's status says of its size: pods, their usage, what is still used, and the last
+// sizes returns what the Workload's status says of its size: pods, their usage, what is still in use, and the last
 // resize.
-func (f *floor) sizes(name string) []string {
+func (f *nodeScene) sizes(name string) []string {
 	f.t.Helper()
 	w := f.world.workload(name)
 	if w.Status.Admission == nil {
@@ -46,73 +46,73 @@ func (f *floor) sizes(name string) []string {
 	return out
 }
 
-func (f *floor) sized(when, name string, want ...string) {
+func (f *nodeScene) wantSizes(when, name string, want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {
 		f.t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
 
-// comes creates a Workload.
-func (f *floor) comes(w *kueue.Workload) {
+// create creates a Workload.
+func (f *nodeScene) create(w *kueue.Workload) {
 	f.t.Helper()
 	if err := f.world.Create(f.t.Context(), w); err != nil {
 		f.t.Fatal(err)
 	}
-	f.hear(f.changed(f.world.workload(w.Name), f.at)...)
+	f.observe(f.changed(f.world.workload(w.Name), f.at)...)
 }
 
 // shrunk reports, as the Workload's job would, that the surplus pods are gone.
-func (f *floor) shrunk(name string) {
+func (f *nodeScene) shrunk(name string) {
 	f.t.Helper()
 	gone := f.world.workload(name)
 	workload.FinishShrink(gone, "main")
 	if err := f.world.Status().Update(f.t.Context(), gone); err != nil {
 		f.t.Fatal(err)
 	}
-	f.hear(f.changed(f.world.workload(name), f.at)...)
+	f.observe(f.changed(f.world.workload(name), f.at)...)
 }
 
-// TestAJobShrinksAndGrows: each resize is one status write, and what surplus pods use is held until the job reports
-// them gone.
+// TestAJobShrinksAndGrows: each resize is one status write, and the quota of surplus pods is held until the job reports
+// that they are gone.
 func TestAJobShrinksAndGrows(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
 	f.decide()
-	f.sized("it is alone", "large", "3", "9", "")
+	f.wantSizes("it is alone", "large", "3", "9", "")
 
 	f.at = f.at.Add(time.Minute)
 	one := newWorkload("one", 1, quantities("cpu", "3"))
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
-	f.comes(one)
+	f.create(one)
 	f.decide()
-	f.sized("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
+	f.wantSizes("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	if f.sizes("one") != nil {
-		t.Error("the other has what is still used")
+		t.Error("the other Workload got quota that is still in use")
 	}
 	if got := len(f.on("large")); got != 2 {
-		t.Errorf("it has places on %d nodes", got)
+		t.Errorf("large has places on %d nodes, want 2", got)
 	}
 
 	f.shrunk("large")
 	f.decide()
-	f.sized("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
-	f.sized("its last pod is gone", "one", "1", "3", "")
+	f.wantSizes("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
+	f.wantSizes("its last pod is gone", "one", "1", "3", "")
 
-	f.hear(f.deleted(f.world.workload("one"))...)
+	f.observe(f.deleted(f.world.workload("one"))...)
 	f.decide()
-	f.sized("the other ends", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+	f.wantSizes("the other ends", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 	since := meta.FindStatusCondition(f.world.workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
 	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
-		t.Errorf("resized at %s, want %s", since, f.at)
+		t.Errorf("ResizedAt = %s, want %s", since, f.at)
 	}
 }
 
-// TestLoweringAJobShrinksIt: the status says why, and the resize is dropped if the job has been raised again
-// meanwhile.
+// TestLoweringAJobShrinksIt: the status says why the job shrinks, and the resize is dropped if the job has been raised
+// again meanwhile.
 func TestLoweringAJobShrinksIt(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 2, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 2, 3))
 	f.decide()
-	f.sized("it is alone", "large", "3", "9", "")
+	f.wantSizes("it is alone", "large", "3", "9", "")
 
 	says := func(pods int32) {
 		w := f.world.workload("large")
@@ -121,25 +121,25 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hears := func() {
+	observe := func() {
 		f.at = f.at.Add(time.Hour)
-		f.hear(f.changed(f.world.workload("large"), f.at)...)
+		f.observe(f.changed(f.world.workload("large"), f.at)...)
 	}
 	wants := func(pods int32) {
 		says(pods)
-		hears()
+		observe()
 		f.decide()
 	}
 	wants(1)
-	f.sized("it wants one, and was admitted for two at least", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("lowered to one pod, below the minimum of two", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	f.shrunk("large")
 	wants(2)
-	f.sized("it wants two", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("raised to two pods", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	says(0)
-	hears()
+	observe()
 	says(2)
 	f.decide()
-	f.sized("it is lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
-	f.sized("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+	f.wantSizes("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// BenchmarkTakingOver measures a new leader from the list of 50,000 Workloads to its last decision: half of them hold
-// the quota of 100 queues, each of which has one place left.
+// BenchmarkTakingOver measures a new leader from the list of 50,000 Workloads to its last decision. Half of them hold
+// the quota of 100 queues, each of which has quota for one more.
 func BenchmarkTakingOver(b *testing.B) {
 	const queues, each = 100, 500
 	objects := []client.Object{newFlavor("f")}
@@ -45,12 +45,12 @@ func BenchmarkTakingOver(b *testing.B) {
 			}
 		}
 		if admitted != queues {
-			b.Fatalf("%d were admitted, of %d", admitted, queues)
+			b.Fatalf("%d Workloads were admitted, want %d", admitted, queues)
 		}
 	}
 }
 
-// listed returns the nth Workload of a queue, of one CPU.
+// listed returns the n-th Workload of a queue, which requests one CPU.
 func listed(queue, n int, holds bool) client.Object {
 	w := newWorkload(fmt.Sprintf("w%d-%d", queue, n), 1, quantities("cpu", "1"))
 	w.UID, w.Spec.QueueName = types.UID(w.Name), kueue.LocalQueueName(fmt.Sprintf("q%d", queue))

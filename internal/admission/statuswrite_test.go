@@ -67,7 +67,7 @@ func TestAStatusPatchGivesTheDesiredStatus(t *testing.T) {
 		}
 		desired.ResourceVersion = "7"
 		if diff := cmp.Diff(desired, &got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the patch %s does not give what is desired (-want +got):\n%s", patch, diff)
+			t.Errorf("status after the patch %s (-want +got):\n%s", patch, diff)
 		}
 	})
 }
@@ -84,6 +84,6 @@ func TestAStatusPatchOmitsEqualFields(t *testing.T) {
 	}
 	const want = `{"metadata":{"resourceVersion":"7"},"status":{"accumulatedPastExexcutionTimeSeconds":3}}`
 	if string(patch) != want {
-		t.Errorf("got %s, want %s", patch, want)
+		t.Errorf("patch = %s, want %s", patch, want)
 	}
 }

@@ -61,30 +61,30 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 		given  *engine.Admission
 		want   *kueue.TopologyAssignment
 	}{
-		"the hostname alone names a node": {
+		"a topology of hostnames": {
 			[]string{"rack", corev1.LabelHostname}, given,
 			domains([]string{corev1.LabelHostname}, domain(2, "b"), domain(1, "host-a"))},
-		"else the levels and the hostname": {
+		"a topology of several levels": {
 			[]string{"rack"}, given,
 			domains([]string{"rack", corev1.LabelHostname}, domain(2, "r2", "b"), domain(1, "r1", "host-a"))},
-		"a missing node is no place": {
+		"a missing node": {
 			[]string{"rack"}, gang(place.NodeCount{Node: "c", Count: 1}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(nodes, placedFlavor("f", "t"), topology("t", tc.levels...))...)
 			got, known, err := placeReader{w}.assignments(t.Context(), tc.given)
 			if err != nil || known != (tc.want != nil) {
-				t.Fatalf("known %v, %v", known, err)
+				t.Fatalf("known = %v, error %v", known, err)
 			}
 			if diff := cmp.Diff(tc.want, got["main"]); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("assignment (-want +got):\n%s", diff)
 			}
 		})
 	}
-	t.Run("a missing topology gives no places", func(t *testing.T) {
+	t.Run("a missing topology", func(t *testing.T) {
 		w := newWorld(t, placedFlavor("f", "t"))
 		if _, known, err := (placeReader{w}).assignments(t.Context(), given); known || err != nil {
-			t.Errorf("known %v, %v", known, err)
+			t.Errorf("known = %v, error %v, want neither", known, err)
 		}
 	})
 }
@@ -95,13 +95,13 @@ func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 		places []place.NodeCount
 		within []flavor.DomainCount
 	}{
-		"none": {nil, nil, nil},
-		"racks are read as labels": {
+		"no assignment": {nil, nil, nil},
+		"racks": {
 			domains([]string{"block", "rack"}, domain(3, "b1", "r1"), domain(1, "b1", "r2")), nil,
 			[]flavor.DomainCount{{Labels: map[string]string{"block": "b1", "rack": "r1"}, Count: 3}, {Labels: map[string]string{"block": "b1", "rack": "r2"}, Count: 1}}},
-		"nodes by their last value": {
+		"nodes": {
 			domains([]string{"rack", corev1.LabelHostname}, domain(3, "r1", "a")), []place.NodeCount{{Node: "a", Count: 3}}, nil},
-		"a domain without all its values is none": {
+		"a domain with a missing value": {
 			domains([]string{"rack", corev1.LabelHostname}, domain(3, "r1"), domain(2, "r1", "b")), []place.NodeCount{{Node: "b", Count: 2}}, nil},
 	} {
 		places, within := placesFrom(tc.given)
@@ -125,14 +125,14 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 	moved := gang(place.NodeCount{Node: "b", Count: 2})
 	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, "", now) }
 	for name, tc := range map[string]struct {
-		then func(*kueue.Workload)
-		want []string
-		told engine.Event
-		host string
+		then     func(*kueue.Workload)
+		want     []string
+		reported engine.Event
+		host     string
 	}{
-		"it is one write": {
+		"new places": {
 			func(*kueue.Workload) {}, []string{"status Workload a"}, engine.Written{}, "b"},
-		"what is so already is not written": {
+		"the same places": {
 			func(w *kueue.Workload) {
 				w.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains[0].Values[0] = "b"
 			}, nil, engine.Written{}, "b"},
@@ -143,22 +143,22 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 			w := holder()
 			tc.then(w)
 			world := newWorld(t, w, placedFlavor("f", "t"), topology("t", corev1.LabelHostname))
-			d := newDeskOf(world, engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1, Replace: moved})
+			d := newSingleWriterOf(world, engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1, Replace: moved})
 			d.work(t, 2)
 			expect(t, "writes", tc.want, world.written())
-			if len(d.told) != 1 {
-				t.Fatalf("told %+v", d.told)
+			if len(d.reported) != 1 {
+				t.Fatalf("reported %+v, want one event", d.reported)
 			}
-			_, failed := d.told[0].(engine.Failed)
-			if _, wanted := tc.told.(engine.Failed); failed != wanted {
-				t.Errorf("told %+v", d.told)
+			_, failed := d.reported[0].(engine.Failed)
+			if _, wanted := tc.reported.(engine.Failed); failed != wanted {
+				t.Errorf("reported %+v, want Failed: %v", d.reported, wanted)
 			}
 			after := world.workload("a").Status
 			if after.Admission == nil {
 				return
 			}
 			if got := after.Admission.PodSetAssignments[0]; got.TopologyAssignment.Domains[0].Values[0] != tc.host || *got.Count != 2 || got.Flavors["cpu"] != "f" {
-				t.Errorf("got %+v", got)
+				t.Errorf("assignment = %+v, want only the place changed", got)
 			}
 		})
 	}
@@ -174,10 +174,10 @@ func TestEvictionForNodeFailureRequeuesAtOnce(t *testing.T) {
 		"Evicted=True NodeFailures: node a failed, and no other in rack r1 has room",
 	}, conditions(w.Status.Conditions))
 	if stats := w.Status.SchedulingStats.Evictions; len(stats) != 1 || stats[0].Reason != "NodeFailures" || stats[0].Count != 1 {
-		t.Errorf("counted %+v", stats)
+		t.Errorf("eviction counters = %+v, want one for NodeFailures", stats)
 	}
-	if !words().workload(w).LostNodes {
-		t.Error("it does not go first")
+	if !newTestTranslator().workload(w).LostNodes {
+		t.Error("LostNodes = false, want the Workload to go first")
 	}
 }
 
@@ -186,14 +186,14 @@ func TestTranslateTopologyRequest(t *testing.T) {
 		asked *kueue.PodSetTopologyRequest
 		want  *flavor.TopologyRequest
 	}{
-		"none":          {nil, nil},
+		"no request":    {nil, nil},
 		"required":      {&kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack", Mandatory: true}},
 		"preferred":     {&kueue.PodSetTopologyRequest{Preferred: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack"}},
 		"unconstrained": {&kueue.PodSetTopologyRequest{Unconstrained: ptr.To(true)}, &flavor.TopologyRequest{}},
 		"slices and a group": {
 			&kueue.PodSetTopologyRequest{Required: ptr.To("block"), PodSetGroupName: ptr.To("g"), PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](4)},
 			&flavor.TopologyRequest{Level: "block", Mandatory: true, Group: "g", Slices: []place.Slice{{Level: "rack", Size: 4}}}},
-		"a slice of no size is all of it": {
+		"a slice without a size": {
 			&kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack")},
 			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "rack", Size: 8}}}},
 		"layers of slices": {
@@ -203,12 +203,12 @@ func TestTranslateTopologyRequest(t *testing.T) {
 		w := newWorkload("w", 8, asked)
 		w.Spec.PodSets[0].TopologyRequest = tc.asked
 		w.Spec.PodSets[0].Template.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}
-		got := words().workload(w).PodSets[0]
+		got := newTestTranslator().workload(w).PodSets[0]
 		if diff := cmp.Diff(tc.want, got.Topology); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if got.ExclusiveKey != "zone" {
-			t.Errorf("exclusive by %q", got.ExclusiveKey)
+			t.Errorf("ExclusiveKey = %q, want zone", got.ExclusiveKey)
 		}
 	}
 }
@@ -225,17 +225,17 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 		strategy            engine.Strategy
 		onDemand, coversAll bool
 	}{
-		"a queue of a person's":           {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
-		"the one that follows the nodes":  {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
-		"unless a person makes it strict": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
-		"with nodes on demand": {followed(func(q *kueue.ClusterQueue) {
+		"a queue of a user":                                     {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
+		"a queue that follows the nodes":                        {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
+		"a queue that follows the nodes, made strict by a user": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
+		"a queue that follows nodes on demand": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 		}), engine.ByResource, true, false},
-		"and with unlimited quota": {followed(func(q *kueue.ClusterQueue) {
+		"a queue that follows nodes on demand, with unlimited quota": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/unlimited", "true")
 		}), engine.ByResource, false, true},
 	} {
-		got := words().changed(tc.queue, now)[0].(engine.ClusterQueueSet)
+		got := newTestTranslator().changed(tc.queue, now)[0].(engine.ClusterQueueSet)
 		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll {
 			t.Errorf("%s: got strategy %v, on demand %v, covers all %v", name, got.Strategy, got.OnDemand, got.CoversAll)
 		}
@@ -243,6 +243,6 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 	before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 	if !changeMatters(before, after) {
-		t.Error("the annotation is no news")
+		t.Error("changeMatters = false for the annotation, want true")
 	}
 }

@@ -21,18 +21,18 @@ func TestTranslateNode(t *testing.T) {
 		Allocatable: map[string]int64{"cpu": 4000, "nvidia.com/gpu": 8, "pods": 110},
 	}
 	if diff := cmp.Diff(want, w.set(b.Node, now)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("node (-want +got):\n%s", diff)
 	}
 	if !w.due().IsZero() {
-		t.Errorf("due at %v", w.due())
+		t.Errorf("due at %v, want never", w.due())
 	}
 }
 
-// TestATerminatingNodeIsCordoned: it takes no new pods and keeps those it has, since its autoscaler's finalizer waits
-// for them.
+// TestATerminatingNodeIsCordoned: the node gets no new pods and keeps those it has, since the finalizer of its
+// autoscaler waits for them.
 func TestATerminatingNodeIsCordoned(t *testing.T) {
 	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now).Node, now); !got.Cordoned || got.Failed {
-		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)
+		t.Errorf("cordoned = %v, failed = %v, want cordoned only", got.Cordoned, got.Failed)
 	}
 }
 
@@ -43,19 +43,19 @@ func TestAnUnreadyNodeIsLostAfterItsGracePeriod(t *testing.T) {
 		failed bool
 		lostAt time.Time // zero for never
 	}{
-		"ready":                             {admissiontest.Node("a").Ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
-		"not ready since now":               {admissiontest.Node("a").Ready(corev1.ConditionFalse, now), false, now.Add(grace)},
-		"silent":                            {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
-		"not ready for long":                {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
-		"by a clock that is ahead":          {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
-		"that never said anything":          {admissiontest.Node("a"), false, now.Add(grace)},
-		"one that is drained to be deleted": {admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now), false, time.Time{}},
-		"one that is deleted, and silent":   {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now).Deleting(now), false, now.Add(grace)},
+		"ready":                              {admissiontest.Node("a").Ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
+		"not ready since now":                {admissiontest.Node("a").Ready(corev1.ConditionFalse, now), false, now.Add(grace)},
+		"silent for two seconds":             {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
+		"not ready for long":                 {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
+		"not ready by a clock that is ahead": {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
+		"no condition":                       {admissiontest.Node("a"), false, now.Add(grace)},
+		"terminating":                        {admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now), false, time.Time{}},
+		"terminating and silent":             {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now).Deleting(now), false, now.Add(grace)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNodeWatch(grace)
 			if got := w.set(tc.node.Node, now); got.Failed != tc.failed {
-				t.Errorf("failed at once: %v", got.Failed)
+				t.Errorf("failed at once = %v, want %v", got.Failed, tc.failed)
 			}
 			if !w.due().Equal(tc.lostAt) {
 				t.Errorf("due at %v, want %v", w.due(), tc.lostAt)
@@ -64,14 +64,14 @@ func TestAnUnreadyNodeIsLostAfterItsGracePeriod(t *testing.T) {
 				return
 			}
 			if got := w.lost(tc.lostAt.Add(-1)); got != nil {
-				t.Errorf("lost before its time: %+v", got)
+				t.Errorf("lost before the grace period ended: %+v", got)
 			}
 			got := w.lost(tc.lostAt)
 			if len(got) != 1 || got[0].Name != "a" || !got[0].Failed {
-				t.Errorf("lost %+v", got)
+				t.Errorf("lost = %+v, want node a failed", got)
 			}
 			if again := w.lost(tc.lostAt.Add(time.Hour)); again != nil || !w.due().IsZero() {
-				t.Errorf("lost again %+v, due at %v", again, w.due())
+				t.Errorf("lost again %+v, due at %v, want neither", again, w.due())
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func TestANodeReadyAgainWithinItsGracePeriodIsNotLost(t *testing.T) {
 	w.set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Node, now)
 	w.forget("b")
 	if got := w.lost(now.Add(time.Hour)); got != nil {
-		t.Errorf("lost %+v", got)
+		t.Errorf("lost = %+v, want none", got)
 	}
 }
 
@@ -98,36 +98,36 @@ func TestNodeChangeMatters(t *testing.T) {
 		after admissiontest.NodeBuilder
 		want  bool
 	}{
-		"a heartbeat":    {heartbeat, false},
-		"not ready":      {base().Ready(corev1.ConditionUnknown, now), true},
-		"a lost device":  {admissiontest.Node("a", "cpu", "3").Ready(corev1.ConditionTrue, now), true},
-		"a taint":        {base().Tainted(corev1.TaintEffectNoExecute), true},
-		"a cordon":       {base().Cordoned(), true},
-		"another rack":   {base().Labeled("rack", "r2"), true},
-		"being deleted":  {base().Deleting(now), true},
-		"nothing at all": {base(), false},
+		"a heartbeat":   {heartbeat, false},
+		"not ready":     {base().Ready(corev1.ConditionUnknown, now), true},
+		"a lost device": {admissiontest.Node("a", "cpu", "3").Ready(corev1.ConditionTrue, now), true},
+		"a taint":       {base().Tainted(corev1.TaintEffectNoExecute), true},
+		"a cordon":      {base().Cordoned(), true},
+		"another rack":  {base().Labeled("rack", "r2"), true},
+		"being deleted": {base().Deleting(now), true},
+		"no change":     {base(), false},
 	} {
 		if got := changeMatters(base().Node, tc.after.Node); got != tc.want {
-			t.Errorf("%s: news %v", name, got)
+			t.Errorf("%s: changeMatters = %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
 func TestTheTranslatorReportsWhatIsOverdue(t *testing.T) {
-	tr := words()
+	tr := newTestTranslator()
 	tr.changed(admissiontest.Node("a").Ready(corev1.ConditionFalse, now).Node, now)
 	tr.changed(unschedulable(boundPod("p", "w", "")), now)
 	if want := now.Add(bindPatience); !tr.due().Equal(want) {
 		t.Errorf("due at %v, want %v", tr.due(), want)
 	}
 	if got := tr.overdue(now); got != nil {
-		t.Errorf("too soon: %+v", got)
+		t.Errorf("overdue too early: %+v", got)
 	}
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n"}}
 	if diff := cmp.Diff(want, tr.overdue(now.Add(bindPatience))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if got := tr.overdue(now.Add(5 * time.Second)); len(got) != 1 || !got[0].(engine.NodeSet).Failed {
-		t.Errorf("got %+v", got)
+		t.Errorf("overdue = %+v, want the node failed", got)
 	}
 }

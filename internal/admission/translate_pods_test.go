@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-// boundPod returns ns/name with one cpu, of the Workload ("" for none), bound to the node ("" for none yet). Its
-// place is on n.
+// boundPod returns the pod ns/name with one cpu, of the Workload ("" for none), bound to the node ("" for none yet).
+// Its place is on n.
 func boundPod(name, workload, node string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
@@ -36,7 +36,7 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// toHosts returns the affinity of pods that may go to any of the hosts.
+// toHosts returns an affinity for any of the hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -49,7 +49,7 @@ func saying(pod *corev1.Pod, message string) *corev1.Pod {
 	return pod
 }
 
-// refusedFor returns a pod whose place kube-scheduler refuses for that reason.
+// refusedFor returns a pod that kube-scheduler refuses at its place for that reason.
 func refusedFor(why string) *corev1.Pod {
 	return saying(unschedulable(boundPod("p", "w", "")), "0/4 nodes are available: "+why+", 3 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 }
@@ -78,8 +78,8 @@ func TestTranslatePods(t *testing.T) {
 	ofSecondJob, second := ours, boundPod("p", "w", "n")
 	ofSecondJob.Part = place.Part{Index: 1, Of: 3}
 	second.Labels["jobset.sigs.k8s.io/job-index"], second.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "1", "3"
-	told, later := ours, boundPod("p", "w", "n")
-	told.Part = place.Part{From: 4, To: 8}
+	reported, later := ours, boundPod("p", "w", "n")
+	reported.Part = place.Part{From: 4, To: 8}
 	later.Annotations["muster.dev/ranks"], later.Labels["jobset.sigs.k8s.io/job-index"], later.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "4-7", "2", "3"
 	beyond := boundPod("p", "w", "n")
 	beyond.Labels["jobset.sigs.k8s.io/job-index"], beyond.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "3", "3"
@@ -96,22 +96,22 @@ func TestTranslatePods(t *testing.T) {
 		pod  *corev1.Pod
 		want []engine.Event
 	}{
-		"of a workload":                              {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
-		"of no workload":                             {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
-		"of the node":                                {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
-		"of a service, which stays":                  {service, []engine.Event{engine.PodBound{Pod: resident}}},
-		"of a driver, which ends with it":            {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
-		"alone in its domain":                        {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
-		"of one of three Jobs":                       {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
-		"of one with its ranks":                      {later, []engine.Event{engine.PodBound{Pod: told}}},
-		"of a Job that cannot be":                    {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
-		"not bound yet":                              {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
-		"gated":                                      {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that has ended takes nothing":           {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.PodSetKey{Workload: ours.Workload, PodSet: ours.PodSet}}}},
-		"nor does one of no workload":                {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
-		"a failed one may be replaced":               {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
-		"a terminating one still occupies its node":  {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
-		"and, on a node chosen by labels, is marked": {byHand, []engine.Event{engine.PodBound{Pod: going}}},
+		"a pod of a workload":                          {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
+		"a pod of no workload":                         {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
+		"a daemon pod":                                 {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
+		"a pod of a service, which stays":              {service, []engine.Event{engine.PodBound{Pod: resident}}},
+		"a pod of a driver, with which it ends":        {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"a pod with an exclusive domain":               {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"a pod of one of three Jobs":                   {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
+		"a pod that states its ranks":                  {later, []engine.Event{engine.PodBound{Pod: reported}}},
+		"a pod with an impossible Job index":           {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
+		"an unbound pod":                               {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
+		"a gated pod":                                  {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
+		"an ended pod":                                 {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.PodSetKey{Workload: ours.Workload, PodSet: ours.PodSet}}}},
+		"an ended pod of no workload":                  {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"a failed pod, which may be replaced":          {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"a terminating pod":                            {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"a terminating pod on a node chosen by labels": {byHand, []engine.Event{engine.PodBound{Pod: going}}},
 	} {
 		if diff := cmp.Diff(tc.want, newPodWatch().set(tc.pod, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -126,10 +126,10 @@ func TestHostPorts(t *testing.T) {
 		spec corev1.PodSpec
 		want []place.HostPort
 	}{
-		"those that it names":              {corev1.PodSpec{Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
-		"all of them on its network":       {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{Port: 80}, {IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
-		"a sidecar's too":                  {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports, RestartPolicy: &always}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
-		"not of what is over when it runs": {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports}}}, nil},
+		"host ports":                    {corev1.PodSpec{Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"all ports on the host network": {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{Port: 80}, {IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"ports of a sidecar":            {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports, RestartPolicy: &always}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"ports of an init container":    {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports}}}, nil},
 	} {
 		if diff := cmp.Diff(tc.want, hostPortsOf(&tc.spec)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -145,7 +145,7 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 	}
 	leaving := unschedulable(boundPod("p", "w", ""))
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	told := func(nodes ...string) (out []engine.Event) {
+	reported := func(nodes ...string) (out []engine.Event) {
 		for _, node := range nodes {
 			out = append(out, engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: node})
 		}
@@ -156,23 +156,23 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 		then func(*podWatch)
 		want []engine.Event
 	}{
-		"on one node":                                   {unschedulable(boundPod("p", "w", "")), nil, told("n")},
-		"on any of several":                             {in("b", "a", "b"), nil, told("a", "b")},
-		"a pod without a place does not matter":         {unschedulable(boundPod("p", "", "")), nil, nil},
-		"a terminating one needs no place":              {leaving, nil, nil},
-		"one that waits for others of its gang may fit": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
-		"one of a gang that does not fit is reported": {saying(unschedulable(boundPod("p", "w", "")),
+		"one node":                                {unschedulable(boundPod("p", "w", "")), nil, reported("n")},
+		"any of several nodes":                    {in("b", "a", "b"), nil, reported("a", "b")},
+		"a pod without a place":                   {unschedulable(boundPod("p", "", "")), nil, nil},
+		"a terminating pod":                       {leaving, nil, nil},
+		"a pod that waits for others of its gang": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
+		"a pod of a gang that does not fit": {saying(unschedulable(boundPod("p", "w", "")),
 			"0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/4 nodes are available: 1 No preemption victims found for incoming pod."), nil,
 			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "1 Insufficient cpu, 1 node(s) had untolerated taint(s)"}}},
-		"the message of another scheduler is reported as it is": {saying(unschedulable(boundPod("p", "w", "")), "no room"), nil,
+		"the message of another scheduler": {saying(unschedulable(boundPod("p", "w", "")), "no room"), nil,
 			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "no room"}}},
-		"one that waits for a claim would wait elsewhere too": {saying(unschedulable(boundPod("p", "w", "")),
+		"a pod that waits for a claim": {saying(unschedulable(boundPod("p", "w", "")),
 			`0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
-		"so would one with a missing claim": {saying(unschedulable(boundPod("p", "w", "")),
+		"a pod with a missing claim": {saying(unschedulable(boundPod("p", "w", "")),
 			`0/4 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
-		"one that was not scheduled yet may fit":  {boundPod("p", "w", ""), nil, nil},
-		"one that is bound after all has a place": {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
-		"a deleted one needs no place":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
+		"a pod that was not scheduled yet": {boundPod("p", "w", ""), nil, nil},
+		"a pod that is bound after all":    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
+		"a deleted pod":                    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPodWatch()
@@ -181,19 +181,19 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 				tc.then(w)
 			}
 			if got := w.overdue(now.Add(bindPatience - 1)); got != nil {
-				t.Errorf("too soon: %+v", got)
+				t.Errorf("overdue too early: %+v", got)
 			}
 			if diff := cmp.Diff(tc.want, w.overdue(now.Add(bindPatience))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			if again := w.overdue(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
-				t.Errorf("told again %+v, due at %v", again, w.due())
+				t.Errorf("reported again %+v, due at %v, want neither", again, w.due())
 			}
 		})
 	}
 }
 
-// TestTheLatestRefusalIsReported: another refusal of the same kind does not restart the wait, one of another kind
+// TestTheLatestRefusalIsReported: another refusal of the same kind does not restart the wait, but one of another kind
 // does.
 func TestTheLatestRefusalIsReported(t *testing.T) {
 	const full, short, volume, affinity = "1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict", "1 node(s) didn't match pod anti-affinity rules"
@@ -201,10 +201,10 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 		first, then string
 		at, want    time.Duration
 	}{
-		"of room":                         {full, short, 8 * time.Second, retryPatience},
-		"of what it knows":                {volume, affinity, 300 * time.Millisecond, bindPatience},
-		"of capacity, then of the volume": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
-		"of the volume, then of capacity": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
+		"capacity twice":          {full, short, 8 * time.Second, retryPatience},
+		"other constraints twice": {volume, affinity, 300 * time.Millisecond, bindPatience},
+		"capacity, then a volume": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
+		"a volume, then capacity": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
 	} {
 		w := newPodWatch()
 		w.set(refusedFor(tc.first), now)
@@ -214,20 +214,21 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 		}
 		want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: tc.then}}
 		if diff := cmp.Diff(want, w.overdue(w.due())); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s: events (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestAPodLosesARaceOnce, however often kube-scheduler's message changes; another pod of its name may lose one too.
+// TestAPodLosesARaceOnce: a pod loses a race once, however often kube-scheduler's message changes; another pod of its
+// name may lose another.
 func TestAPodLosesARaceOnce(t *testing.T) {
 	lost := func() float64 { return metricstest.Values(t)["muster_placement_lost_races_total"] }
 	w, before, at := newPodWatch(), lost(), now
 	for i, why := range []string{"1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict"} {
 		w.set(refusedFor(why), at)
 		at = w.due()
-		if told := w.overdue(at); len(told) != 1 || lost() != before+1 {
-			t.Errorf("the %d. time: %+v is told, %v races are lost", i+1, told, lost()-before)
+		if reported := w.overdue(at); len(reported) != 1 || lost() != before+1 {
+			t.Errorf("refusal %d: reported %+v and counted %v lost races, want one of each", i+1, reported, lost()-before)
 		}
 	}
 	another := refusedFor("1 Insufficient cpu")
@@ -235,21 +236,21 @@ func TestAPodLosesARaceOnce(t *testing.T) {
 	w.set(another, at)
 	w.overdue(w.due())
 	if lost() != before+2 {
-		t.Errorf("%v races are lost by two pods", lost()-before)
+		t.Errorf("counted %v lost races of two pods, want 2", lost()-before)
 	}
 	if w.set(boundPod("p", "w", "n"), at); len(w.refused) > 0 {
-		t.Errorf("it is remembered once it is bound: %+v", w.refused)
+		t.Errorf("refusals after the pod was bound = %+v, want none", w.refused)
 	}
 }
 
-// TestPodsThatAreNotDueCostNothing, however many there are: they are checked in each turn of the loop.
+// TestPodsThatAreNotDueCostNothing: they are checked in each turn of the loop, and there may be many.
 func TestPodsThatAreNotDueCostNothing(t *testing.T) {
 	w := newPodWatch()
 	for i := range 5000 {
 		w.set(unschedulable(boundPod(fmt.Sprint("p", i), "w", "")), now)
 	}
 	if allocs := testing.AllocsPerRun(10, func() { w.overdue(now); w.due() }); allocs > 0 {
-		t.Errorf("%v allocations in a turn", allocs)
+		t.Errorf("%v allocations in a turn, want none", allocs)
 	}
 }
 
@@ -271,20 +272,20 @@ func TestPodChangeMatters(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it goes": {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
-		"it terminates, on a node chosen by labels": {byHand(), deleted(byHand()), true},
-		"it started":                     {boundPod("p", "w", "n"), started, false},
-		"it was bound":                   {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
-		"it ended":                       {started, ended(boundPod("p", "w", "n")), true},
-		"it was resized":                 {started, resized, true},
-		"it does not fit":                {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
-		"it still does not fit":          {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
-		"it does not for another reason": {refusedFor("1 Insufficient cpu"), refusedFor("1 node(s) had volume node affinity conflict"), true},
-		"there are other nodes":          {refusedFor("1 Insufficient cpu"), saying(unschedulable(boundPod("p", "w", "")), "0/9 nodes are available: 1 Insufficient cpu."), false},
-		"it got its place":               {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
+		"terminating":                            {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
+		"terminating on a node chosen by labels": {byHand(), deleted(byHand()), true},
+		"started":                                {boundPod("p", "w", "n"), started, false},
+		"bound":                                  {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
+		"ended":                                  {started, ended(boundPod("p", "w", "n")), true},
+		"resized":                                {started, resized, true},
+		"unschedulable":                          {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
+		"still unschedulable":                    {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
+		"unschedulable for another reason":       {refusedFor("1 Insufficient cpu"), refusedFor("1 node(s) had volume node affinity conflict"), true},
+		"unschedulable with another number of nodes": {refusedFor("1 Insufficient cpu"), saying(unschedulable(boundPod("p", "w", "")), "0/9 nodes are available: 1 Insufficient cpu."), false},
+		"gate removed": {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
 	} {
 		if got := changeMatters(tc.before, tc.after); got != tc.want {
-			t.Errorf("%s: news %v", name, got)
+			t.Errorf("%s: changeMatters = %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -298,12 +299,12 @@ func TestBindTimes(t *testing.T) {
 		events []engine.Event // a second apart
 		want   []time.Duration
 	}{
-		"until the last of them":              {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
-		"a pod reported twice counts once":    {[]engine.Event{bound("a"), bound("a")}, nil},
-		"one more counts nothing":             {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
-		"one evicted before never binds":      {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
-		"nor does a deleted one":              {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
-		"nor does one whose admission failed": {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
+		"all pods are bound":                 {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
+		"a pod is reported twice":            {[]engine.Event{bound("a"), bound("a")}, nil},
+		"one more pod is bound":              {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
+		"evicted before all pods were bound": {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
+		"deleted before all pods were bound": {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
+		"the admission failed":               {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []time.Duration
@@ -313,18 +314,18 @@ func TestBindTimes(t *testing.T) {
 				b.apply(ev, now.Add(time.Duration(i+1)*time.Second))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("bind times (-want +got):\n%s", diff)
 			}
 			if len(tc.want) > 0 && len(b.open) > 0 {
-				t.Errorf("still open: %+v", b.open)
+				t.Errorf("open measurements = %+v, want none", b.open)
 			}
 		})
 	}
-	t.Run("a workload without places is not measured", func(t *testing.T) {
+	t.Run("no places", func(t *testing.T) {
 		b := newBindTimes(nil)
 		b.admitted(key, gang(), now)
 		if len(b.open) != 0 {
-			t.Errorf("open: %+v", b.open)
+			t.Errorf("open measurements = %+v, want none", b.open)
 		}
 	})
 }

@@ -25,8 +25,10 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// words returns a translator that knows nothing yet.
-func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}, 5*time.Second) }
+// newTestTranslator returns a translator that has observed nothing yet.
+func newTestTranslator() *translator {
+	return newTranslator(podspec.Counting{}, queuePolicy{}, 5*time.Second)
+}
 
 func TestTranslateWorkload(t *testing.T) {
 	selector := map[string]string{"zone": "a"}
@@ -45,8 +47,8 @@ func TestTranslateWorkload(t *testing.T) {
 			{Name: "empty", PerPod: map[string]int64{}},
 		},
 	}}
-	if diff := cmp.Diff([]engine.Event{want}, words().changed(w, now)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff([]engine.Event{want}, newTestTranslator().changed(w, now)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -57,8 +59,8 @@ func TestInactive(t *testing.T) {
 	}{"unset is active": {nil, false}, "true is": {ptr.To(true), false}, "false is not": {ptr.To(false), true}} {
 		w := newWorkload("w", 1, nil)
 		w.Spec.Active = tc.active
-		if got := words().workload(w).Inactive; got != tc.want {
-			t.Errorf("%s: inactive %v", name, got)
+		if got := newTestTranslator().workload(w).Inactive; got != tc.want {
+			t.Errorf("%s: Inactive = %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -75,7 +77,7 @@ func TestTranslateClusterQueue(t *testing.T) {
 				{Name: "reserved", Resources: []kueue.ResourceQuota{{Name: "cpu"}, {Name: "memory"}}}}},
 			{CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"}, Flavors: []kueue.FlavorQuotas{{Name: "h100"}}},
 		}}}
-	got := words().clusterQueue(q)
+	got := newTestTranslator().clusterQueue(q)
 	open := quota.Limits{Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	memory := open
 	memory.Nominal = 1 << 30
@@ -94,7 +96,7 @@ func TestTranslateClusterQueue(t *testing.T) {
 		Fungibility: flavor.Fungibility{NextBeforePreempting: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("ClusterQueue (-want +got):\n%s", diff)
 	}
 }
 
@@ -104,12 +106,12 @@ func TestTranslatePreemptionPolicy(t *testing.T) {
 		given *kueue.ClusterQueuePreemption
 		want  preempt.Policy
 	}{
-		"nothing by default": {nil, preempt.Policy{}},
-		"each rule in its place": {&kueue.ClusterQueuePreemption{
+		"default": {nil, preempt.Policy{}},
+		"different rules": {&kueue.ClusterQueuePreemption{
 			WithinClusterQueue: kueue.PreemptionPolicyLowerOrNewerEqualPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny,
 			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority, MaxPriorityThreshold: threshold},
 		}, preempt.Policy{WithinQueue: preempt.LowerOrNewerEqualPriority, Reclaim: preempt.Any, WhileBorrowing: true, Threshold: threshold}},
-		"Never is never": {&kueue.ClusterQueuePreemption{
+		"Never": {&kueue.ClusterQueuePreemption{
 			WithinClusterQueue: kueue.PreemptionPolicyNever, ReclaimWithinCohort: kueue.PreemptionPolicyLowerPriority,
 			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyNever},
 		}, preempt.Policy{Reclaim: preempt.LowerPriority}},
@@ -123,48 +125,48 @@ func TestTranslatePreemptionPolicy(t *testing.T) {
 func TestATerminatingQueueOrOneWithMissingChecksDoesNotAdmit(t *testing.T) {
 	going := newClusterQueue("cq", "1")
 	going.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	lacking := newClusterQueue("cq", "1")
-	lacking.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
-	tr := words()
-	for name, q := range map[string]*kueue.ClusterQueue{"one that is deleted": going, "one whose check is missing": lacking} {
+	missing := newClusterQueue("cq", "1")
+	missing.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
+	tr := newTestTranslator()
+	for name, q := range map[string]*kueue.ClusterQueue{"a terminating queue": going, "a queue with a missing check": missing} {
 		if got := tr.changed(q, now)[0].(engine.ClusterQueueSet); got.Inactive == "" {
-			t.Errorf("%s is active", name)
+			t.Errorf("%s is active, want it inactive", name)
 		}
 	}
 	active := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "budget"}}
 	active.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
-	tr.changed(lacking, now)
+	tr.changed(missing, now)
 	again := tr.changed(active, now)
 	if len(again) != 1 || again[0].(engine.ClusterQueueSet).Inactive != "" {
-		t.Errorf("once the check is there: %+v", again)
+		t.Errorf("after the check was created: got events %+v, want the queue active", again)
 	}
 }
 
 func TestALimitRangeRecountsTheWorkloadsOfItsNamespace(t *testing.T) {
-	tr := words()
+	tr := newTestTranslator()
 	tr.changed(newWorkload("w", 1, nil), now)
 	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"}, Spec: corev1.LimitRangeSpec{
 		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", "2")}}}}
 	again := tr.changed(limits, now)
 	if len(again) != 1 || again[0].(engine.WorkloadSet).PodSets[0].PerPod["cpu"] != 2000 {
-		t.Errorf("got %+v", again)
+		t.Errorf("events after the limit range was created = %+v, want the recounted workload", again)
 	}
 	if got := tr.changed(limits, now); len(got) != 0 {
-		t.Errorf("nothing changed, and yet %+v", got)
+		t.Errorf("events without a change = %+v, want none", got)
 	}
 	if again := tr.deleted(limits); len(again) != 1 || len(again[0].(engine.WorkloadSet).PodSets[0].PerPod) != 0 {
-		t.Errorf("without it: %+v", again)
+		t.Errorf("events after the limit range was deleted = %+v, want the recounted workload", again)
 	}
 }
 
 func TestStopped(t *testing.T) {
 	for policy, want := range map[kueue.StopPolicy]bool{kueue.None: false, kueue.Hold: true, kueue.HoldAndDrain: true} {
 		if got := stopped(&policy); got != want {
-			t.Errorf("%s: %v", policy, got)
+			t.Errorf("stopped(%s) = %v, want %v", policy, got, want)
 		}
 	}
 	if stopped(nil) {
-		t.Error("no policy stops")
+		t.Error("a queue without a policy is stopped")
 	}
 }
 
@@ -180,33 +182,33 @@ func TestTranslateOtherObjects(t *testing.T) {
 		object        client.Object
 		want, deleted engine.Event
 	}{
-		"a Workload that has finished is gone": {finished, engine.WorkloadGone{Key: key("w")}, engine.WorkloadGone{Key: key("w")}},
-		"LocalQueue":                           {held, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Stopped: true}}, engine.LocalQueueDeleted{Key: key("q")}},
-		"ResourceFlavor":                       {full, engine.FlavorSet{Flavor: engine.Flavor{Name: "f", NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}, engine.FlavorDeleted{Name: "f"}},
+		"a finished Workload": {finished, engine.WorkloadGone{Key: key("w")}, engine.WorkloadGone{Key: key("w")}},
+		"LocalQueue":          {held, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Stopped: true}}, engine.LocalQueueDeleted{Key: key("q")}},
+		"ResourceFlavor":      {full, engine.FlavorSet{Flavor: engine.Flavor{Name: "f", NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}, engine.FlavorDeleted{Name: "f"}},
 		"Cohort": {&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: kueue.CohortSpec{ParentName: "p"}},
 			engine.CohortSet{Cohort: engine.Cohort{Name: "c", Parent: "p", Quotas: quota.Quotas{}}}, engine.CohortDeleted{Name: "c"}},
 		"Namespace": {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": "b"}}},
 			engine.NamespaceSet{Name: "ns", Labels: labels.Set{"a": "b"}}, engine.NamespaceDeleted{Name: "ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]engine.Event{tc.want}, words().changed(tc.object, now)); diff != "" {
+			if diff := cmp.Diff([]engine.Event{tc.want}, newTestTranslator().changed(tc.object, now)); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]engine.Event{tc.deleted}, words().deleted(tc.object)); diff != "" {
+			if diff := cmp.Diff([]engine.Event{tc.deleted}, newTestTranslator().deleted(tc.object)); diff != "" {
 				t.Errorf("deleted (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := words().deleted(newClusterQueue("cq", "1")); got[0] != (engine.ClusterQueueDeleted{Name: "cq"}) {
-		t.Errorf("deleted ClusterQueue: %+v", got)
+	if got := newTestTranslator().deleted(newClusterQueue("cq", "1")); got[0] != (engine.ClusterQueueDeleted{Name: "cq"}) {
+		t.Errorf("events of a deleted ClusterQueue = %+v", got)
 	}
 }
 
 func TestEveryWatchedKindIsTranslated(t *testing.T) {
 	for _, kind := range watched {
 		object := kind.DeepCopyObject().(client.Object)
-		words().changed(object, now) // panics without a translation
-		words().deleted(object)
+		newTestTranslator().changed(object, now) // panics without a translation
+		newTestTranslator().deleted(object)
 	}
 }
 
@@ -214,23 +216,23 @@ func TestAMissingAssignmentCountIsThatOfThePodSet(t *testing.T) {
 	w := newWorkload("w", 5, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
 	if got := admissionOf(w).PodSets[0].Count; got != 5 {
-		t.Errorf("got %d", got)
+		t.Errorf("count = %d, want 5", got)
 	}
 }
 
-// TestWorkloadsWithoutReadinessDoNotBlockOthers: they are not subject to the timeout either, so others would wait
+// TestWorkloadsWithoutReadinessDoNotBlockOthers: the timeout does not apply to them either, so others would wait
 // forever.
 func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owned, deleted bool
-		told           metav1.ConditionStatus
+		reported       metav1.ConditionStatus
 		want           bool
 	}{
 		"no owner, no report":                   {want: true},
-		"its controller reported it not ready":  {told: metav1.ConditionFalse},
-		"its controller reported it ready":      {told: metav1.ConditionTrue, want: true},
+		"its controller reported it not ready":  {reported: metav1.ConditionFalse},
+		"its controller reported it ready":      {reported: metav1.ConditionTrue, want: true},
 		"owned by a job without a report yet":   {owned: true},
-		"owned by a job that reported it ready": {owned: true, told: metav1.ConditionTrue, want: true},
+		"owned by a job that reported it ready": {owned: true, reported: metav1.ConditionTrue, want: true},
 		"its job is deleted":                    {owned: true, deleted: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,14 +243,14 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 			if tc.deleted { // and kept until its pods are gone
 				w.DeletionTimestamp, w.Status.Admission = ptr.To(metav1.NewTime(now)), &kueue.Admission{ClusterQueue: "cq"}
 			}
-			if tc.told != "" {
-				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadPodsReady, Status: tc.told}}
+			if tc.reported != "" {
+				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadPodsReady, Status: tc.reported}}
 			}
-			for _, ev := range words().changed(w, now) {
+			for _, ev := range newTestTranslator().changed(w, now) {
 				if got, ok := ev.(engine.WorkloadSet); ok && got.Ready != tc.want {
 					t.Errorf("ready: %v, want %v", got.Ready, tc.want)
 				} else if !ok {
-					t.Errorf("unexpected %T", ev)
+					t.Errorf("got event %T, want WorkloadSet", ev)
 				}
 			}
 		})
@@ -261,11 +263,11 @@ func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "4")}}}
 	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
 	if got := admissionOf(w).PodSets[0]; got.Count != 1 || got.Usage["cpu"] != 1000 {
-		t.Errorf("got %+v", got)
+		t.Errorf("pod set = %+v, want one pod of 1000", got)
 	}
 }
 
-// TestAnAdmissionReadsBackAsWritten: nothing may be lost, or the writer would not recognize its own admission.
+// TestAnAdmissionReadsBackAsWritten: if anything were lost, the writer would not recognize its own admission.
 func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 	amount := rapid.OneOf(rapid.Int64Range(0, 5000), rapid.Int64Min(0), rapid.Just(int64(math.MaxInt64)))
 	rapid.Check(t, func(t *rapid.T) {

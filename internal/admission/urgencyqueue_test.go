@@ -25,11 +25,11 @@ func TestTheMostUrgentIsWrittenFirst(t *testing.T) {
 		got = append(got, take())
 	}
 	if diff := cmp.Diff([]string{"high", "high", "low", "first", "second", "unknown"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-// TestLessUrgentDecisionsDoNotStarve, even if urgent ones keep coming.
+// TestLessUrgentDecisionsDoNotStarve: they are written even if urgent decisions keep coming.
 func TestLessUrgentDecisionsDoNotStarve(t *testing.T) {
 	q := newUrgencyQueue(func(key engine.Key) int32 {
 		if key.Name == "low" {
@@ -44,5 +44,5 @@ func TestLessUrgentDecisionsDoNotStarve(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("it still waits after %d others", oldestEvery)
+	t.Errorf("the less urgent decision still waits after %d others", oldestEvery)
 }

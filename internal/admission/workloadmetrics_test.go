@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// gained returns what was counted since before, by metric name.
+// gained returns by how much each metric has changed since before.
 func gained(t *testing.T, before map[string]float64) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -28,8 +28,8 @@ func gained(t *testing.T, before map[string]float64) map[string]float64 {
 	return out
 }
 
-// TestWorkloadMetrics: the Workload waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is
-// evicted twice for the same reason, and is requeued.
+// TestWorkloadMetrics: a Workload waits 10 s for quota and 5 s for a check, is ready after 20 s, recovers, is evicted
+// twice for the same reason, and is requeued.
 func TestWorkloadMetrics(t *testing.T) {
 	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
 	given := &engine.Admission{ClusterQueue: "counted", Checks: []string{"check"}}
@@ -78,13 +78,13 @@ func TestWorkloadMetrics(t *testing.T) {
 		"kueue_local_queue_evicted_workloads_total{name=counted,namespace=ns,reason=Preempted}":                     2,
 	}
 	if diff := cmp.Diff(want, gained(t, before)); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
+		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 	forgetCounted(statusOf{ofClusterQueue, engine.Key{Name: "counted"}})
 	forgetCounted(statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "counted"}})
 	for name := range want {
 		if _, left := metricstest.Values(t)[name]; left {
-			t.Errorf("queues that are gone leave %s", name)
+			t.Errorf("metric %s is left of deleted queues", name)
 		}
 	}
 }
@@ -125,6 +125,6 @@ func TestAttemptsAndPreemptionsAreCounted(t *testing.T) {
 		"kueue_preempted_workloads_total{preempting_cluster_queue=counted,reason=InCohortReclamation}": 1,
 	}
 	if diff := cmp.Diff(want, gained(t, before)); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
+		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }

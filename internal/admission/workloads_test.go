@@ -52,7 +52,7 @@ func requestFor(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}
 }
 
-// settle reconciles a Workload until there is nothing left to do, and returns its requeue delay.
+// settle reconciles a Workload until nothing is left to do, and returns its requeue delay.
 func (r *workloads) settle(t *testing.T, name string, writes *world) time.Duration {
 	t.Helper()
 	for range 20 {
@@ -65,7 +65,7 @@ func (r *workloads) settle(t *testing.T, name string, writes *world) time.Durati
 			return result.RequeueAfter
 		}
 	}
-	t.Fatalf("it does not settle: %v", writes.written())
+	t.Fatalf("reconciling does not end; writes: %v", writes.written())
 	return 0
 }
 
@@ -82,19 +82,19 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 		want     []string
 		then     func(w *kueue.Workload) bool
 	}{
-		"one that holds quota without checks is admitted": {
+		"quota without checks": {
 			reservedWorkload("a"), []string{"status Workload a"}, workload.IsAdmitted},
-		"a bare one that is deactivated is evicted and gives its quota back at once": {
+		"a deactivated Workload without owner": {
 			inactive(admittedWorkload("a")), []string{"status Workload a"},
 			func(w *kueue.Workload) bool { return workload.IsEvicted(w) && !workload.HoldsQuota(w) }},
-		"one that a check rejects is deactivated": {
+		"rejected by a check": {
 			func() *kueue.Workload {
 				w := admittedWorkload("a")
 				w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 				return w
 			}(), []string{"status Workload a", "change Workload a", "status Workload a"},
 			func(w *kueue.Workload) bool { return !workload.IsActive(w) && !workload.HoldsQuota(w) }},
-		"one that waits needs nothing": {
+		"waiting": {
 			newWorkload("a", 1, nil), nil, workload.IsActive},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,13 +102,13 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
 			same(t, "writes", w.written(), test.want)
 			if !test.then(w.workload("a")) {
-				t.Errorf("in the end it is %+v", w.workload("a").Status)
+				t.Errorf("final status = %+v", w.workload("a").Status)
 			}
 		})
 	}
 }
 
-// TestALostResponseDoesNoHarm: each write in turn takes effect, but its response is lost.
+// TestALostResponseDoesNoHarm: each write in turn takes effect although its response is lost.
 func TestALostResponseDoesNoHarm(t *testing.T) {
 	rejected := admittedWorkload("a")
 	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
@@ -128,12 +128,12 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 				return w.workload("a"), before
 			}
 		}
-		t.Fatalf("it does not settle: %v", w.written())
+		t.Fatalf("reconciling does not end; writes: %v", w.written())
 		return nil, 0
 	}
 	want, writes := end(0)
 	if writes == 0 {
-		t.Fatal("it writes nothing")
+		t.Fatal("Reconcile writes nothing, want some writes")
 	}
 	for lost := 1; lost <= writes; lost++ {
 		got, again := end(lost)
@@ -149,7 +149,7 @@ func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, "a", nil)
 	}
 	if result, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("it returns %+v, %v", result, err)
+		t.Errorf("Reconcile returned %+v, %v, want no error and no requeue", result, err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAFailedStepIsRetried(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
 	w.before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err == nil {
-		t.Error("the error is gone")
+		t.Error("Reconcile returned no error, want that of the write")
 	}
 }
 
@@ -189,9 +189,9 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 		workload *kueue.Workload
 		want     []string
 	}{
-		"a finished Workload is deleted alone":      {finished, []string{"delete Workload a"}},
-		"a deactivated one is deleted with its job": {ours, []string{"delete Pod job"}},
-		"one that waits stays, whatever the policy": {newWorkload("a", 1, nil), nil},
+		"a finished Workload":                 {finished, []string{"delete Workload a"}},
+		"a deactivated Workload with its job": {ours, []string{"delete Pod job"}},
+		"a waiting Workload":                  {newWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, job.DeepCopy(), test.workload)
@@ -203,7 +203,7 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 	}
 }
 
-// queued records what is added to a queue of requests, and with what delay.
+// queued records the requests that are added to a queue, and their delays.
 type queued struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	requests []string
@@ -235,7 +235,7 @@ func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
 
 	open := newClusterQueue("cq", "8")
 	w := newWorld(t, append(objects, open)...)
-	same(t, "when it goes on", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+	same(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
 
 	drained := newClusterQueue("cq", "8")
 	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
@@ -260,17 +260,17 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 		edit func(q *kueue.ClusterQueue)
 		want bool
 	}{
-		"its status":         {func(q *kueue.ClusterQueue) { q.Status.PendingWorkloads = 1 }, false},
-		"its quota":          {func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups = nil }, false},
-		"its stop policy":    {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) }, true},
-		"the default of it":  {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
-		"its checks":         {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
-		"that it is closed":  {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} }, true},
-		"its deletion":       {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
-		"a finalizer of its": {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
+		"its status":              {func(q *kueue.ClusterQueue) { q.Status.PendingWorkloads = 1 }, false},
+		"its quota":               {func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups = nil }, false},
+		"its stop policy":         {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) }, true},
+		"its default stop policy": {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
+		"its checks":              {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
+		"its closed annotation":   {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} }, true},
+		"its deletion":            {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
+		"a finalizer of its":      {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
 	} {
 		if got := change(test.edit); got != test.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("change of %s: enqueued = %t, want %t", name, got, test.want)
 		}
 	}
 }
@@ -288,5 +288,5 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	same(t, "who is evicted for pods that were not ready where that is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+	same(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
 }

@@ -29,7 +29,7 @@ import (
 
 var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	never = 3 * time.Minute // how long a test waits for something that must happen
+	never = 3 * time.Minute // the timeout of waits for something that must happen
 )
 
 var scheme = func() *runtime.Scheme {
@@ -40,8 +40,8 @@ var scheme = func() *runtime.Scheme {
 	return scheme
 }()
 
-// world is an API server that records each write as "verb Kind name", fails those that it is told to, and notifies
-// listeners.
+// world is an API server that records each write as "verb Kind name", fails the writes that before or after fail, and
+// notifies listeners.
 type world struct {
 	client.WithWatch
 	t *testing.T
@@ -108,7 +108,7 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 		return err
 	}
 	w.writes = append(w.writes, what)
-	if whole := w.whole(o); whole != nil {
+	if whole := w.current(o); whole != nil {
 		w.notify(whole, whole)
 	}
 	w.mu.Unlock()
@@ -119,20 +119,20 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	return w.after(what)
 }
 
-// whole returns the current object, also where the response to a write had only its metadata.
-func (w *world) whole(o client.Object) client.Object {
+// current returns the current object, also if the response to a write had only its metadata.
+func (w *world) current(o client.Object) client.Object {
 	if partial, ok := o.(*metav1.PartialObjectMetadata); !ok || partial.Kind != "Workload" {
 		return o
 	}
 	var out kueue.Workload
 	if err := w.Get(context.Background(), client.ObjectKeyFromObject(o), &out); err != nil {
-		w.t.Errorf("reading what was written: %v", err)
+		w.t.Errorf("reading the written object: %v", err)
 		return nil
 	}
 	return &out
 }
 
-// written returns the writes that took effect.
+// written returns the writes that took effect, in order.
 func (w *world) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +170,7 @@ func (w *world) await(what string, holds func() bool) {
 		select {
 		case <-w.wrote:
 		case <-timeout:
-			w.t.Fatalf("waited in vain until %s; writes: %v", what, w.written())
+			w.t.Fatalf("timed out waiting until %s; writes: %v", what, w.written())
 		}
 	}
 }
@@ -208,10 +208,10 @@ func newLocalQueue(name, clusterQueue string) *kueue.LocalQueue {
 
 var namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 
-// decide lets an engine decide about the Workload in a queue of 8 cpu.
+// decide makes an engine decide about the Workload in a queue of 8 cpu.
 func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	t.Helper()
-	e, tr := engine.New(engine.Options{}), words()
+	e, tr := engine.New(engine.Options{}), newTestTranslator()
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), w} {
 		for _, ev := range tr.changed(o, now) {
 			e.Apply(ev)
@@ -219,7 +219,7 @@ func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	}
 	decisions := e.Decide(now)
 	if len(decisions) != 1 {
-		t.Fatalf("decided %+v", decisions)
+		t.Fatalf("got decisions %+v, want one", decisions)
 	}
 	return decisions[0]
 }
