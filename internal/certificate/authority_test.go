@@ -25,8 +25,8 @@ func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.Fak
 	return a
 }
 
-// believes checks whether a client that trusts these certificates accepts the operator's current one.
-func believes(t *testing.T, trusted string, a *Authority, want bool) {
+// wantTrusted checks whether a client that trusts these certificates accepts the operator's current one.
+func wantTrusted(t *testing.T, trusted string, a *Authority, want bool) {
 	t.Helper()
 	shown, err := a.GetCertificate(nil)
 	if err != nil {
@@ -34,11 +34,11 @@ func believes(t *testing.T, trusted string, a *Authority, want bool) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(trusted)) {
-		t.Fatal("there is nothing to trust")
+		t.Fatal("no trusted certificates")
 	}
 	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: use.Server, CurrentTime: a.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if (err == nil) != want {
-		t.Errorf("on %s it is believed: %t, for %v", a.clock.Now().Format(time.DateOnly), !want, err)
+		t.Errorf("on %s the certificate is trusted = %t: %v", a.clock.Now().Format(time.DateOnly), !want, err)
 	}
 }
 
@@ -46,19 +46,19 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	one, other := open(t, secrets, clock), open(t, secrets, clock)
 	if one.Trusted() != other.Trusted() {
-		t.Error("another operator has another authority")
+		t.Error("two operators have different authorities")
 	}
-	believes(t, one.Trusted(), other, true)
+	wantTrusted(t, one.Trusted(), other, true)
 	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret}}
 	if _, err := secrets.Update(context.Background(), broken, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenAuthority(context.Background(), secrets, use, clock, logr.Discard()); err == nil {
-		t.Error("a Secret without a certificate is taken")
+		t.Error("OpenAuthority accepted a Secret without a certificate")
 	}
 }
 
-// TestADeletedAuthorityIsReplaced, by the same one for all operators, without a restart.
+// TestADeletedAuthorityIsReplaced: all operators replace it by the same new one, without a restart.
 func TestADeletedAuthorityIsReplaced(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	one, other := open(t, secrets, clock), open(t, secrets, clock)
@@ -72,13 +72,13 @@ func TestADeletedAuthorityIsReplaced(t *testing.T) {
 		}
 	}
 	if one.Trusted() == before || one.Trusted() != other.Trusted() {
-		t.Errorf("the one that was deleted is used still: %t, both have the same: %t", one.Trusted() == before, one.Trusted() == other.Trusted())
+		t.Errorf("deleted authority still in use = %t, both have the same = %t", one.Trusted() == before, one.Trusted() == other.Trusted())
 	}
-	believes(t, one.Trusted(), other, true)
-	believes(t, before, one, false)
+	wantTrusted(t, one.Trusted(), other, true)
+	wantTrusted(t, before, one, false)
 }
 
-// TestTheSecretOfAnOlderBuildIsAccepted: it has a self-signed serving certificate, valid for 20 years.
+// TestTheSecretOfAnOlderBuildIsAccepted: that Secret has a self-signed serving certificate, valid for 20 years.
 func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	old, key, err := newAuthority(use.Server, 20*365*24*time.Hour, clock.Now())
@@ -89,16 +89,16 @@ func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	believes(t, string(old), open(t, secrets, clock), true)
+	wantTrusted(t, string(old), open(t, secrets, clock), true)
 }
 
-// TestTheNextAuthorityIsTrustedBeforeItIsUsed: over ten years, checked each month, what a pod was given within the
-// year before is valid at all times, and what was given long ago expires.
+// TestTheNextAuthorityIsTrustedBeforeItIsUsed: over ten years, checked each month, the certificates that a pod got
+// within the year before are valid at all times, and those from long ago expire.
 func TestTheNextAuthorityIsTrustedBeforeItIsUsed(t *testing.T) {
 	const month, year = 30 * 24 * time.Hour, 365 * 24 * time.Hour
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	a := open(t, secrets, clock)
-	var given []string // to the pods of each month
+	var given []string // the certificates of the pods of each month
 	changes := 0
 	for months := range 120 {
 		if err := a.renew(t.Context()); err != nil {
@@ -109,24 +109,24 @@ func TestTheNextAuthorityIsTrustedBeforeItIsUsed(t *testing.T) {
 		}
 		given = append(given, a.Trusted())
 		for back := 0; back < int(year/month) && back <= months; back++ {
-			believes(t, given[months-back], a, true)
+			wantTrusted(t, given[months-back], a, true)
 		}
 		clock.Step(month)
 	}
-	believes(t, given[0], a, false)
+	wantTrusted(t, given[0], a, false)
 	if changes < 4 || changes > 10 {
-		t.Errorf("what is trusted has changed %d times in ten years", changes)
+		t.Errorf("the trusted certificates changed %d times in ten years, want 4 to 10", changes)
 	}
 }
 
-// TestOperatorsWithTheFormerAuthorityAreTrusted by clients of operators that have read the Secret, and the other way
-// round, both when the next authority is added and when it replaces the current one.
+// TestOperatorsWithTheFormerAuthorityAreTrusted: clients of operators that have read the Secret trust them, and the
+// other way round, both when the next authority is added and when it replaces the current one.
 func TestOperatorsWithTheFormerAuthorityAreTrusted(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	operators := []*Authority{open(t, secrets, clock), open(t, secrets, clock), open(t, secrets, clock)}
 	changes, trusted := 0, operators[0].Trusted()
 	for week := range 10 * 52 {
-		for i := range operators { // each week another operator is the first to read the Secret
+		for i := range operators { // each week another operator reads the Secret first
 			first := operators[(week+i)%len(operators)]
 			if err := first.renew(t.Context()); err != nil {
 				t.Fatal(err)
@@ -137,13 +137,13 @@ func TestOperatorsWithTheFormerAuthorityAreTrusted(t *testing.T) {
 			changes, trusted = changes+1, first.Trusted()
 			for _, one := range operators {
 				for _, other := range operators {
-					believes(t, one.Trusted(), other, true)
+					wantTrusted(t, one.Trusted(), other, true)
 				}
 			}
 		}
 		clock.Step(7 * 24 * time.Hour)
 	}
 	if changes < 4 {
-		t.Errorf("in ten years there were %d changes", changes)
+		t.Errorf("the trusted certificates changed %d times in ten years, want at least 4", changes)
 	}
 }

@@ -24,20 +24,20 @@ func TestServingCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(shown.Leaf)
 		if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: clock.Now()}); err != nil {
-			t.Errorf("after %s: %v", after, err)
+			t.Errorf("after %s: the certificate is invalid: %v", after, err)
 		}
 		return shown.Leaf
 	}
 	first := get(0)
 	if !get(Lifetime / 2).Equal(first) {
-		t.Error("it is renewed in the middle of its life")
+		t.Error("the certificate was renewed after half of its lifetime")
 	}
 	second := get(Lifetime * 4 / 5)
 	if second.Equal(first) {
-		t.Error("it is not renewed after three fourths of its life")
+		t.Error("the certificate was not renewed after three quarters of its lifetime")
 	}
 	if get(10 * Lifetime).Equal(second) {
-		t.Error("nor after the end of the second")
+		t.Error("the second certificate was not renewed after it expired")
 	}
 }
 
@@ -55,7 +55,7 @@ func TestSignedCertificatesDoNotOutliveTheAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if signed.Leaf.NotAfter.After(authority.Leaf.NotAfter) {
-		t.Errorf("it lives until %s, the authority until %s", signed.Leaf.NotAfter, authority.Leaf.NotAfter)
+		t.Errorf("the certificate is valid until %s, the authority until %s", signed.Leaf.NotAfter, authority.Leaf.NotAfter)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certificate)

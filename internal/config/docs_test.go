@@ -14,16 +14,16 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// page is the documentation of the configuration file.
+// page is the page about the configuration file.
 const page = "../../docs/configuration.md"
 
 func TestTheFullExampleInTheDocsIsTheDefault(t *testing.T) {
 	got, problems := parse([]byte(examples(t)[0]))
 	if problems != nil {
-		t.Fatalf("refused: %q", problems)
+		t.Fatalf("the example is rejected: %q", problems)
 	}
 	if diff := cmp.Diff(Default(), got); diff != "" {
-		t.Errorf("(-default +page):\n%s", diff)
+		t.Errorf("configuration (-default +page):\n%s", diff)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestTheFullExampleInTheDocsHasEveryOption(t *testing.T) {
 	whole = strings.ReplaceAll(whole, "capacity: nodes", "capacity: quantities")
 	got, problems := parse([]byte(whole))
 	if problems != nil {
-		t.Fatalf("refused: %q\n%s", problems, whole)
+		t.Fatalf("the example is rejected: %q\n%s", problems, whole)
 	}
 	for _, missing := range unset(nil, reflect.ValueOf(*got)) {
 		t.Errorf("%s does not show %s", page, missing)
@@ -43,7 +43,7 @@ func TestTheFullExampleInTheDocsHasEveryOption(t *testing.T) {
 func TestExamplesInTheDocsAreValid(t *testing.T) {
 	all := examples(t)
 	if len(all) < 9 {
-		t.Errorf("only %d examples", len(all))
+		t.Errorf("found only %d examples", len(all))
 	}
 	for _, example := range all[1:] {
 		accepts(t, header+example)
@@ -58,7 +58,7 @@ func TestAPrintedConfigurationCanBeRead(t *testing.T) {
 	for _, example := range examples(t) {
 		want, problems := parse([]byte(header + strings.TrimPrefix(example, header)))
 		if problems != nil {
-			t.Fatalf("refused: %q", problems)
+			t.Fatalf("rejected: %q", problems)
 		}
 		text, err := yaml.Marshal(want)
 		if err != nil {
@@ -66,10 +66,10 @@ func TestAPrintedConfigurationCanBeRead(t *testing.T) {
 		}
 		got, problems := parse(text)
 		if problems != nil {
-			t.Fatalf("refused: %q\n%s", problems, text)
+			t.Fatalf("rejected: %q\n%s", problems, text)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("configuration (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzParse looks for texts that make the parser panic, or that it accepts but rejects after they were completed.
+// FuzzParse looks for texts that make the parser panic, or that it accepts but rejects with all defaults filled in.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "- a", "1: 2", header, header + "waitForPodsReady: [1]", header + "resources: {transformations: [null, {input: [a]}]}",
@@ -24,11 +24,11 @@ func FuzzParse(f *testing.F) {
 		}
 		whole, err := yaml.Marshal(c)
 		if err != nil {
-			t.Fatalf("%q is taken and cannot be printed: %v", text, err)
+			t.Fatalf("%q is accepted but cannot be printed: %v", text, err)
 		}
 		again, problems := parse(whole)
 		if problems != nil {
-			t.Fatalf("%q is taken, but not once it is complete: %q", text, problems)
+			t.Fatalf("%q is accepted, but rejected with its defaults: %q", text, problems)
 		}
 		if diff := cmp.Diff(c, again); diff != "" {
 			t.Errorf("%q changes when it is printed and read again:\n%s", text, diff)

@@ -51,11 +51,11 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, problems := parse([]byte(text))
 			if problems != nil {
-				t.Fatalf("refused: %q", problems)
+				t.Fatalf("rejected: %q", problems)
 			}
 			got.Resources.Transformations = nil
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -100,10 +100,10 @@ func TestGivenOptionsAreUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, problems := parse([]byte(header + tc.text))
 			if problems != nil {
-				t.Fatalf("refused: %q", problems)
+				t.Fatalf("rejected: %q", problems)
 			}
 			if diff := cmp.Diff(tc.want, tc.got(c)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("option (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -116,15 +116,15 @@ func TestOtherFilesAreRefusedWithAHint(t *testing.T) {
 	}{
 		"an empty file": {"", []string{
 			"apiVersion: Required value: write apiVersion: config.muster.dev/v1alpha1", "kind: Required value: write kind: Configuration"}},
-		"one of Kueue's": {"apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration", []string{
+		"a file of Kueue": {"apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration", []string{
 			`apiVersion: Unsupported value: "config.kueue.x-k8s.io/v1beta1": supported values: "config.muster.dev/v1alpha1"`}},
 		"another kind": {"apiVersion: config.muster.dev/v1alpha1\nkind: 3", []string{
 			`kind: Unsupported value: 3: supported values: "Configuration"`}},
 		"a list": {"- a\n", []string{
 			"it is not a mapping of options: begin it with the lines `apiVersion: config.muster.dev/v1alpha1` and `kind: Configuration`"}},
-		"no YAML": {"a: [", []string{
+		"invalid YAML": {"a: [", []string{
 			"it cannot be read: yaml: line 1: did not find expected node content"}},
-		"a number that is none": {header + "admissionFairSharing: {resourceWeights: {cpu: .inf}}", []string{
+		"an infinite number": {header + "admissionFairSharing: {resourceWeights: {cpu: .inf}}", []string{
 			"it cannot be read: json: unsupported value: +Inf"}},
 		"two documents": {header + "---\n" + header, []string{
 			"it holds 2 documents: keep one, without `---` between its options"}},
@@ -162,7 +162,7 @@ func TestUnreadableValuesAreNamed(t *testing.T) {
 			"admissionFairSharing.resourceWeights[cpu]: Required value: give it a value, or leave the name out"}},
 		"a number for a name": {"resources: {quotaCheckStrategy: 1}", []string{
 			"resources.quotaCheckStrategy: Invalid value: 1: must be text"}},
-		"no quantity": {"resources: {transformations: [{input: cpu, outputs: {example.com/a: 5 Gi}}]}", []string{
+		"an invalid quantity": {"resources: {transformations: [{input: cpu, outputs: {example.com/a: 5 Gi}}]}", []string{
 			`resources.transformations[0].outputs[example.com/a]: Invalid value: "5 Gi": must be a quantity, such as 2, 500m or 1Gi`}},
 		"a list for a mapping": {"queueStatus: [1s]", []string{
 			`queueStatus: Invalid value: ["1s"]: must be a mapping of options`}},
@@ -224,7 +224,7 @@ func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Durati
 func accepts(t *testing.T, text string) {
 	t.Helper()
 	if _, problems := parse([]byte(text)); problems != nil {
-		t.Errorf("refused:\n%s\n%s", text, strings.Join(problems, "\n"))
+		t.Errorf("rejected:\n%s\n%s", text, strings.Join(problems, "\n"))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 func TestAPublishedConfigurationReadsBack(t *testing.T) {
 	text := "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\n"
 	for name, more := range map[string]string{
-		"the default": "",
-		"another one": "fairSharing: {}\nwaitForPodsReady: {timeout: 5m, blockAdmission: Queue}\nresources: {excludeResourcePrefixes: [example.com]}\n",
+		"the default":           "",
+		"another configuration": "fairSharing: {}\nwaitForPodsReady: {timeout: 5m, blockAdmission: Queue}\nresources: {excludeResourcePrefixes: [example.com]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, problems := parse([]byte(text + more))
@@ -34,6 +34,6 @@ func TestAPublishedConfigurationReadsBack(t *testing.T) {
 func TestUnknownPublishedOptionsAreAnError(t *testing.T) {
 	_, err := FromPublished(&corev1.ConfigMap{Data: map[string]string{publishedKey: "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\nwarpDrive: true\n"}})
 	if err == nil || !strings.Contains(err.Error(), "warpDrive") {
-		t.Errorf("got error %v", err)
+		t.Errorf("got error %v, want one that names warpDrive", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"a weight is not negative": {
 			"admissionFairSharing: {resourceWeights: {cpu: 0}}", "admissionFairSharing: {resourceWeights: {cpu: -0.5}}",
 			"admissionFairSharing.resourceWeights[cpu]: Invalid value: -0.5: must be 0 or more"},
-		"a prefix is no pattern": {
+		"a prefix is not a pattern": {
 			"resources: {excludeResourcePrefixes: [example.com/]}", "resources: {excludeResourcePrefixes: [example.com/*]}",
 			`resources.excludeResourcePrefixes[0]: Invalid value: "example.com/*": must be the beginning of resource names, such as example.com/, without * or blanks`},
 		"a prefix is not empty": {
@@ -71,22 +71,22 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"an input is transformed once": {
 			"resources: {transformations: [{input: a, outputs: {b: 1}}, {input: c, outputs: {b: 1}}]}", "resources: {transformations: [{input: a, outputs: {b: 1}}, {input: a, outputs: {b: 1}}]}",
 			`resources.transformations[1].input: Duplicate value: "a"`},
-		"pods are no input": {
+		"pods are not an input": {
 			"resources: {transformations: [{input: cpu, outputs: {b: 1}}]}", "resources: {transformations: [{input: pods, outputs: {b: 1}}]}",
 			"resources.transformations[0].input: Forbidden: pods are counted by their number: give the ClusterQueue a quota of pods instead"},
-		"pods are no output": {
+		"pods are not an output": {
 			"resources: {transformations: [{input: a, outputs: {cpu: 1}}]}", "resources: {transformations: [{input: a, outputs: {pods: 1}}]}",
 			"resources.transformations[0].outputs[pods]: Forbidden: pods are counted by their number: give the ClusterQueue a quota of pods instead"},
 		"a transformation retains or replaces": {
 			"resources: {transformations: [{input: a, strategy: Replace}]}", "resources: {transformations: [{input: a, strategy: Drop}]}",
 			`resources.transformations[0].strategy: Unsupported value: "Drop": supported values: "Retain", "Replace"`},
-		"what retains its input has outputs": {
+		"a transformation that retains its input has outputs": {
 			"resources: {transformations: [{input: a, strategy: Replace, outputs: {}}]}", "resources: {transformations: [{input: a}]}",
 			"resources.transformations[0].outputs: Required value: without outputs a retained input counts as before: list them, or use strategy Replace to count nothing"},
 		"an output is not negative": {
 			"resources: {transformations: [{input: a, outputs: {b: 0}}]}", "resources: {transformations: [{input: a, outputs: {b: -1}}]}",
 			`resources.transformations[0].outputs[b]: Invalid value: "-1": must be 0 or more`},
-		"what is not covered blocks or is ignored": {
+		"uncovered resources block or are ignored": {
 			"resources: {quotaCheckStrategy: IgnoreUndeclared}", "resources: {quotaCheckStrategy: Ignore}",
 			`resources.quotaCheckStrategy: Unsupported value: "Ignore": supported values: "BlockUndeclared", "IgnoreUndeclared"`},
 		"queue statuses have no negative interval": {
@@ -101,7 +101,7 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"a capacity of quantities has some": {
 			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {capacity: quantities}",
 			"defaultQueue.quantities: Required value: list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"},
-		"quantities that would not count are a mistake": {
+		"quantities that would not count": {
 			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {quantities: {cpu: 4}}",
 			"defaultQueue.quantities: Forbidden: they only apply with capacity: quantities: set that too, or leave them out"},
 		"a quantity is not negative": {

@@ -30,14 +30,14 @@ func TestForeignDefinitionsAreRefusedWithTheirOwner(t *testing.T) {
 		meta metav1.ObjectMeta
 		want string
 	}{
-		{"ours", metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.ServedLabel: "true"}}, ""},
-		{"that of an older build", metav1.ObjectMeta{Name: name, Annotations: map[string]string{hashAnnotation: "a"}}, ""},
-		{"that of another kind", metav1.ObjectMeta{Name: "others.example.com"}, ""},
-		{"that of a release", metav1.ObjectMeta{Name: name, Annotations: map[string]string{"meta.helm.sh/release-name": "kueue", "meta.helm.sh/release-namespace": "queues"}},
+		{"Muster's definition", metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.ServedLabel: "true"}}, ""},
+		{"a definition of an older build", metav1.ObjectMeta{Name: name, Annotations: map[string]string{hashAnnotation: "a"}}, ""},
+		{"another definition", metav1.ObjectMeta{Name: "others.example.com"}, ""},
+		{"a definition of a Helm release", metav1.ObjectMeta{Name: name, Annotations: map[string]string{"meta.helm.sh/release-name": "kueue", "meta.helm.sh/release-namespace": "queues"}},
 			"the Helm release kueue in namespace queues"},
-		{"one with a label", metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}, "belongs to kueue"},
-		{"one that somebody applied", metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}, "whoever applied it as kubectl"},
-		{"one that says nothing", metav1.ObjectMeta{Name: name}, "belongs to somebody else"},
+		{"a definition with an application label", metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}, "belongs to kueue"},
+		{"a definition that was applied", metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}, "whoever applied it as kubectl"},
+		{"a definition without an owner", metav1.ObjectMeta{Name: name}, "belongs to somebody else"},
 	}
 	wanted := &unstructured.Unstructured{}
 	wanted.SetKind("CustomResourceDefinition")
@@ -46,9 +46,9 @@ func TestForeignDefinitionsAreRefusedWithTheirOwner(t *testing.T) {
 		err := refuseForeign(t.Context(), holding{definition: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: test.meta}}, []*unstructured.Unstructured{wanted})
 		switch {
 		case test.want == "" && err != nil:
-			t.Errorf("%s: %v", test.what, err)
+			t.Errorf("%s: got error %v, want none", test.what, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--adopt-apis")):
-			t.Errorf("%s: %v, want it to say %q", test.what, err, test.want)
+			t.Errorf("%s: got error %v, want one with %q and the flag", test.what, err, test.want)
 		}
 	}
 }
@@ -60,10 +60,10 @@ func TestStoredVersionsAreNotRemoved(t *testing.T) {
 	there := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: wanted.GetName(), Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}}
 	there.Status.StoredVersions = []string{"v1beta1"}
 	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err != nil {
-		t.Errorf("with the same version: %v", err)
+		t.Errorf("the same version: got error %v, want none", err)
 	}
 	there.Status.StoredVersions = []string{"v1beta1", "v1beta2"}
 	if err := refuseStoredVersions(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has stored objects in v1beta2") {
-		t.Errorf("with another: %v", err)
+		t.Errorf("another version: got error %v, want the stored version named", err)
 	}
 }

@@ -43,7 +43,7 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 		return may("update", "coordination.k8s.io", "leases", "rights", "muster.dev"), nil
 	})
 	if err != nil {
-		t.Fatal("the user never got the rights")
+		t.Fatal("timed out waiting until the user has the rights")
 	}
 	for _, c := range []struct {
 		verb, group, resource, namespace, name string

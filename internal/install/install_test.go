@@ -61,14 +61,14 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 	}
 	for _, list := range []client.ObjectList{&kueue.WorkloadList{}, &jobset.JobSetList{}} {
 		if err := direct.List(t.Context(), list); err != nil {
-			t.Errorf("right after Apply: %v", err)
+			t.Errorf("listing right after Apply: %v", err)
 		}
 	}
 	if again := apply(install.Options{}); again != 0 {
 		t.Errorf("a second run wrote %d times, want 0", again)
 	}
 
-	t.Run("what was deleted is made again", func(t *testing.T) {
+	t.Run("a deleted object is created again", func(t *testing.T) {
 		binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
 		binding.Name = "muster-jobset-references"
 		if err := direct.Delete(t.Context(), binding); err != nil {
@@ -82,7 +82,7 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 		}
 	})
 
-	t.Run("what was changed is changed back", func(t *testing.T) {
+	t.Run("a changed object is restored", func(t *testing.T) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := direct.Get(t.Context(), client.ObjectKey{Name: "topologies.kueue.x-k8s.io"}, definition); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 		}
 	})
 
-	t.Run("what an older build applied is taken away", func(t *testing.T) {
+	t.Run("fields of an older build are removed", func(t *testing.T) {
 		policy := &admissionv1.ValidatingAdmissionPolicy{}
 		if err := direct.Get(t.Context(), client.ObjectKey{Name: "muster-clusterqueue-quota"}, policy); err != nil {
 			t.Fatal(err)
@@ -116,9 +116,9 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 		}
 	})
 
-	t.Run("another operator's name goes into the policies that ask for it", func(t *testing.T) {
+	t.Run("another operator user is set in the policies", func(t *testing.T) {
 		const user = "system:serviceaccount:elsewhere:muster"
-		// It is in five validating policies and one that holds Jobs.
+		// The user is in five validating policies and one that holds Jobs.
 		if wrote := apply(install.Options{OperatorUser: user}); wrote != 6 {
 			t.Errorf("wrote %d times, want 6", wrote)
 		}
@@ -150,7 +150,7 @@ func TestPoliciesFitTheDefinitions(t *testing.T) {
 		return err == nil && !slices.ContainsFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return !checked(p) }), err
 	})
 	if err != nil {
-		t.Fatalf("waiting until the policies are checked: %v", err)
+		t.Fatalf("waiting until the policies are type-checked: %v", err)
 	}
 	for _, policy := range policies.Items {
 		if policy.Status.TypeChecking != nil {

@@ -22,10 +22,10 @@ func TestLatticeJobChangesAreDeniedIfConfigured(t *testing.T) {
 		return nil
 	}
 	if got := action(); !slices.Equal(got, []string{"Warn"}) {
-		t.Errorf("without a word: %v", got)
+		t.Errorf("default actions = %v, want Warn", got)
 	}
 	denyLatticeJobChanges(policies)
 	if got := action(); !slices.Equal(got, []string{"Deny"}) {
-		t.Errorf("with deny: %v", got)
+		t.Errorf("actions with deny = %v, want Deny", got)
 	}
 }

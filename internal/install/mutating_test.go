@@ -30,11 +30,11 @@ func TestMutatingPoliciesAreBoundAndIgnoreFailures(t *testing.T) {
 		bound[binding.Spec.PolicyName] = true
 	}
 	if len(policies.Items) == 0 {
-		t.Error("there are no policies that mutate")
+		t.Error("found no mutating policies")
 	}
 	for _, policy := range policies.Items {
 		if !bound[policy.Name] || *policy.Spec.FailurePolicy != admissionv1.Ignore {
-			t.Errorf("%s is bound: %v, failure policy %s", policy.Name, bound[policy.Name], *policy.Spec.FailurePolicy)
+			t.Errorf("policy %s: bound = %v, failure policy %s, want bound and Ignore", policy.Name, bound[policy.Name], *policy.Spec.FailurePolicy)
 		}
 	}
 }

@@ -24,28 +24,28 @@ func TestTrainingJobsAreInstalledInTheConfiguredGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), `"breezeml.ai"`) || strings.Contains(object.GetName(), "breezeml.ai") {
-			t.Errorf("%s %s is of the group breezeml.ai still", object.GetKind(), object.GetName())
+			t.Errorf("%s %s still has the group breezeml.ai", object.GetKind(), object.GetName())
 		}
 		if group, _, _ := unstructured.NestedString(object.Object, "spec", "group"); group == "training.example.com" {
 			if object.GetName() != "trainingjobs.training.example.com" {
-				t.Errorf("its definition is called %s", object.GetName())
+				t.Errorf("name of the definition = %s", object.GetName())
 			}
 			found++
 		}
 		if object.GetName() == "muster-trainingjob-queue-labels" && object.GetKind() == "ValidatingAdmissionPolicy" {
 			if !strings.Contains(string(text), `"apiGroups":["training.example.com"]`) {
-				t.Errorf("its policy says %s", text)
+				t.Errorf("policy = %s, want the configured group", text)
 			}
 			found++
 		}
 		if object.GetName() == "muster-workload-of-job" && object.GetKind() == "ValidatingAdmissionPolicy" {
 			if !strings.Contains(string(text), "startsWith('training.example.com/')") {
-				t.Errorf("the policy of its Workloads says %s", text)
+				t.Errorf("policy of the Workloads = %s, want the configured group", text)
 			}
 			found++
 		}
 	}
 	if found != 3 {
-		t.Errorf("%d of its definition and its policies are there", found)
+		t.Errorf("found %d objects, want the definition and two policies", found)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem covers one order of events: Volcano was there first, then
-// Muster is told to serve the Jobs.
+// TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem covers one order of events: Volcano is installed first, then
+// Muster is configured to serve the Jobs.
 func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -30,7 +30,7 @@ func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	var there apiextensionsv1.CustomResourceDefinition
 	switch err := direct.Get(t.Context(), client.ObjectKeyFromObject(theirs), &there); {
 	case err == nil:
-		// Another test has installed Muster's definitions: without the label they look like Volcano's.
+		// Another test has installed Muster's definitions: without the label they look like those of Volcano.
 		there.Labels = nil
 		if err := direct.Update(t.Context(), &there); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestAwaitServed: it waits until the definitions are served, and fails for one that never will be.
+// TestAwaitServed: AwaitServed waits until the definitions are served, and fails for one that never will be.
 func TestAwaitServed(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -33,7 +33,7 @@ func TestAwaitServed(t *testing.T) {
 		list.SetAPIVersion("late.example.com/v1")
 		list.SetKind(kind + "List")
 		if err := direct.List(t.Context(), list); err != nil {
-			t.Errorf("right after it was awaited: %v", err)
+			t.Errorf("listing right after AwaitServed: %v", err)
 		}
 	}
 
@@ -46,7 +46,7 @@ func TestAwaitServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil || !strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {
-		t.Errorf("with a kind that another definition has: %v", err)
+		t.Errorf("a kind that another definition has: got error %v, want one that names the definition", err)
 	}
 }
 

@@ -21,27 +21,27 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// asked is what a test's API server serves of a kind: a list with one object, and no later change.
-type asked struct{ kind, metadata string }
+// servedKind is what a test's API server serves of a kind: a list with one object, and no later change.
+type servedKind struct{ kind, metadata string }
 
-// serve returns an API server that serves lists, and watches that begin where these end.
-func serve(t *testing.T, serves map[string]asked) *httptest.Server {
+// serve returns an API server that serves lists, and watches that begin where the lists end.
+func serve(t *testing.T, serves map[string]servedKind) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served, asks := serves[r.URL.Path], r.URL.Query()
 		switch {
 		case served.kind == "" || asks.Get("sendInitialEvents") != "":
-			t.Errorf("asked for %s", r.URL)
+			t.Errorf("unexpected request %s", r.URL)
 			http.NotFound(w, r)
 		case asks.Get("watch") == "":
 			if asks.Get("limit") != "" || asks.Get("resourceVersion") != "" || asks.Get("resourceVersionMatch") != "" {
-				t.Errorf("asked for the list %s", r.URL)
+				t.Errorf("unexpected list request %s", r.URL)
 			}
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = fmt.Fprintf(w, `{"apiVersion":"kueue.x-k8s.io/v1beta1","items":[{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}],"kind":"List","metadata":{"resourceVersion":"7"}}`+"\n",
 				served.kind, served.metadata)
 		case asks.Get("resourceVersion") != "7" || asks.Get("allowWatchBookmarks") != "true":
-			t.Errorf("asked for the watch %s", r.URL)
+			t.Errorf("unexpected watch request %s", r.URL)
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
@@ -54,10 +54,10 @@ func serve(t *testing.T, serves map[string]asked) *httptest.Server {
 	return server
 }
 
-// TestACacheReadsItsNamespaceAndClusterScopedObjects: a cache of one namespace, with a Workload in it and a
-// ClusterQueue, and another of each created later.
+// TestACacheReadsItsNamespaceAndClusterScopedObjects: a cache of one namespace reads a Workload in it, a ClusterQueue,
+// and another of each that is created later.
 func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
-	server := serve(t, map[string]asked{
+	server := serve(t, map[string]servedKind{
 		"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
 		"/apis/kueue.x-k8s.io/v1beta1/clusterqueues":               {"ClusterQueue", `{"name":"a"}`},
 	})
@@ -74,7 +74,7 @@ func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		t.Fatal("the cache does not begin")
+		t.Fatal("the cache does not sync")
 	}
 	for object, key := range map[client.Object]client.ObjectKey{&kueue.Workload{}: {Namespace: "team-a", Name: "a"}, &kueue.ClusterQueue{}: {Name: "a"}} {
 		if err := c.Get(ctx, key, object); err != nil { // Get waits for the initial list
@@ -106,7 +106,7 @@ func untilAdded(t *testing.T, ctx context.Context, c cache.Cache, of client.Obje
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("%T %s is not told of: %v", of, name, ctx.Err())
+			t.Fatalf("timed out waiting until %T %s is reported: %v", of, name, ctx.Err())
 		}
 	}
 }
@@ -117,21 +117,21 @@ func TestACacheOfAPartOfACustomResourceIsRefused(t *testing.T) {
 		options cache.Options
 		refused string
 	}{
-		"all":                                {options: cache.Options{}},
-		"one namespace":                      {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}},
-		"some pods":                          {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.Nothing()}}}},
-		"a change of what is kept of one":    {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()}}}},
-		"two namespaces":                     {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}}, refused: "more than one namespace"},
-		"one namespace by labels":            {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, refused: "selects by labels"},
-		"all by labels":                      {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, refused: "selects by labels"},
-		"Workloads by labels":                {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Label: labels.Nothing()}}}, refused: "a part of the custom resource Workload"},
-		"Workloads of a namespace of theirs": {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Namespaces: map[string]cache.Config{"a": {}}}}}, refused: "a part of the custom resource Workload"},
+		"all":                        {options: cache.Options{}},
+		"one namespace":              {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}},
+		"some pods":                  {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.Nothing()}}}},
+		"a transform of one kind":    {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()}}}},
+		"two namespaces":             {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}}, refused: "more than one namespace"},
+		"one namespace by labels":    {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, refused: "selects by labels"},
+		"all by labels":              {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, refused: "selects by labels"},
+		"Workloads by labels":        {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Label: labels.Nothing()}}}, refused: "a part of the custom resource Workload"},
+		"Workloads of one namespace": {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Namespaces: map[string]cache.Config{"a": {}}}}}, refused: "a part of the custom resource Workload"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			test.options.Scheme = scheme
 			_, err := namespaceOf(test.options)
 			if (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
-				t.Errorf("it is refused as %v, want %q", err, test.refused)
+				t.Errorf("got error %v, want %q", err, test.refused)
 			}
 		})
 	}
@@ -147,21 +147,21 @@ func TestBuiltInScope(t *testing.T) {
 		namespace string
 		part      bool
 	}{
-		"all":                            {},
-		"one namespace":                  {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, namespace: "a"},
-		"all of one kind":                {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}})}},
-		"a namespace of one kind":        {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}}})}, namespace: "a"},
-		"by labels":                      {options: cache.Options{ByObject: byPod(cache.ByObject{Label: labels.Nothing()})}, part: true},
-		"all kinds by labels":            {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, part: true},
-		"by labels in a namespace":       {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, namespace: "a", part: true},
-		"two namespaces":                 {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}, "b": {}}})}, part: true},
-		"another kind by labels":         {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Event{}: {Label: labels.Nothing()}}}},
-		"changed, but all that there is": {options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
+		"all":                      {},
+		"one namespace":            {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, namespace: "a"},
+		"all of one kind":          {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}})}},
+		"a namespace of one kind":  {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}}})}, namespace: "a"},
+		"by labels":                {options: cache.Options{ByObject: byPod(cache.ByObject{Label: labels.Nothing()})}, part: true},
+		"all kinds by labels":      {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, part: true},
+		"by labels in a namespace": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, namespace: "a", part: true},
+		"two namespaces":           {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}, "b": {}}})}, part: true},
+		"another kind by labels":   {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Event{}: {Label: labels.Nothing()}}}},
+		"all, with a transform":    {options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
 	} {
 		test.options.Scheme = scheme
 		namespace, whole := builtInScope(pods, test.options)
 		if whole == test.part || whole && namespace != test.namespace {
-			t.Errorf("%s: of namespace %q, whole %t", what, namespace, whole)
+			t.Errorf("%s: namespace %q, whole %t", what, namespace, whole)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.
 	return restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), codecs.DecoderToVersion(info.Serializer, kind.GroupVersion()))
 }
 
-// TestObjectsDecodeAsWithClientGo: objects of each kind, filled at random.
+// TestObjectsDecodeAsWithClientGo: randomly filled objects of each kind decode as with client-go.
 func TestObjectsDecodeAsWithClientGo(t *testing.T) {
 	scheme := testcluster.Scheme()
 	for kind, of := range scheme.AllKnownTypes() {
@@ -94,21 +94,21 @@ func event(t testing.TB, is watch.EventType, kind schema.GroupVersionKind, objec
 func TestStreamsDecodeAsWithClientGo(t *testing.T) {
 	const named = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`
 	for what, stream := range map[string]string{
-		"events one after the other":      `{"type":"ADDED","object":` + named + "}\n" + `{"type":"DELETED","object":` + named + "}\n",
-		"fields in another order":         `{"object":{"metadata":{"name":"a"},"kind":"Workload","apiVersion":"kueue.x-k8s.io/v1beta1"},"type":"ADDED"}` + "\n",
-		"an error":                        `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}}` + "\n",
-		"a bookmark":                      `{"type":"BOOKMARK","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}}}` + "\n",
-		"longer than a buffer":            `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `"`+strings.Repeat("a", 200_000)+`"`, 1) + "}\n" + `{"type":"ADDED","object":` + named + "}\n",
-		"a text that looks like an end":   `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `"}\n\",\"object\":{"`, 1) + "}\n",
-		"another kind":                    `{"type":"ADDED","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Cohort","metadata":{"name":"a"}}}` + "\n",
-		"a type that there is not":        `{"type":"SEEN","object":` + named + "}\n",
-		"a field that there is not":       `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"Name":"b","Wheels":4,"name"`, 1) + "}\n",
-		"a field twice":                   `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"name":"b","name"`, 1) + "}\n",
-		"null":                            `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"labels":null,"generation":null,"creationTimestamp":null,"name"`, 1) + "}\n",
-		"a value of another type":         `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `7`, 1) + "}\n",
-		"an object that is not":           `{"type":"ADDED","object":` + named + "]\n",
-		"what is cut off within an event": `{"type":"ADDED","object":` + named + "}\n" + `{"type":"ADDED","obj`,
-		"nothing":                         "",
+		"events one after the other":                 `{"type":"ADDED","object":` + named + "}\n" + `{"type":"DELETED","object":` + named + "}\n",
+		"fields in another order":                    `{"object":{"metadata":{"name":"a"},"kind":"Workload","apiVersion":"kueue.x-k8s.io/v1beta1"},"type":"ADDED"}` + "\n",
+		"an error":                                   `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}}` + "\n",
+		"a bookmark":                                 `{"type":"BOOKMARK","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}}}` + "\n",
+		"longer than a buffer":                       `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `"`+strings.Repeat("a", 200_000)+`"`, 1) + "}\n" + `{"type":"ADDED","object":` + named + "}\n",
+		"a text that looks like the end of an event": `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `"}\n\",\"object\":{"`, 1) + "}\n",
+		"another kind":                               `{"type":"ADDED","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Cohort","metadata":{"name":"a"}}}` + "\n",
+		"an unknown type":                            `{"type":"SEEN","object":` + named + "}\n",
+		"an unknown field":                           `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"Name":"b","Wheels":4,"name"`, 1) + "}\n",
+		"a field twice":                              `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"name":"b","name"`, 1) + "}\n",
+		"null":                                       `{"type":"ADDED","object":` + strings.Replace(named, `{"name"`, `{"labels":null,"generation":null,"creationTimestamp":null,"name"`, 1) + "}\n",
+		"a value of another type":                    `{"type":"ADDED","object":` + strings.Replace(named, `"a"`, `7`, 1) + "}\n",
+		"invalid JSON":                               `{"type":"ADDED","object":` + named + "]\n",
+		"a truncated event":                          `{"type":"ADDED","object":` + named + "}\n" + `{"type":"ADDED","obj`,
+		"empty":                                      "",
 	} {
 		t.Run(what, func(t *testing.T) {
 			ours, theirs := decoderOf(workloads, true, strings.NewReader(stream)), decoderOf(workloads, false, strings.NewReader(stream))
@@ -119,7 +119,7 @@ func TestStreamsDecodeAsWithClientGo(t *testing.T) {
 					t.Fatalf("event %d:\nours   %s %+v %v\ntheirs %s %+v %v", n, ourType, our, ourErr, theirType, their, theirErr)
 				}
 				if (ourErr == io.EOF) != (theirErr == io.EOF) {
-					t.Fatalf("it ends with %v, for client-go with %v", ourErr, theirErr)
+					t.Fatalf("the stream ends with %v, for client-go with %v", ourErr, theirErr)
 				}
 				if ourErr != nil {
 					return
@@ -129,8 +129,7 @@ func TestStreamsDecodeAsWithClientGo(t *testing.T) {
 	}
 }
 
-// TestAnEventStaysValidAfterTheNext: a decoded object shares no memory with the buffers that the next event is read
-// into.
+// TestAnEventStaysValidAfterTheNext: a decoded object shares no memory with the buffers of the next event.
 func TestAnEventStaysValidAfterTheNext(t *testing.T) {
 	line := func(name string) string {
 		return string(event(t, watch.Added, workloads, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"is": name}}}))
@@ -144,7 +143,7 @@ func TestAnEventStaysValidAfterTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is, _ := meta.Accessor(first); is.GetName() != "first" || is.GetLabels()["is"] != "first" {
-		t.Errorf("the first event is %+v once the next was read", first)
+		t.Errorf("the first event is %+v after the next was read", first)
 	}
 }
 

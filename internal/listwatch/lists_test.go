@@ -45,7 +45,7 @@ func filled[T any](t *testing.T, of *T) *T {
 	return of
 }
 
-// podsInProtobuf returns pods, and a list of them as API servers send it.
+// podsInProtobuf returns pods, and the list of them as API servers send it.
 func podsInProtobuf(t *testing.T) ([]corev1.Pod, []byte) {
 	t.Helper()
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: *filled(t, &[]corev1.Pod{})}
@@ -70,11 +70,11 @@ func TestProtobufListsDecodeAsWithClientGo(t *testing.T) {
 	}
 	want := theirs.(*corev1.PodList)
 	if list.ResourceVersion != "7" || len(got) != len(want.Items) || len(got) < 3 {
-		t.Fatalf("%d pods of version %s, want %d of 7", len(got), list.ResourceVersion, len(want.Items))
+		t.Fatalf("got %d pods at version %s, want %d at version 7", len(got), list.ResourceVersion, len(want.Items))
 	}
 	for i := range got {
 		if !reflect.DeepEqual(got[i], &want.Items[i]) {
-			t.Errorf("pod %d is not what was sent:\n%s", i, cmp.Diff(&want.Items[i], got[i]))
+			t.Errorf("pod %d differs from the sent one:\n%s", i, cmp.Diff(&want.Items[i], got[i]))
 		}
 	}
 }
@@ -96,12 +96,12 @@ func TestJSONListsDecodeAsWithClientGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list.ResourceVersion != "7" || len(got) != len(want.Items) || len(got) < 3 {
-		t.Fatalf("%d Workloads of version %s, want %d of 7", len(got), list.ResourceVersion, len(want.Items))
+		t.Fatalf("got %d Workloads at version %s, want %d at version 7", len(got), list.ResourceVersion, len(want.Items))
 	}
 	for i := range got {
 		want.Items[i].TypeMeta = metav1.TypeMeta{} // as for objects of a watch
 		if !reflect.DeepEqual(got[i], &want.Items[i]) {
-			t.Errorf("Workload %d is not what was sent:\n%s", i, cmp.Diff(&want.Items[i], got[i]))
+			t.Errorf("Workload %d differs from the sent one:\n%s", i, cmp.Diff(&want.Items[i], got[i]))
 		}
 	}
 }
@@ -109,11 +109,11 @@ func TestJSONListsDecodeAsWithClientGo(t *testing.T) {
 func TestJSONLists(t *testing.T) {
 	const one, other = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`
 	for what, c := range map[string]struct{ sent, names, version string }{
-		"in the order of an API server": {`{"apiVersion":"v","items":[` + one + `,` + other + `],"kind":"WorkloadList","metadata":{"resourceVersion":"7"}}` + "\n", "ab", "7"},
-		"in another order":              {`{"metadata":{"resourceVersion":"7"},"kind":"WorkloadList","items":[` + one + `]}`, "a", "7"},
-		"nothing in it":                 {`{"items":[],"metadata":{"resourceVersion":"7"}}`, "", "7"},
-		"null in it":                    {`{"items":null,"metadata":{"resourceVersion":"7"}}`, "", "7"},
-		"with what nobody knows":        {`{"more":{"items":[1]},"items":[` + other + `],"metadata":{"resourceVersion":"7"}}`, "b", "7"},
+		"the order of an API server": {`{"apiVersion":"v","items":[` + one + `,` + other + `],"kind":"WorkloadList","metadata":{"resourceVersion":"7"}}` + "\n", "ab", "7"},
+		"another order":              {`{"metadata":{"resourceVersion":"7"},"kind":"WorkloadList","items":[` + one + `]}`, "a", "7"},
+		"no items":                   {`{"items":[],"metadata":{"resourceVersion":"7"}}`, "", "7"},
+		"null items":                 {`{"items":null,"metadata":{"resourceVersion":"7"}}`, "", "7"},
+		"unknown fields":             {`{"more":{"items":[1]},"items":[` + other + `],"metadata":{"resourceVersion":"7"}}`, "b", "7"},
 	} {
 		list, objects, err := all(workloadLists, strings.NewReader(c.sent))
 		names := ""
@@ -121,32 +121,32 @@ func TestJSONLists(t *testing.T) {
 			names += o.(*kueue.Workload).Name
 		}
 		if err != nil || names != c.names || list.ResourceVersion != c.version {
-			t.Errorf("%s: %q, version %q, %v", what, names, list.ResourceVersion, err)
+			t.Errorf("%s: got names %q, version %q, error %v", what, names, list.ResourceVersion, err)
 		}
 	}
 	for what, sent := range map[string]string{
-		"nothing": "", "no object": "[]", "items that are none": `{"items":{}}`, "an item that is none": `{"items":["a"]}`,
-		"another item": `{"items":[{"metadata":{"name":7}}]}`, "a status": `{"kind":"Status","status":"Failure","metadata":[]}`,
+		"empty": "", "not an object": "[]", "items that are not a list": `{"items":{}}`, "an item that is not an object": `{"items":["a"]}`,
+		"an item of another type": `{"items":[{"metadata":{"name":7}}]}`, "a status": `{"kind":"Status","status":"Failure","metadata":[]}`,
 	} {
 		if _, objects, err := all(workloadLists, strings.NewReader(sent)); err == nil {
-			t.Errorf("%s is read as %v", what, objects)
+			t.Errorf("%s is read as %v, want an error", what, objects)
 		}
 	}
 }
 
-// TestATruncatedListIsAnError, wherever it ends.
+// TestATruncatedListIsAnError: a list is an error wherever it is cut off.
 func TestATruncatedListIsAnError(t *testing.T) {
 	_, pods := podsInProtobuf(t)
 	whole := `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"7"}}`
 	for at := range whole {
 		if _, _, err := all(workloadLists, strings.NewReader(whole[:at])); err == nil {
-			t.Errorf("%s is a list", whole[:at])
+			t.Errorf("%s is accepted as a list", whole[:at])
 		}
 	}
-	const tail = 4 // the envelope ends with two empty fields: the list is complete before them
+	const tail = 4 // the envelope ends with two empty fields, before which the list is complete
 	for at := 0; at < len(pods)-tail; at += max(1, len(pods)/40) {
 		if list, _, err := all(protobufLists{newPod}, bytes.NewReader(pods[:at])); err == nil && list.ResourceVersion != "" {
-			t.Errorf("the first %d bytes of %d are a list", at, len(pods))
+			t.Errorf("the first %d bytes of %d are accepted as a list", at, len(pods))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestATruncatedListIsAnError(t *testing.T) {
 func TestNoBufferForAnObjectOfExcessiveSize(t *testing.T) {
 	const list = "k8s\x00\x12\xff\xff\xff\xff\x07\x12\xf0\xff\xff\xff\x07"
 	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), "claims to have 2147483632 bytes") {
-		t.Errorf("it is read: %v", err)
+		t.Errorf("got error %v, want the claimed size refused", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAnErrorOfTheConsumerEndsTheList(t *testing.T) {
 	} {
 		taken := 0
 		if err := read(func(runtime.Object) error { taken++; return enough }); !errors.Is(err, enough) || taken != 1 {
-			t.Errorf("%s: %d were taken, %v", what, taken, err)
+			t.Errorf("%s: %d objects were passed on, error %v, want one and the consumer's error", what, taken, err)
 		}
 	}
 }

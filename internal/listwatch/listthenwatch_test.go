@@ -47,20 +47,20 @@ func TestAWatchStartsWithAListAndContinues(t *testing.T) {
 		for i, want := range []watch.Event{{Type: watch.Added}, {Type: watch.Added}, {Type: watch.Bookmark}, {Type: watch.Modified}} {
 			got := <-w.ResultChan()
 			if got.Type != want.Type {
-				t.Fatalf("event %d is %s, want %s", i, got.Type, want.Type)
+				t.Fatalf("type of event %d = %s, want %s", i, got.Type, want.Type)
 			}
 			marked := got.Object.(*kueue.Workload)
 			if ends := marked.Annotations[metav1.InitialEventsAnnotationKey] == "true" && marked.ResourceVersion == "7"; ends != (want.Type == watch.Bookmark) {
-				t.Errorf("event %d ends what there is: %t", i, ends)
+				t.Errorf("event %d marks the end of the initial events: %t", i, ends)
 			}
 		}
 		w.Stop()
 		if _, open := <-w.ResultChan(); open {
-			t.Error("it tells of more once it is stopped")
+			t.Error("the watch sends events after it was stopped")
 		}
-		synctest.Wait() // fails if a goroutine of the watch is left
+		synctest.Wait() // fails if a goroutine of the watch still runs
 		if !changes.IsStopped() {
-			t.Error("what follows the list goes on")
+			t.Error("the underlying watch was not stopped")
 		}
 	})
 }
@@ -83,11 +83,11 @@ func TestErrorsOfAWatchAreReported(t *testing.T) {
 		opening listThenWatch
 		is      func(error) bool
 	}{
-		"a list that breaks off":     {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
-		"a list that is to go on":    {openingOf(strings.Replace(twoAndSeven, `"7"`, `"7","continue":"x"`, 1), nil, nil), apierrors.IsInternalError},
-		"a list without a version":   {openingOf(`{"items":[]}`, nil, nil), apierrors.IsInternalError},
-		"changes that nobody has":    {openingOf(twoAndSeven, nil, gone), apierrors.IsResourceExpired},
-		"changes that are not given": {openingOf(twoAndSeven, nil, errors.New("no")), apierrors.IsInternalError},
+		"a truncated list":             {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
+		"a list with a continue token": {openingOf(strings.Replace(twoAndSeven, `"7"`, `"7","continue":"x"`, 1), nil, nil), apierrors.IsInternalError},
+		"a list without a version":     {openingOf(`{"items":[]}`, nil, nil), apierrors.IsInternalError},
+		"an expired version":           {openingOf(twoAndSeven, nil, gone), apierrors.IsResourceExpired},
+		"a watch that is refused":      {openingOf(twoAndSeven, nil, errors.New("no")), apierrors.IsInternalError},
 	} {
 		w, err := test.opening.open(t.Context(), beginning)
 		if err != nil {
@@ -96,29 +96,29 @@ func TestErrorsOfAWatchAreReported(t *testing.T) {
 		var last watch.Event
 		for event := range w.ResultChan() {
 			if event.Type == watch.Bookmark {
-				t.Errorf("%s: it is said that all was told", what)
+				t.Errorf("%s: the end of the initial events is marked", what)
 			}
 			last = event
 		}
 		if last.Type != watch.Error || !test.is(apierrors.FromObject(last.Object)) {
-			t.Errorf("%s: it ends with %+v", what, last)
+			t.Errorf("%s: the last event is %+v, want the error", what, last)
 		}
 	}
 	refused := openingOf("", nil, nil)
 	refused.list = func(context.Context, metav1.ListOptions) (io.ReadCloser, error) { return nil, gone }
 	if _, err := refused.open(t.Context(), beginning); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a list that is refused: %v", err)
+		t.Errorf("a list that is refused: got error %v, want expired", err)
 	}
 }
 
-// TestTheListRequestFollowsTheWatchOptions: either not older than a version, or the most recent.
+// TestTheListRequestFollowsTheWatchOptions: the list is either not older than a version, or the most recent.
 func TestTheListRequestFollowsTheWatchOptions(t *testing.T) {
 	for version, match := range map[string]metav1.ResourceVersionMatch{"": "", "5": metav1.ResourceVersionMatchNotOlderThan} {
 		o := openingOf(twoAndSeven, watch.NewEmptyWatch(), nil)
 		list := o.list
 		o.list = func(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 			if options.ResourceVersion != version || options.ResourceVersionMatch != match || options.SendInitialEvents != nil || options.TimeoutSeconds != nil {
-				t.Errorf("version %q: asked by %+v", version, options)
+				t.Errorf("version %q: list options = %+v", version, options)
 			}
 			return list(ctx, options)
 		}

@@ -30,12 +30,13 @@ var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, skipUnreadable: tr
 
 const (
 	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
-	// unreadableJob has a timeout that is not a duration, deep within lists and followed by more.
+	// unreadableJob has a timeout that is not a duration, deep within lists and followed by other fields.
 	unreadableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"bad","namespace":"n","uid":"u","resourceVersion":"5"},` +
 		`"spec":{"tasks":[{"name":"t","policies":[{"event":"*","timeout":"5 minutes","action":"AbortJob"},{"event":"*"}],"replicas":1}],"queue":"q"},"status":{"state":{"phase":"Running"}}}`
 )
 
-// TestAListContinuesAfterAnUnreadableObject, whichever part of it is unreadable and wherever it is in the list.
+// TestAListContinuesAfterAnUnreadableObject: the list continues whichever part of the object is unreadable, and
+// wherever it is in the list.
 func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 	bads := map[string]string{
 		"a timeout deep in lists":  unreadableJob,
@@ -49,7 +50,7 @@ func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 			sent := `{"items":[` + strings.Join(items, ",") + `],"metadata":{"resourceVersion":"7"}}`
 			list, got, err := all(vcJobLists, strings.NewReader(sent))
 			if err != nil || list.ResourceVersion != "7" {
-				t.Fatalf("%s: a list of version %q, %v, from %s", what, list.ResourceVersion, err, sent)
+				t.Fatalf("%s: got version %q, error %v, from %s", what, list.ResourceVersion, err, sent)
 			}
 			want := len(slices.DeleteFunc(items, func(item string) bool { return item == bad }))
 			if len(got) != want {
@@ -69,19 +70,19 @@ func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	sent := `{"items":[` + unreadableJob + `],"metadata":{"resourceVersion":"7"}}`
 	for at := range len(sent) {
 		if _, _, err := all(vcJobLists, strings.NewReader(sent[:at])); err == nil {
-			t.Fatalf("it is taken for a list: %s", sent[:at])
+			t.Fatalf("accepted as a list: %s", sent[:at])
 		}
 	}
 }
 
-// TestAnUnreadableObjectOfAStrictGroupIsAnError: a skipped Workload would hold quota that is given to others.
+// TestAnUnreadableObjectOfAStrictGroupIsAnError: if a Workload were skipped, its quota would be given to others.
 func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
-	server := serve(t, map[string]asked{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
+	server := serve(t, map[string]servedKind{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	kinds := listWatchers{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
 	for whole, want := range map[string][]watch.EventType{
-		"batch.volcano.sh": {watch.Bookmark}, // then nothing more, of later changes either
+		"batch.volcano.sh": {watch.Bookmark}, // no events of the object, nor of its later changes
 		"kueue.x-k8s.io":   {watch.Error},
 	} {
 		kinds.strictGroups = []string{whole}
@@ -96,16 +97,16 @@ func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 		}
 		w.Stop()
 		if !slices.Equal(got, want) {
-			t.Errorf("where %s is to be read whole it is told %q, want %q", whole, got, want)
+			t.Errorf("with the strict group %s: got events %q, want %q", whole, got, want)
 		}
 	}
 	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"}}`
 	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
-		t.Error("an event of a Workload that cannot be read is none")
+		t.Error("an event of an unreadable Workload was decoded, want an error")
 	}
 }
 
-// TestAWatchContinuesAfterAnUnreadableObject: its previous state stays in the cache until it is deleted.
+// TestAWatchContinuesAfterAnUnreadableObject: the previous state of the object stays in the cache until it is deleted.
 func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 	var stream bytes.Buffer
 	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob}, {"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {
@@ -123,8 +124,8 @@ func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 	}
 	want := []string{"ADDED good", "DELETED bad", "MODIFIED good"}
 	for how, begin := range map[string]func() (watch.Interface, error){
-		"from a list on": func() (watch.Interface, error) { return o.open(t.Context(), beginning) },
-		"from a version on": func() (watch.Interface, error) {
+		"from a list": func() (watch.Interface, error) { return o.open(t.Context(), beginning) },
+		"from a version": func() (watch.Interface, error) {
 			return o.resume(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 		},
 	} {
@@ -136,18 +137,18 @@ func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 		for event := range w.ResultChan() {
 			job, ok := event.Object.(*volcano.Job)
 			if !ok {
-				t.Fatalf("%s: an event of %T: %+v", how, event.Object, event)
+				t.Fatalf("%s: unexpected event of %T: %+v", how, event.Object, event)
 			}
 			if event.Type == watch.Bookmark {
 				continue
 			}
 			got = append(got, string(event.Type)+" "+job.Name)
 			if event.Type == watch.Deleted && (job.Namespace != "n" || job.UID != "u" || job.ResourceVersion != "5") {
-				t.Errorf("%s: of what is gone it is told that %+v was", how, job.ObjectMeta)
+				t.Errorf("%s: metadata of the deleted object = %+v", how, job.ObjectMeta)
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: told of %q, want %q", how, got, want)
+			t.Errorf("%s: got events %q, want %q", how, got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-// Declared in package variables, as other packages do.
+// The metrics are declared in package variables, as other packages do.
 var (
 	knocks = metrics.NewCounter("muster_test_knocks_total", "Knocks.", "door")
 	waits  = metrics.NewHistogram("muster_test_wait_seconds", "Waits.", []float64{1, 2}).WithLabelValues()
@@ -19,21 +19,21 @@ func TestWhatIsDeclaredIsListedAndServed(t *testing.T) {
 	waits.Observe(1.5)
 	values := metricstest.Values(t)
 	if values["muster_test_knocks_total{door=front}"] != 1 || values["muster_test_wait_seconds_count"] != 1 || values["muster_test_wait_seconds_sum"] != 1.5 {
-		t.Errorf("served %v", values)
+		t.Errorf("values = %v", values)
 	}
 	var names []string
 	for _, m := range metrics.Declared() {
 		names = append(names, string(m.Kind)+" "+m.Name)
 	}
 	if want := []string{"counter muster_test_knocks_total", "histogram muster_test_wait_seconds"}; !slices.Equal(names, want) {
-		t.Errorf("declared %q, want %q", names, want)
+		t.Errorf("declared metrics = %q, want %q", names, want)
 	}
 }
 
 func TestNoNameIsDeclaredTwice(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("the second was taken")
+			t.Error("the second declaration was accepted")
 		}
 	}()
 	metrics.NewDesc(metrics.Gauge, "muster_test_knocks_total", "Others.")

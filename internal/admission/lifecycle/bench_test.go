@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 )
 
-// BenchmarkNextOfNothing measures an update of a Workload that needs no step, as nearly all do.
+// BenchmarkNextOfNothing measures an update of a Workload that needs no step, as nearly all updates are.
 func BenchmarkNextOfNothing(b *testing.B) {
 	for name, w := range map[string]builder{
 		"waiting":  pending(),
@@ -22,7 +22,7 @@ func BenchmarkNextOfNothing(b *testing.B) {
 			facts, now := open(), began.Add(time.Minute)
 			for b.Loop() {
 				if lifecycle.Next(w.Workload, facts, policy, now).Writes() {
-					b.Fatal("it needs a step")
+					b.Fatal("Next returned a step that writes, want none")
 				}
 			}
 		})

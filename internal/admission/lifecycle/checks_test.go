@@ -18,12 +18,12 @@ func TestAReservedWorkloadIsAdmittedWhenAllChecksAreReady(t *testing.T) {
 		facts    lifecycle.Facts
 		want     string
 	}{
-		"there are none":     {reserved(), open(), "Admitted=True Admitted: The workload is admitted"},
-		"both are ready":     {reserved().check("x", "Ready").check("y", "Ready"), checking("x", "y"), "Admitted=True Admitted: The workload is admitted"},
-		"one is pending":     {reserved().check("x", "Ready").check("y", "Pending"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
-		"the last one went":  {reserved().check("x", "Pending"), open(), "Admitted=True Admitted: The workload is admitted"},
-		"one has been added": {reserved().check("x", "Ready"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
-		"places are awaited": {reserved().with(func(w *kueue.Workload) {
+		"no checks":            {reserved(), open(), "Admitted=True Admitted: The workload is admitted"},
+		"both ready":           {reserved().check("x", "Ready").check("y", "Ready"), checking("x", "y"), "Admitted=True Admitted: The workload is admitted"},
+		"one pending":          {reserved().check("x", "Ready").check("y", "Pending"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
+		"the last one removed": {reserved().check("x", "Pending"), open(), "Admitted=True Admitted: The workload is admitted"},
+		"one added":            {reserved().check("x", "Ready"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
+		"places awaited": {reserved().with(func(w *kueue.Workload) {
 			w.Status.Admission.PodSetAssignments[0].DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStatePending)
 		}), open(), "Admitted=False PendingDelayedTopologyRequests: There are pending delayed topology requests"},
 	} {
@@ -39,20 +39,20 @@ func TestTheListOfChecksFollowsTheQueueAndKeepsStates(t *testing.T) {
 		{Name: "y", State: kueue.CheckStateReady, Message: "says y", LastTransitionTime: metav1.NewTime(began)},
 	})
 	if workload.IsEvicted(step.Status) {
-		t.Error("a check that is gone has evicted it")
+		t.Error("the Workload was evicted by a removed check")
 	}
 }
 
 func TestTheOrderOfChecksDoesNotMatter(t *testing.T) {
 	w := reserved().check("y", "Pending").check("x", "Pending").is(kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks)
 	if step := next(t, w, checking("x", "y"), policy, 0); step.Writes() {
-		t.Errorf("the step is %+v", step)
+		t.Errorf("step = %+v, want none", step)
 	}
 }
 
 func TestTheChecksOfAnAdmittedWorkloadStay(t *testing.T) {
 	if step := next(t, admitted().check("x", kueue.CheckStateReady), checking("y"), lifecycle.Policy{}, 0); step.Writes() {
-		t.Errorf("the step is %+v", step)
+		t.Errorf("step = %+v, want none", step)
 	}
 }
 
@@ -82,10 +82,10 @@ func TestARetryCheckEvicts(t *testing.T) {
 	step := next(t, w, checking("x", "y", "z"), policy, time.Minute)
 	expectConditions(t, step, `Evicted=True AdmissionCheck: AdmissionCheck in Retry state: "x" (says x), "y" (says y)`)
 	if at := step.Status.Status.RequeueState.RequeueAt; !at.Time.Equal(began.Add(90 * time.Second)) {
-		t.Errorf("it may be tried again at %s", at)
+		t.Errorf("requeueAt = %s, want 90 s after the start", at)
 	}
 	if !workload.HoldsQuota(step.Status) || step.Status.Status.AdmissionChecks[2].State != kueue.CheckStatePending {
-		t.Errorf("the status is %+v", step.Status.Status)
+		t.Errorf("status = %+v, want quota held and the check Pending", step.Status.Status)
 	}
 }
 
@@ -93,10 +93,10 @@ func TestALateRetryCheckKeepsTheWorkloadOutOfItsQueue(t *testing.T) {
 	step := next(t, pending().check("x", kueue.CheckStateRetry).retryAfter(90), checking("x"), policy, time.Minute)
 	expectConditions(t, step, `Requeued=False AdmissionCheck: AdmissionCheck in Retry state: "x" (says x)`)
 	if state := step.Status.Status; state.AdmissionChecks[0].State != kueue.CheckStatePending || !state.RequeueState.RequeueAt.Time.Equal(began.Add(90*time.Second)) {
-		t.Errorf("the status is %+v", state)
+		t.Errorf("status = %+v, want the check Pending and a requeue after 90 s", state)
 	}
 	if !step.Due.Equal(began.Add(90 * time.Second)) {
-		t.Errorf("it is due at %s", step.Due)
+		t.Errorf("due at %s, want after 90 s", step.Due)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestChecksProblem(t *testing.T) {
 		checks          []kueue.AdmissionCheckReference
 		reason, message string
 	}{
-		"nothing, without checks":              {nil, "", ""},
-		"nothing, where they are active":       {[]kueue.AdmissionCheckReference{"active"}, "", ""},
-		"some are missing":                     {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
-		"some are inactive, or without status": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
-		"there are more than a status takes": {[]kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, "Unknown",
+		"no checks":                           {nil, "", ""},
+		"an active check":                     {[]kueue.AdmissionCheckReference{"active"}, "", ""},
+		"missing checks":                      {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
+		"inactive checks, one without status": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
+		"more checks than a status may have": {[]kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, "Unknown",
 			"Can't admit new workloads: 9 AdmissionChecks apply to every flavor, and a Workload can have only 8; restrict some with onFlavors"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ const target = kueue.WorkloadDeactivationTarget
 func TestADeactivationTargetIsDeactivated(t *testing.T) {
 	step := next(t, admitted().is(target, metav1.ConditionTrue, kueue.WorkloadRequeuingLimitExceeded), open(), policy, 0)
 	if step.Object == nil || *step.Object.Spec.Active {
-		t.Errorf("the step is %+v", step)
+		t.Errorf("step = %+v, want spec.active false", step)
 	}
 }
 
@@ -29,7 +29,7 @@ func TestADeactivatedWorkloadKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 		"QuotaReserved=True QuotaReserved: because",
 	})
 	if !workload.HoldsQuota(step.Status) || step.Status.Status.RequeueState != nil {
-		t.Errorf("the status is %+v", step.Status.Status)
+		t.Errorf("status = %+v, want quota held and no requeueState", step.Status.Status)
 	}
 }
 
@@ -62,14 +62,14 @@ func TestAPreemptedWorkloadIsDeactivatedAfterItsQuotaIsReleased(t *testing.T) {
 
 	w = admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
 	if step := next(t, w, open(), policy, time.Minute); step.Writes() {
-		t.Errorf("while its pods are being stopped, the step is %+v", step)
+		t.Errorf("step while its pods are being stopped = %+v, want none", step)
 	}
 }
 
 func TestADeactivationEndsTheBackoff(t *testing.T) {
 	w := pending().inactive().evicted(kueue.WorkloadDeactivated).requeueState(2, began.Add(time.Hour))
 	if step := next(t, w, open(), policy, 0); step.Status == nil || step.Status.Status.RequeueState != nil {
-		t.Errorf("the step is %+v", step)
+		t.Errorf("step = %+v, want no requeueState", step)
 	}
 }
 
@@ -92,14 +92,14 @@ func TestARejectionAfterADeactivationIsHandledOnce(t *testing.T) {
 	step := next(t, w, open(), policy, time.Minute)
 	expectConditions(t, step, "Evicted=True DeactivatedDueToAdmissionCheck: The workload is deactivated due to because")
 	if check := step.Status.Status.AdmissionChecks[0]; check.State != kueue.CheckStatePending {
-		t.Errorf("it would be deactivated for it again: the check is %+v", check)
+		t.Errorf("check = %+v, want it Pending: otherwise the Workload is deactivated again", check)
 	}
 }
 
 func TestABareWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 	step := next(t, admitted().bare().inactive(), open(), policy, time.Minute)
 	if step.Status == nil || workload.HoldsQuota(step.Status) {
-		t.Fatalf("the step is %+v", step)
+		t.Fatalf("step = %+v, want the quota released", step)
 	}
 	expect(t, "conditions", status(step), []string{
 		"Admitted=False NoReservation: The workload has no reservation",
@@ -108,7 +108,7 @@ func TestABareWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 		"Requeued=False Deactivated: The workload is deactivated",
 	})
 	if step = next(t, builder{step.Status}, open(), policy, time.Minute); step.Writes() {
-		t.Errorf("then follows %+v", step)
+		t.Errorf("next step = %+v, want none", step)
 	}
 }
 
@@ -126,22 +126,22 @@ func TestRetention(t *testing.T) {
 		delete   lifecycle.Deletion
 		due      time.Duration
 	}{
-		"a finished Workload is deleted, and its job is kept":        {over(admitted()), lifecycle.TheWorkload, time.Hour},
-		"one that was deactivated here is deleted with its job":      {ours, lifecycle.TheJob, 2 * time.Hour},
-		"a bare one that was deactivated here is deleted":            {builder{ours.DeepCopy()}.bare(), lifecycle.TheWorkload, 2 * time.Hour},
-		"one that a person has deactivated is kept":                  {pending().inactive().evicted(kueue.WorkloadDeactivated), lifecycle.Nothing, 0},
-		"one that was deactivated here is kept while its pods run":   {admitted().inactive().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
-		"one that was deactivated here and activated again, is kept": {pending().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
+		"a finished Workload":                                         {over(admitted()), lifecycle.TheWorkload, time.Hour},
+		"a Workload deactivated by the operator":                      {ours, lifecycle.TheJob, 2 * time.Hour},
+		"a Workload without owner deactivated by the operator":        {builder{ours.DeepCopy()}.bare(), lifecycle.TheWorkload, 2 * time.Hour},
+		"a Workload deactivated by a user":                            {pending().inactive().evicted(kueue.WorkloadDeactivated), lifecycle.Nothing, 0},
+		"a Workload deactivated by the operator whose pods still run": {admitted().inactive().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
+		"a Workload deactivated by the operator and activated again":  {pending().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.due > 0 {
 				expectDue(t, next(t, test.workload, open(), keep, test.due-time.Second), test.due)
 			}
 			if step := next(t, test.workload, open(), keep, 24*time.Hour); step.Delete != test.delete {
-				t.Errorf("the step is %+v", step)
+				t.Errorf("step = %+v, want deletion of %v", step, test.delete)
 			}
 			if step := next(t, test.workload, open(), lifecycle.Policy{}, 24*time.Hour); step.Delete != lifecycle.Nothing {
-				t.Errorf("without a policy, the step is %+v", step)
+				t.Errorf("step without a policy = %+v, want no deletion", step)
 			}
 		})
 	}
@@ -160,20 +160,20 @@ func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		workload builder
-		goes     bool
+		removed  bool
 	}{
-		"of a bare Workload":                   {deleted(admitted().bare()), true},
-		"of one that is over":                  {deleted(admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded")), true},
-		"of one with a job":                    {deleted(admitted()), false},
-		"but not another finalizer":            {deleted(admitted().bare()).with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
-		"but not before the Workload is to go": {admitted().bare().with(func(w *kueue.Workload) { w.Finalizers = []string{kueue.ResourceInUseFinalizer} }), false},
+		"a Workload without owner":             {deleted(admitted().bare()), true},
+		"a finished Workload":                  {deleted(admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded")), true},
+		"a Workload with a job":                {deleted(admitted()), false},
+		"another finalizer":                    {deleted(admitted().bare()).with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
+		"a Workload that is not being deleted": {admitted().bare().with(func(w *kueue.Workload) { w.Finalizers = []string{kueue.ResourceInUseFinalizer} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, test.workload, open(), policy, 0)
-			if goes := step.Object != nil; goes != test.goes {
-				t.Fatalf("the step is %+v", step)
+			if removed := step.Object != nil; removed != test.removed {
+				t.Fatalf("step = %+v, want the finalizer removed: %t", step, test.removed)
 			}
-			if test.goes {
+			if test.removed {
 				expect(t, "finalizers", step.Object.Finalizers, []string{"a"})
 			}
 		})

@@ -17,29 +17,29 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 		workload builder
 		deadline time.Duration // 0: never
 	}{
-		"after the admission":                        {admitted(), 30 * time.Minute},
-		"after the admission, waiting for the start": {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"after a failure":                            {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"never, once they are":                       {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
-		"never, before the admission":                {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
-		"never without readiness reports":            {admitted().bare(), 0},
-		"with reports, as for others":                {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"after a failure, of one without a job":      {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"never again, while it is being evicted":     {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
-		"never again, once it is over altogether":    {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
+		"admitted":                         {admitted(), 30 * time.Minute},
+		"admitted, waiting for the start":  {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"after a failure":                  {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"ready":                            {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
+		"not admitted":                     {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
+		"no readiness reports":             {admitted().bare(), 0},
+		"no owner, with readiness reports": {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"no owner, after a failure":        {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"being evicted":                    {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
+		"finished":                         {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := checking("x")
 			if test.deadline == 0 {
 				if step := next(t, test.workload, facts, policy, 24*time.Hour); step.Writes() || !step.Due.IsZero() {
-					t.Errorf("the step is %+v", step)
+					t.Errorf("step = %+v, want none and no due time", step)
 				}
 				return
 			}
 			expectDue(t, next(t, test.workload, facts, policy, test.deadline-time.Second), test.deadline)
 			expectConditions(t, next(t, test.workload, facts, policy, test.deadline), "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
 			if step := next(t, test.workload, facts, lifecycle.Policy{}, 24*time.Hour); step.Writes() {
-				t.Errorf("without a policy, the step is %+v", step)
+				t.Errorf("step without a policy = %+v, want none", step)
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func TestTheBackoffDoublesWithEachTimeout(t *testing.T) {
 		step := next(t, admitted().requeueState(tries, time.Time{}), open(), policy, 40*time.Minute)
 		state := step.Status.Status.RequeueState
 		if *state.Count != tries+1 || !state.RequeueAt.Time.Equal(began.Add(40*time.Minute+wait)) {
-			t.Errorf("after %d tries, the wait ends %s after it began and counts %d", tries, state.RequeueAt.Sub(began), *state.Count)
+			t.Errorf("after %d attempts, the backoff ends %s after the start and its count is %d", tries, state.RequeueAt.Sub(began), *state.Count)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestTheExecutionTimeOfAllAdmissionsIsLimited(t *testing.T) {
 		w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](40)
 	})
 	expectDue(t, next(t, w, open(), lifecycle.Policy{}, 59*time.Second), time.Minute)
-	// The earlier of two deadlines counts.
+	// The earlier of the two deadlines counts.
 	expectDue(t, next(t, w, open(), policy, 59*time.Second), time.Minute)
 	expectConditions(t, next(t, w, open(), policy, time.Minute),
 		"DeactivationTarget=True MaximumExecutionTimeExceeded: exceeding the maximum execution time")
@@ -103,6 +103,6 @@ func TestTheRequeueTimeOfACheckIsClearedWhenItHasPassed(t *testing.T) {
 	w := pending().requeueState(0, began.Add(time.Hour))
 	expectDue(t, next(t, w, open(), policy, time.Minute), time.Hour)
 	if step := next(t, w, open(), policy, time.Hour); step.Status == nil || step.Status.Status.RequeueState != nil {
-		t.Errorf("the step is %+v", step)
+		t.Errorf("step = %+v, want no requeueState", step)
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// stepsMax bounds the writes after which a Workload must have settled.
+// stepsMax bounds the writes after which a Workload must settle.
 const stepsMax = 8
 
-// model is one Workload among users, checks, its job, an engine, and a clock that jumps.
+// model is one Workload with users, checks, a job, an engine, and a clock that jumps.
 type model struct {
 	w      *kueue.Workload
 	facts  lifecycle.Facts
@@ -52,20 +52,20 @@ func newModel(t *rapid.T) *model {
 	return m
 }
 
-// step takes the next step, if there is one, like an operator that has just started: it knows only what is stored.
+// step takes the next step, if there is one, like an operator that has just started and knows only what is stored.
 func (m *model) step(t *rapid.T) bool {
 	before := m.w.DeepCopy()
 	step := lifecycle.Next(m.w, m.facts, m.policy, m.now)
 	if !equality.Semantic.DeepEqual(before, m.w) {
-		t.Fatalf("it changed what it was given: %s", cmp.Diff(before, m.w))
+		t.Fatalf("Next changed the Workload that it was given: %s", cmp.Diff(before, m.w))
 	}
 	if !step.Due.IsZero() && !step.Due.After(m.now) {
-		t.Fatalf("it is due at %s, which has passed", step.Due)
+		t.Fatalf("due at %s, which has passed", step.Due)
 	}
 	switch {
 	case step.Status != nil:
 		if equality.Semantic.DeepEqual(m.w.Status, step.Status.Status) {
-			t.Fatal("it writes a status as it was")
+			t.Fatal("a step writes an unchanged status")
 		}
 		m.w.Status = stored(step.Status).Status
 	case step.Object != nil:
@@ -91,7 +91,7 @@ func stored(w *kueue.Workload) *kueue.Workload {
 	return &out
 }
 
-// rest takes steps until there are none left.
+// rest takes steps until none is left.
 func (m *model) rest(t *rapid.T) {
 	for range stepsMax {
 		if m.gone || !m.step(t) {
@@ -99,17 +99,17 @@ func (m *model) rest(t *rapid.T) {
 			return
 		}
 	}
-	t.Fatalf("it takes more than %d steps; its conditions are %v", stepsMax, m.w.Status.Conditions)
+	t.Fatalf("the Workload takes more than %d steps; conditions: %v", stepsMax, m.w.Status.Conditions)
 }
 
 // check verifies the invariants that hold after every write.
 func (m *model) check(t *rapid.T) {
 	w := m.w
 	for what, wrong := range map[string]bool{
-		"it is admitted without quota":                workload.IsAdmitted(w) && !workload.HoldsQuota(w),
-		"it has an admission but no reservation":      workload.HoldsQuota(w) != workload.IsTrue(w, kueue.WorkloadQuotaReserved),
-		"it is admitted though a check was not ready": workload.IsAdmitted(w) && !workload.IsEvicted(w) && hasState(w, kueue.CheckStatePending),
-		"its pods are ready without an admission":     !workload.HoldsQuota(w) && meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil,
+		"admitted without quota":                 workload.IsAdmitted(w) && !workload.HoldsQuota(w),
+		"admission and QuotaReserved disagree":   workload.HoldsQuota(w) != workload.IsTrue(w, kueue.WorkloadQuotaReserved),
+		"admitted although a check is not ready": workload.IsAdmitted(w) && !workload.IsEvicted(w) && hasState(w, kueue.CheckStatePending),
+		"PodsReady without an admission":         !workload.HoldsQuota(w) && meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil,
 	} {
 		if wrong {
 			t.Fatalf("%s: %v", what, w.Status.Conditions)
@@ -117,7 +117,7 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
-// checkAtRest verifies the invariants that hold when there is no step left.
+// checkAtRest verifies the invariants that hold when no step is left.
 func (m *model) checkAtRest(t *rapid.T) {
 	w := m.w
 	if m.gone || workload.IsFinished(w) {
@@ -126,14 +126,14 @@ func (m *model) checkAtRest(t *rapid.T) {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	outOfQueue := requeued != nil && requeued.Status == metav1.ConditionFalse
 	for what, wrong := range map[string]bool{
-		"a bare one is evicted and keeps its quota": workload.IsEvicted(w) && workload.HoldsQuota(w) && len(w.OwnerReferences) == 0,
-		"an active one is still to be deactivated":  workload.IsActive(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
-		"an inactive one is to be deactivated":      !workload.IsActive(w) && !workload.HoldsQuota(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
-		"an inactive one is not evicted":            !workload.IsActive(w) && !workload.IsEvicted(w),
-		"an inactive one backs off":                 !workload.IsActive(w) && w.Status.RequeueState != nil,
-		"an inactive one is requeued":               !workload.IsActive(w) && !workload.HoldsQuota(w) && !outOfQueue,
-		"an active one is out for inactivity":       workload.IsActive(w) && !workload.HoldsQuota(w) && outOfQueue && workload.IsDeactivation(requeued.Reason),
-		"a check's retry was ignored":               hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
+		"evicted without an owner, but holding quota": workload.IsEvicted(w) && workload.HoldsQuota(w) && len(w.OwnerReferences) == 0,
+		"active with a DeactivationTarget":            workload.IsActive(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
+		"inactive with a DeactivationTarget":          !workload.IsActive(w) && !workload.HoldsQuota(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
+		"inactive but not evicted":                    !workload.IsActive(w) && !workload.IsEvicted(w),
+		"inactive but in backoff":                     !workload.IsActive(w) && w.Status.RequeueState != nil,
+		"inactive but requeued":                       !workload.IsActive(w) && !workload.HoldsQuota(w) && !outOfQueue,
+		"active but out of its queue for inactivity":  workload.IsActive(w) && !workload.HoldsQuota(w) && outOfQueue && workload.IsDeactivation(requeued.Reason),
+		"a Retry of a check was ignored":              hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
 	} {
 		if wrong {
 			t.Fatalf("%s: %v, requeueState %v", what, w.Status.Conditions, w.Status.RequeueState)
@@ -179,23 +179,23 @@ func (m *model) giveBack() {
 	}
 }
 
-// actions are what other clients do.
+// actions are the actions of other clients.
 func (m *model) actions() map[string]func(*rapid.T) {
 	policies := rapid.SampledFrom([]kueue.StopPolicy{kueue.None, kueue.Hold, kueue.HoldAndDrain})
 	return map[string]func(*rapid.T){
-		"a user activates or deactivates it": func(t *rapid.T) {
+		"activate or deactivate": func(t *rapid.T) {
 			m.w.Spec.Active = ptr.To(rapid.Bool().Draw(t, "active"))
 			m.w.Generation++
 		},
-		"an administrator stops or starts a queue": func(t *rapid.T) {
+		"stop or start a queue": func(t *rapid.T) {
 			m.facts.LocalQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "LocalQueue"))
 			m.facts.ClusterQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "ClusterQueue"))
 		},
-		"an administrator changes the checks of the queue": func(t *rapid.T) {
+		"change the checks of the queue": func(t *rapid.T) {
 			m.facts.ClusterQueue.Spec.AdmissionChecks = rapid.SliceOfNDistinct(
 				rapid.SampledFrom([]kueue.AdmissionCheckReference{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "checks")
 		},
-		"a check speaks": func(t *rapid.T) {
+		"set the state of a check": func(t *rapid.T) {
 			if n := len(m.w.Status.AdmissionChecks); n > 0 && !workload.IsAdmitted(m.w) {
 				c := &m.w.Status.AdmissionChecks[rapid.IntRange(0, n-1).Draw(t, "check")]
 				c.State = rapid.SampledFrom([]kueue.CheckState{"Ready", "Ready", "Retry", "Rejected"}).Draw(t, "state")
@@ -203,36 +203,36 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				c.LastTransitionTime = metav1.NewTime(m.now)
 			}
 		},
-		"a check takes back what it said": func(t *rapid.T) {
+		"reset the state of a check": func(t *rapid.T) {
 			if n := len(m.w.Status.AdmissionChecks); n > 0 {
 				m.w.Status.AdmissionChecks[rapid.IntRange(0, n-1).Draw(t, "check")].State =
 					rapid.SampledFrom([]kueue.CheckState{"Retry", "Rejected"}).Draw(t, "state")
 			}
 		},
-		"the engine admits it": func(*rapid.T) { m.admit() },
-		"the engine preempts it": func(*rapid.T) {
+		"admit": func(*rapid.T) { m.admit() },
+		"preempt": func(*rapid.T) {
 			if workload.HoldsQuota(m.w) && !workload.IsFinished(m.w) {
 				workload.Evict(m.w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, m.now)
 			}
 		},
-		"its pods are gone": func(*rapid.T) { m.giveBack() },
-		"its pods are ready or not": func(t *rapid.T) {
+		"end the pods": func(*rapid.T) { m.giveBack() },
+		"change the readiness of pods": func(t *rapid.T) {
 			if workload.IsAdmitted(m.w) && !workload.IsEvicted(m.w) {
 				reason := rapid.SampledFrom([]string{kueue.WorkloadStarted, kueue.WorkloadWaitForRecovery}).Draw(t, "reason")
 				status := map[string]metav1.ConditionStatus{kueue.WorkloadStarted: metav1.ConditionTrue}[reason]
 				workload.SetCondition(m.w, kueue.WorkloadPodsReady, ptr.Deref(ptr.To(status), metav1.ConditionFalse), reason, "", m.now)
 			}
 		},
-		"time passes, or is set back": func(t *rapid.T) {
+		"move the clock": func(t *rapid.T) {
 			m.now = m.now.Add(time.Duration(rapid.IntRange(-3600, 7200).Draw(t, "seconds")) * time.Second)
 		},
-		"its job ends": func(t *rapid.T) {
+		"end the job": func(t *rapid.T) {
 			if rapid.IntRange(0, 9).Draw(t, "ends at 0") == 0 {
 				workload.SetCondition(m.w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", m.now)
 			}
 		},
-		"the operator takes a step": func(t *rapid.T) { m.step(t) },
-		"the operator takes all":    func(t *rapid.T) { m.rest(t) },
+		"take a step":    func(t *rapid.T) { m.step(t) },
+		"take all steps": func(t *rapid.T) { m.rest(t) },
 	}
 }
 
@@ -266,12 +266,12 @@ func TestRandomLifecyclesStayConsistent(t *testing.T) {
 			m.rest(t)
 			m.now = m.now.Add(24 * time.Hour)
 		}
-		t.Fatalf("it never runs: %v, requeueState %v", m.w.Status.Conditions, m.w.Status.RequeueState)
+		t.Fatalf("the Workload never runs; conditions: %v, requeueState %v", m.w.Status.Conditions, m.w.Status.RequeueState)
 	})
 }
 
-// TestARestartBetweenStepsChangesNothing: the next step depends only on what is stored, so that it does not matter
-// how many operators take the steps.
+// TestARestartBetweenStepsChangesNothing: the next step depends only on what is stored, so that any number of operators
+// may take the steps.
 func TestARestartBetweenStepsChangesNothing(t *testing.T) {
 	for name, w := range map[string]builder{
 		"deactivated": admitted().bare().inactive(),
@@ -299,7 +299,7 @@ func TestARestartBetweenStepsChangesNothing(t *testing.T) {
 			many, writesOfMany := run(stored)
 			expect(t, "writes", writesOfMany, writes)
 			if !equality.Semantic.DeepEqual(one, many) {
-				t.Errorf("the end differs: %s", fmt.Sprint(cmp.Diff(one, many)))
+				t.Errorf("final states differ: %s", fmt.Sprint(cmp.Diff(one, many)))
 			}
 		})
 	}

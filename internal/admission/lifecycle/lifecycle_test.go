@@ -23,7 +23,7 @@ var (
 	}}
 )
 
-// builder builds Workloads in sentences.
+// builder builds Workloads by chained calls.
 type builder struct{ *kueue.Workload }
 
 // pending returns ns/a, a Workload of a job, in the queue q.
@@ -47,7 +47,7 @@ func admitted() builder {
 	return reserved().is(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason)
 }
 
-// is sets a condition with the message "because", since began.
+// is sets a condition with the message "because", since the time began.
 func (b builder) is(kind string, status metav1.ConditionStatus, reason string) builder {
 	workload.SetCondition(b.Workload, kind, status, reason, "because", began)
 	return b
@@ -116,13 +116,13 @@ func stopping(local, cluster kueue.StopPolicy) lifecycle.Facts {
 	return f
 }
 
-// next returns the step at a time after began; it fails if Next modifies the Workload or the facts.
+// next returns the step at a time after began. It fails if Next modifies the Workload or the facts.
 func next(t *testing.T, b builder, facts lifecycle.Facts, policy lifecycle.Policy, after time.Duration) lifecycle.Step {
 	t.Helper()
 	before := b.DeepCopy()
 	step := lifecycle.Next(b.Workload, facts, policy, began.Add(after))
 	if diff := cmp.Diff(before, b.Workload); diff != "" {
-		t.Errorf("Next changed what it was given:\n%s", diff)
+		t.Errorf("Next changed its arguments:\n%s", diff)
 	}
 	return step
 }
@@ -153,7 +153,7 @@ func expectConditions(t *testing.T, step lifecycle.Step, want ...string) {
 	got := status(step)
 	for _, c := range want {
 		if !slices.Contains(got, c) {
-			t.Errorf("no condition %q among %q", c, got)
+			t.Errorf("condition %q is missing in %q", c, got)
 		}
 	}
 }
@@ -162,31 +162,31 @@ func expectConditions(t *testing.T, step lifecycle.Step, want ...string) {
 func expectDue(t *testing.T, step lifecycle.Step, after time.Duration) {
 	t.Helper()
 	if step.Writes() {
-		t.Errorf("it writes %+v", step)
+		t.Errorf("step = %+v, want none", step)
 	}
 	if !step.Due.Equal(began.Add(after)) {
-		t.Errorf("it is due %s after it began, not %s", step.Due.Sub(began), after)
+		t.Errorf("due %s after the start, want %s", step.Due.Sub(began), after)
 	}
 }
 
 func TestNoStepNeeded(t *testing.T) {
 	always := lifecycle.Policy{}
 	for name, w := range map[string]builder{
-		"a Workload that waits":                     pending(),
-		"a Workload that runs":                      admitted(),
-		"a bare one that runs":                      admitted().bare(),
-		"an evicted one whose job stops":            admitted().evicted(kueue.WorkloadEvictedByPreemption),
-		"an evicted one of a group of pods":         admitted().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) { w.OwnerReferences[0].Controller = nil }),
-		"a finished one":                            admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
-		"a finished one that was deactivated":       admitted().inactive().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
-		"one that is being deleted":                 admitted().inactive().with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),
-		"a deactivated one":                         pending().inactive().evicted(kueue.WorkloadDeactivated),
-		"one that another controller holds back":    pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse, "AReasonOfAnotherController"),
-		"one whose admission was set without quota": admitted().is(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending").with(func(w *kueue.Workload) { w.Status.Conditions = w.Status.Conditions[:1] }),
+		"waiting":                         pending(),
+		"running":                         admitted(),
+		"running without owner":           admitted().bare(),
+		"evicted, with a job that stops":  admitted().evicted(kueue.WorkloadEvictedByPreemption),
+		"evicted, with a group of pods":   admitted().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) { w.OwnerReferences[0].Controller = nil }),
+		"finished":                        admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
+		"finished and deactivated":        admitted().inactive().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
+		"being deleted":                   admitted().inactive().with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),
+		"deactivated":                     pending().inactive().evicted(kueue.WorkloadDeactivated),
+		"held back by another controller": pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse, "AReasonOfAnotherController"),
+		"admission set without quota":     admitted().is(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending").with(func(w *kueue.Workload) { w.Status.Conditions = w.Status.Conditions[:1] }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if step := next(t, w, open(), always, 24*time.Hour); step.Writes() || !step.Due.IsZero() {
-				t.Errorf("the step is %+v", step)
+				t.Errorf("step = %+v, want none and no due time", step)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func TestADrainedQueueEvictsWhatRuns(t *testing.T) {
 		"the ClusterQueue": {stopping(kueue.None, kueue.HoldAndDrain), "Evicted=True ClusterQueueStopped: The ClusterQueue is stopped"},
 		"the LocalQueue":   {stopping(kueue.HoldAndDrain, kueue.None), "Evicted=True LocalQueueStopped: The LocalQueue is stopped"},
 		"both":             {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), "Evicted=True LocalQueueStopped: The LocalQueue is stopped"},
-		"one, of two held": {stopping(kueue.Hold, kueue.HoldAndDrain), "Evicted=True ClusterQueueStopped: The ClusterQueue is stopped"},
+		"the ClusterQueue, with the LocalQueue held": {stopping(kueue.Hold, kueue.HoldAndDrain), "Evicted=True ClusterQueueStopped: The ClusterQueue is stopped"},
 	} {
 		t.Run(name, func(t *testing.T) { expectConditions(t, next(t, admitted(), test.facts, policy, 0), test.want) })
 	}
@@ -35,7 +35,7 @@ func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
 	for name, facts := range map[string]lifecycle.Facts{"held": stopping(kueue.Hold, kueue.Hold), "closed": closed, "gone": gone, "being deleted": ending} {
 		t.Run(name, func(t *testing.T) {
 			if step := next(t, admitted(), facts, policy, 0); step.Writes() {
-				t.Errorf("the step is %+v", step)
+				t.Errorf("step = %+v, want none", step)
 			}
 		})
 	}
@@ -51,20 +51,20 @@ func TestAStoppedQueueReleasesReservationsWithoutAnEviction(t *testing.T) {
 		facts lifecycle.Facts
 		want  string
 	}{
-		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
-		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
-		"a ClusterQueue that is closed":        {closed, "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
-		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
-		"a missing LocalQueue":                 {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
-		"a LocalQueue that is being deleted":   {endingLocal, "QuotaReserved=False Inadmissible: LocalQueue q is being deleted"},
-		"a missing ClusterQueue":               {noClusterQueue, "QuotaReserved=False Inadmissible: ClusterQueue cq doesn't exist"},
-		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is inactive: Can't admit new workloads; clusterQueue is terminating"},
+		"a held ClusterQueue":        {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a drained ClusterQueue":     {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a closed ClusterQueue":      {closed, "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a held LocalQueue":          {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
+		"a missing LocalQueue":       {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
+		"a terminating LocalQueue":   {endingLocal, "QuotaReserved=False Inadmissible: LocalQueue q is being deleted"},
+		"a missing ClusterQueue":     {noClusterQueue, "QuotaReserved=False Inadmissible: ClusterQueue cq doesn't exist"},
+		"a terminating ClusterQueue": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is inactive: Can't admit new workloads; clusterQueue is terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, reserved().check("x", kueue.CheckStatePending), test.facts, policy, 0)
 			expectConditions(t, step, test.want, "Admitted=False NoReservation: The workload has no reservation")
 			if workload.IsEvicted(step.Status) || workload.HoldsQuota(step.Status) {
-				t.Errorf("the status is %+v", step.Status.Status)
+				t.Errorf("status = %+v, want the quota released without an eviction", step.Status.Status)
 			}
 		})
 	}
@@ -78,22 +78,22 @@ func TestADrainedWorkloadIsRequeuedWhenTheQueueRestarts(t *testing.T) {
 		facts  lifecycle.Facts
 		want   string
 	}{
-		"the ClusterQueue restarts":          {kueue.WorkloadEvictedByClusterQueueStopped, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
-		"the LocalQueue restarts":            {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
-		"only the LocalQueue restarts":       {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
-		"the ClusterQueue is held, not more": {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
-		"the ClusterQueue is closed instead": {kueue.WorkloadEvictedByClusterQueueStopped, closed, ""},
-		"the LocalQueue is still drained":    {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
-		"what kept it elsewhere is still on": {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
-		"what kept it elsewhere is over":     {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
-		"the queue does not exist (yet)":     {kueue.WorkloadEvictedByClusterQueueStopped, lifecycle.Facts{}, ""},
+		"the ClusterQueue restarts":                        {kueue.WorkloadEvictedByClusterQueueStopped, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"the LocalQueue restarts":                          {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"only the LocalQueue restarts":                     {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"the ClusterQueue is held instead":                 {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
+		"the ClusterQueue is closed instead":               {kueue.WorkloadEvictedByClusterQueueStopped, closed, ""},
+		"the LocalQueue is still drained":                  {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
+		"kept out by Kueue, and the LocalQueue is stopped": {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
+		"kept out by Kueue, and the queues are open":       {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"the queue does not exist":                         {kueue.WorkloadEvictedByClusterQueueStopped, lifecycle.Facts{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, test.reason), test.facts, policy, time.Hour)
 			if test.want != "" {
 				expectConditions(t, step, test.want)
 			} else if step.Writes() {
-				t.Errorf("the step is %+v", step)
+				t.Errorf("step = %+v, want none", step)
 			}
 		})
 	}

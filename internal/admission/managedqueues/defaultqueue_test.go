@@ -28,7 +28,7 @@ import (
 	configuration "github.com/musterhq/muster/internal/config"
 )
 
-// quotaOf returns a ClusterQueue's quota of each resource, in order.
+// quotaOf returns a ClusterQueue's quota of each resource, sorted.
 func quotaOf(q *kueue.ClusterQueue) []string {
 	var out []string
 	for _, g := range q.Spec.ResourceGroups {
@@ -56,16 +56,16 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		nodes []admissiontest.NodeBuilder
 		want  []string
 	}{
-		"without a node there is nothing of what every node has": {nil, none},
-		"nodes add up, and each resource that one offers counts": {[]admissiontest.NodeBuilder{four("a"), admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
-		"a cordoned node does not count":                         {[]admissiontest.NodeBuilder{four("a").Cordoned()}, none},
-		"nor one where pods need a toleration":                   {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
-		"one reserved for its devices counts":                    {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
-		"not if it has none of them":                             {[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
-		"nor one with another taint as well":                     {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
-		"one that pods should rather not use does":               {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
-		"one that is on its way out does not":                    {[]admissiontest.NodeBuilder{four("a").Deleting(now)}, none},
-		"nor one that the flavor does not mean":                  {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable, "windows")}, none},
+		"no nodes":                                            {nil, none},
+		"two nodes with different resources":                  {[]admissiontest.NodeBuilder{four("a"), admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
+		"a cordoned node":                                     {[]admissiontest.NodeBuilder{four("a").Cordoned()}, none},
+		"nodes with taints":                                   {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
+		"a node reserved for its devices":                     {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
+		"a node reserved for devices that it does not have":   {[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
+		"a node reserved for its devices, with another taint": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
+		"a node with a PreferNoSchedule taint":                {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
+		"a terminating node":                                  {[]admissiontest.NodeBuilder{four("a").Deleting(now)}, none},
+		"a node that the flavor does not select":              {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable, "windows")}, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []corev1.Node
@@ -77,19 +77,19 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 				t.Errorf("quota (-want +got):\n%s", diff)
 			}
 			if got.Name != "default" || got.Spec.NamespaceSelector == nil || got.Labels["muster.dev/follows-nodes"] == "" {
-				t.Errorf("got %+v", got)
+				t.Errorf("got ClusterQueue %+v, want default with a selector and the label follows-nodes", got)
 			}
 		})
 	}
 }
 
-// TestNodesThatTheFlavorTolerates count, as an administrator's own flavor default may have tolerations.
+// TestNodesThatTheFlavorTolerates: they count, as an administrator's own flavor default may have tolerations.
 func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
 	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, *admissiontest.Node("b", "cpu", "2").TaintedBy("other").Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "a" {
-		t.Errorf("usable are %v", got)
+		t.Errorf("usable nodes = %v, want a", got)
 	}
 }
 
@@ -100,13 +100,13 @@ func TestResourcesBeyondTheAPILimitAreCutByName(t *testing.T) {
 	}
 	g := nodesCapacity.queue([]corev1.Node{*n.Node}, false).Spec.ResourceGroups[0]
 	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || g.CoveredResources[0] != "cpu" {
-		t.Errorf("%d resources, %d quotas", len(g.CoveredResources), len(g.Flavors[0].Resources))
+		t.Errorf("got %d resources and %d quotas, want 64 with cpu first", len(g.CoveredResources), len(g.Flavors[0].Resources))
 	}
 }
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// api is an API server that records each write as "verb Kind name", and fails the first with the given error.
+// api is an API server that records each write as "verb Kind name", and fails the first one with the given error.
 type api struct {
 	client.WithWatch
 	t      *testing.T
@@ -172,7 +172,7 @@ func newKeeper(t *testing.T, objects ...client.Object) *keeper {
 	return k
 }
 
-// keep reconciles, and returns what was written since the last call.
+// keep reconciles, and returns the writes since the last call.
 func (k *keeper) keep() []string {
 	k.t.Helper()
 	k.writes = nil
@@ -193,29 +193,29 @@ func (k *keeper) queue() *kueue.ClusterQueue {
 
 func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
-	admissiontest.Expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "then nothing changes", nil, k.keep())
+	admissiontest.Expect(t, "first writes", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "writes without a change", nil, k.keep())
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
-	admissiontest.Expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "writes for a new node", []string{"change ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
 	k.put(admissiontest.Node("c", "cpu", "1").Node)
-	admissiontest.Expect(t, "another comes at once: later", nil, k.keep())
+	admissiontest.Expect(t, "writes for another node at once", nil, k.keep())
 	result, err := k.Reconcile(t.Context(), ctrl.Request{})
 	if err != nil || result.RequeueAfter != updateInterval {
-		t.Errorf("again after %v, %v", result.RequeueAfter, err)
+		t.Errorf("requeue after %v, error %v, want the update interval", result.RequeueAfter, err)
 	}
 	k.clock.SetTime(now.Add(updateInterval))
-	admissiontest.Expect(t, "and later it is", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "writes for another node after the interval", []string{"change ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
 	k.clock.SetTime(now.Add(time.Hour))
 	k.remove(k.queue())
-	admissiontest.Expect(t, "somebody deletes the queue", []string{"create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "writes after the queue was deleted", []string{"create ClusterQueue default"}, k.keep())
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	admissiontest.Expect(t, "somebody deletes the flavor", []string{"create ResourceFlavor default"}, k.keep())
+	admissiontest.Expect(t, "writes after the flavor was deleted", []string{"create ResourceFlavor default"}, k.keep())
 	k.remove(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	admissiontest.Expect(t, "somebody deletes the topology", []string{"create Topology default"}, k.keep())
+	admissiontest.Expect(t, "writes after the topology was deleted", []string{"create Topology default"}, k.keep())
 }
 
 func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
@@ -223,7 +223,7 @@ func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 	q.Generation = 1
 	k := newKeeper(t, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, q)
 	admissiontest.Expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
-	admissiontest.Expect(t, "then nothing changes", nil, k.keep())
+	admissiontest.Expect(t, "writes without a change", nil, k.keep())
 	var flavor kueue.ResourceFlavor
 	if err := k.Get(t.Context(), client.ObjectKey{Name: "default"}, &flavor); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestAUsersFlavorIsLeftAlone(t *testing.T) {
 	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
 	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node, admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
 	admissiontest.Expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "its nodes alone count", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "quota of the flavor's nodes", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestTheCapacityIsAsConfigured(t *testing.T) {
@@ -252,23 +252,23 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 		onDemand  bool
 		unlimited bool
 	}{
-		"that of the nodes without nodes on demand":       {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
-		"unlimited with nodes on demand":                  {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
-		"as where the configuration says so":              {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
-		"and an autoscaler that is not meant":             {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
-		"unlimited":                                       {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
-		"quantities":                                      {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
-		"quantities are a limit with nodes on demand too": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
+		"nodes, none on demand":                     {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
+		"nodes, on demand":                          {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
+		"nodes, on demand by configuration":         {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
+		"nodes, with an autoscaler that is ignored": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
+		"unlimited":                       {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
+		"quantities":                      {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
+		"quantities with nodes on demand": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := capacityOf(&tc.given)
 			got := c.queue(nodes, c.growing(tc.seen))
 			admissiontest.Expect(t, "quota", tc.want, quotaOf(got))
 			if onDemand := got.Annotations[muster.NodesOnDemandAnnotation] == "true"; onDemand != tc.onDemand {
-				t.Errorf("nodes on demand: %v", onDemand)
+				t.Errorf("nodes on demand = %v, want %v", onDemand, tc.onDemand)
 			}
 			if unlimited := got.Annotations[muster.UnlimitedAnnotation] == "true"; unlimited != tc.unlimited {
-				t.Errorf("unlimited: %v", unlimited)
+				t.Errorf("unlimited = %v, want %v", unlimited, tc.unlimited)
 			}
 		})
 	}
@@ -286,28 +286,28 @@ func TestAnAutoscalerIsDetectedWhenItComesAndGoes(t *testing.T) {
 			k.keep()
 			signs := newAPI(t, sign)
 			k.signs = signs
-			admissiontest.Expect(t, "it comes", []string{"change ClusterQueue default"}, k.keep())
+			admissiontest.Expect(t, "writes for a new autoscaler", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); q.Annotations[muster.NodesOnDemandAnnotation] != "true" || quotaOf(q)[0] != "default: cpu=1E" {
-				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
+				t.Errorf("annotations = %v, quota = %v, want nodes on demand and 1E of cpu", q.Annotations, quotaOf(q))
 			}
 			k.clock.SetTime(now.Add(time.Hour))
 			k.signs = newAPI(t)
-			admissiontest.Expect(t, "it goes", []string{"change ClusterQueue default"}, k.keep())
+			admissiontest.Expect(t, "writes after the autoscaler was deleted", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); len(q.Annotations) != 0 || quotaOf(q)[0] != "default: cpu=4" {
-				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
+				t.Errorf("annotations = %v, quota = %v, want none and the cpu of the nodes", q.Annotations, quotaOf(q))
 			}
 		})
 	}
 }
 
-// TestNoDetectionIfNodesOnDemandIsConfigured: the operator may lack the right to read the signs.
+// TestNoDetectionIfNodesOnDemandIsConfigured: the operator may not be allowed to read what it detects autoscalers by.
 func TestNoDetectionIfNodesOnDemandIsConfigured(t *testing.T) {
 	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
 		k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 		k.signs, k.capacity.onDemand = nil, said
 		k.keep()
 		if got := k.queue().Annotations[muster.NodesOnDemandAnnotation]; got != annotated {
-			t.Errorf("%s: it is said that nodes come: %q", said, got)
+			t.Errorf("%s: annotation of nodes on demand = %q", said, got)
 		}
 	}
 }
@@ -332,13 +332,13 @@ func TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain(t *testing.T) {
 	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
 	k.keep()
-	taken := k.queue()
-	taken.Labels, taken.Spec.ResourceGroups = nil, nil
-	if err := k.Update(t.Context(), taken); err != nil {
+	released := k.queue()
+	released.Labels, released.Spec.ResourceGroups = nil, nil
+	if err := k.Update(t.Context(), released); err != nil {
 		t.Fatal(err)
 	}
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	admissiontest.Expect(t, "while it is a person's", nil, k.keep())
+	admissiontest.Expect(t, "writes while the queue is a user's", nil, k.keep())
 	flavor := defaultFlavor()
 	flavor.Labels = nil
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: tainted.Spec.Taints[0].Key, Operator: corev1.TolerationOpExists}}
@@ -348,14 +348,14 @@ func TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain(t *testing.T) {
 	before, given := k.queue(), k.queue()
 	given.Labels = map[string]string{muster.FollowsNodesLabel: "true"}
 	if !queueChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: given}) {
-		t.Error("nobody hears that the label is back")
+		t.Error("the restored label does not trigger a reconcile")
 	}
 	if err := k.Update(t.Context(), given); err != nil {
 		t.Fatal(err)
 	}
 	k.clock.SetTime(now.Add(updateInterval))
-	admissiontest.Expect(t, "when it is back", []string{"change ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "writes after the label was restored", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestAUsersDefaultQueueIsLeftAlone(t *testing.T) {
@@ -389,7 +389,7 @@ func TestNodeHeartbeatsAreIgnored(t *testing.T) {
 		"a taint that repels no pods": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
 		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
-			t.Errorf("%s: news %v", name, got)
+			t.Errorf("%s: capacity changed = %v, want %v", name, got, tc.want)
 		}
 	}
 }

@@ -18,50 +18,50 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestAQueueWhoseNameIsTakenIsReported once: otherwise its owner could not tell why its quota does not count. When
-// the ClusterQueue in its place is deleted, the Queue gets its own.
+// TestAQueueWhoseNameIsTakenIsReported: it is reported once, since its owner could not see otherwise why its quota does
+// not count. When the ClusterQueue in its place is deleted, the Queue gets its own.
 func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
-	taken := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}), aQueue("default", scheduling.QueueSpec{Weight: 1})
 	plain.UID = "other"
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&scheduling.Queue{}).
-		WithObjects(taken, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
+		WithObjects(other, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
 	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
-	look := func() {
+	reconcile := func() {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look()
-	look()
+	reconcile()
+	reconcile()
 	if len(recorder.Events) != 1 {
-		t.Fatalf("%d events", len(recorder.Events))
+		t.Fatalf("recorded %d events, want 1", len(recorder.Events))
 	}
-	if told := <-recorder.Events; !strings.HasPrefix(told, "Warning NotKept A ClusterQueue team existed before") {
-		t.Errorf("told %q", told)
+	if reported := <-recorder.Events; !strings.HasPrefix(reported, "Warning NotKept A ClusterQueue team existed before") {
+		t.Errorf("event = %q, want a warning NotKept", reported)
 	}
-	if err := api.Delete(t.Context(), taken); err != nil {
+	if err := api.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	// A Queue that was deleted and created again briefly leaves its old ClusterQueue.
+	// A Queue that was deleted and created again leaves its old ClusterQueue for a moment.
 	before := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "gone", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: scheduling.GroupVersion.String(), Kind: "Queue", Name: "gone", UID: "before", Controller: new(true)}}}}
-	anew := aQueue("gone", scheduling.QueueSpec{Capability: cpu})
-	anew.UID = "anew"
-	for _, object := range []client.Object{before, anew} {
+	recreated := aQueue("gone", scheduling.QueueSpec{Capability: cpu})
+	recreated.UID = "recreated"
+	for _, object := range []client.Object{before, recreated} {
 		if err := api.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look()
-	look()
-	var kept kueue.ClusterQueue
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(taken), &kept); err != nil || !metav1.IsControlledBy(&kept, queue) || len(recorder.Events) != 0 {
-		t.Errorf("it is kept as %v (%v), and %d more were told", kept.OwnerReferences, err, len(recorder.Events))
+	reconcile()
+	reconcile()
+	var created kueue.ClusterQueue
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), &created); err != nil || !metav1.IsControlledBy(&created, queue) || len(recorder.Events) != 0 {
+		t.Errorf("ClusterQueue has owners %v (%v) and %d more events were recorded, want the Queue as owner and none", created.OwnerReferences, err, len(recorder.Events))
 	}
 }
 
@@ -76,8 +76,8 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// TestIgnoredFieldsOfAQueueAreReported once, and again when they change. The fields in Volcano's own manifests are
-// not reported.
+// TestIgnoredFieldsOfAQueueAreReported: they are reported once, and again when they change. The fields in Volcano's own
+// manifests are not reported.
 func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
 	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
@@ -85,7 +85,7 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
 	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
-	look := func(change func(*scheduling.QueueSpec), want ...string) {
+	reconcile := func(change func(*scheduling.QueueSpec), want ...string) {
 		t.Helper()
 		var seen scheduling.Queue
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(queue), &seen); err != nil {
@@ -104,12 +104,12 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 		for len(recorder.Events) > 0 {
 			got = append(got, <-recorder.Events)
 		}
-		admissiontest.Expect(t, "told", want, got)
+		admissiontest.Expect(t, "events", want, got)
 	}
-	look(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because Queues are not nested; "+
+	reconcile(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because Queues are not nested; "+
 		"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
-	look(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
-	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
+	reconcile(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
+	reconcile(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }
 
 // fewEvents is a recorder with a budget of that many events.
@@ -127,42 +127,43 @@ func (r *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, a
 	return true
 }
 
-// TestEventsBeyondTheBudgetAreRecordedLater: at a start with many Queues the budget is too small for all.
+// TestEventsBeyondTheBudgetAreRecordedLater: at a start with many Queues the budget does not suffice for all.
 func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
-	ignored, taken := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
-	ignored.UID, taken.UID = "ignored", "taken"
+	ignored, other := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
+	ignored.UID, other.UID = "ignored", "other"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
-		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken).Build()
+		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, ignored, other).Build()
 	recorder := &fewEvents{FakeRecorder: *events.NewFakeRecorder(10)}
 	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
-	for i, want := range []struct{ time, told int }{{0, 0}, {1, 1}, {5, 2}, {5, 2}} {
+	for i, want := range []struct{ time, reported int }{{0, 0}, {1, 1}, {5, 2}, {5, 2}} {
 		recorder.left = want.time
 		result, err := keeper.Reconcile(t.Context(), ctrl.Request{})
-		if told := len(recorder.Events); err != nil || told != want.told || (result.RequeueAfter > 0) != (want.told < 2) {
-			t.Errorf("look %d: %d are told, want %d, and it looks again after %s (%v)", i, told, want.told, result.RequeueAfter, err)
+		if reported := len(recorder.Events); err != nil || reported != want.reported || (result.RequeueAfter > 0) != (want.reported < 2) {
+			t.Errorf("reconcile %d: %d events, want %d; requeue after %s (%v)", i, reported, want.reported, result.RequeueAfter, err)
 		}
 	}
 }
 
-// TestNothingIsKeptOfDeletedQueues: a new Queue of the same name has another UID.
+// TestNothingIsKeptOfDeletedQueues: the controller forgets deleted Queues, since a new Queue of the same name has
+// another UID.
 func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
-	taken, plain := aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})
-	taken.UID, plain.UID = "taken", "plain"
+	other, plain := aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})
+	other.UID, plain.UID = "other", "plain"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
-		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken, plain).Build()
+		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, ignored, other, plain).Build()
 	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
-	known := func(told, ignored int) {
+	known := func(reported, ignored int) {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
 		}
-		if len(keeper.notKeptReported) != told || len(keeper.ignoredReported) != ignored {
-			t.Errorf("told of %v, and ignored %v", keeper.notKeptReported, keeper.ignoredReported)
+		if len(keeper.notKeptReported) != reported || len(keeper.ignoredReported) != ignored {
+			t.Errorf("reported Queues = %v, reported ignored fields = %v", keeper.notKeptReported, keeper.ignoredReported)
 		}
 	}
 	known(1, 1)
-	for _, queue := range []*scheduling.Queue{ignored, taken, plain} {
+	for _, queue := range []*scheduling.Queue{ignored, other, plain} {
 		if err := api.Delete(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}

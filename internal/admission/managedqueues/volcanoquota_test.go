@@ -45,18 +45,18 @@ func TestQuotaOfAVolcanoQueue(t *testing.T) {
 		spec scheduling.QueueSpec
 		want []string
 	}{
-		{"a weight alone borrows all that there is", scheduling.QueueSpec{Weight: 2}, []string{"cpu=0", "memory=0"}},
-		{"what it deserves is its own", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
-		{"what is guaranteed is its own, and not lent", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
+		{"a weight only", scheduling.QueueSpec{Weight: 2}, []string{"cpu=0", "memory=0"}},
+		{"deserved", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
+		{"guaranteed, which is not lent", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
 			[]string{"cpu=4 -1", "memory=0"}},
 		{"a guarantee above what it deserves", scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}}, []string{"cpu=3 -0", "memory=0"}},
-		{"it holds no more than its capability", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Capability: admissiontest.Quantities("cpu", "6", "memory", "1Gi")},
+		{"a capability", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Capability: admissiontest.Quantities("cpu", "6", "memory", "1Gi")},
 			[]string{"cpu=4 +2", "memory=0 +1Gi"}},
-		{"nor deserves it more", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"), Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
+		{"a capability below what it deserves", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"), Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
 		{"a resource that no node has", scheduling.QueueSpec{Capability: admissiontest.Quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
 	} {
 		if got := limitsOf(clusterQueueFor(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: quota = %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -64,12 +64,12 @@ func TestQuotaOfAVolcanoQueue(t *testing.T) {
 func TestPriorityAndStrategyOfAVolcanoQueue(t *testing.T) {
 	plain := clusterQueueFor(aQueue("q", scheduling.QueueSpec{}), nil)
 	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO || plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
-		t.Errorf("plain: %+v", plain)
+		t.Errorf("ClusterQueue of a plain Queue = %+v", plain)
 	}
 	ranked := clusterQueueFor(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false), DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
 	want := map[string]string{muster.QueuePriorityAnnotation: "100", muster.PreemptibleAnnotation: "false"}
 	if diff := cmp.Diff(want, ranked.Annotations); diff != "" || ranked.Spec.QueueingStrategy != kueue.StrictFIFO || ranked.Spec.FairSharing.Weight.Value() != 7 {
-		t.Errorf("%+v\n%s", ranked.Spec, diff)
+		t.Errorf("ClusterQueue of a Queue with priority = %+v\n%s", ranked.Spec, diff)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestVolcanoQueuesShareWhatNoneDeserves(t *testing.T) {
 	for n, want := range map[int]string{1: "6", 2: "0"} {
 		left := sharedQuota(cluster, []*kueue.ClusterQueue{one, two}[:n])
 		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {
-			t.Errorf("of %d queues: %s cpu, want %s", n, cpu.String(), want)
+			t.Errorf("quota shared by %d queues = %s cpu, want %s", n, cpu.String(), want)
 		}
 	}
 }
@@ -91,17 +91,17 @@ func TestStatusOfAVolcanoQueue(t *testing.T) {
 	got := volcanoStatus(scheduling.QueueStatus{}, q, 7)
 	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7, Allocated: admissiontest.Quantities("cpu", "2")}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	q.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	if got := volcanoStatus(scheduling.QueueStatus{}, q, 0); got.State != scheduling.QueueStateClosing {
-		t.Errorf("closed while jobs run: %s", got.State)
+		t.Errorf("state of a closed Queue with running jobs = %s, want Closing", got.State)
 	}
 	q.Status.AdmittedWorkloads = 0
 	if got := volcanoStatus(scheduling.QueueStatus{}, q, 0); got.State != scheduling.QueueStateClosed {
-		t.Errorf("closed: %s", got.State)
+		t.Errorf("state of a closed Queue = %s, want Closed", got.State)
 	}
 	if got := volcanoStatus(scheduling.QueueStatus{}, nil, 0); got.State != scheduling.QueueStateUnknown {
-		t.Errorf("without a ClusterQueue: %s", got.State)
+		t.Errorf("state without a ClusterQueue = %s, want Unknown", got.State)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// fullPod returns a pod as an API server returns it, bound to the node n, with everything that makes pods large.
+// fullPod returns a pod as an API server returns it, bound to the node n, with all fields that make pods large.
 func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 	container := func(name, cpu string) corev1.Container {
 		return corev1.Container{
@@ -71,7 +71,7 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return out.(*corev1.Pod)
 }
 
-// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep thousands of such Workloads.
+// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep thousands of finished Workloads.
 func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
@@ -84,14 +84,14 @@ func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(whole, w); diff != "" {
-		t.Errorf("one that runs (-whole +stripped):\n%s", diff)
+		t.Errorf("a running Workload (-whole +stripped):\n%s", diff)
 	}
 	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", time.Time{})
 	if _, err := stripWorkload(w); err != nil {
 		t.Fatal(err)
 	}
 	if w.Spec.PodSets != nil || w.Spec.QueueName != "q" || w.Status.Admission == nil || !workload.IsFinished(w) {
-		t.Errorf("one that is finished: %+v", w)
+		t.Errorf("finished Workload = %+v, want no pod sets", w)
 	}
 }
 
@@ -108,18 +108,18 @@ func TestAStrippedPodKeepsItsRequests(t *testing.T) {
 		pod *corev1.Pod
 		cpu string
 	}{
-		"a pod of a job":                       {fullPod(ofJob), "4600m"},
-		"a pod of a service":                   {fullPod(ofReplicaSet), "4600m"},
-		"one that shrinks has what it had":     {resizing, "8600m"},
-		"one that is refused more stays small": {refused, "2100m"},
+		"a pod of a job":                {fullPod(ofJob), "4600m"},
+		"a pod of a service":            {fullPod(ofReplicaSet), "4600m"},
+		"a pod that shrinks":            {resizing, "8600m"},
+		"a pod whose growth is refused": {refused, "2100m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := podspec.RequestsOnNode(tc.pod), podspec.RequestsOnNode(stripped(t, tc.pod))
 			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("(-whole +stripped):\n%s", diff)
+				t.Errorf("requests (-whole +stripped):\n%s", diff)
 			}
 			if got := after.Cpu().String(); got != tc.cpu {
-				t.Errorf("takes %s cpu, want %s", got, tc.cpu)
+				t.Errorf("requests %s cpu, want %s", got, tc.cpu)
 			}
 		})
 	}
@@ -130,26 +130,26 @@ func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	got := stripped(t, whole)
 	if got.Labels["kueue.x-k8s.io/podset"] != "main" || got.Annotations["kueue.x-k8s.io/workload"] != "w" ||
 		got.Annotations["batch.kubernetes.io/job-completion-index"] != "3" || got.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] != "rack" {
-		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+		t.Errorf("labels = %v, annotations = %v", got.Labels, got.Annotations)
 	}
 	if metav1.GetControllerOf(got) == nil || got.Spec.NodeName != "n" || got.Spec.NodeSelector[corev1.LabelHostname] != "n" {
-		t.Errorf("got %+v", got)
+		t.Errorf("stripped pod = %+v, want its controller and node", got)
 	}
 	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].State.Running == nil || s[0].RestartCount != 2 || s[0].Resources != nil {
-		t.Errorf("statuses %+v", s)
+		t.Errorf("container statuses = %+v, want one, running and without resources", s)
 	}
 	if len(got.Spec.Containers[0].Ports) != 1 || got.Spec.Containers[0].Ports[0].HostPort != 90 {
-		t.Errorf("ports %+v", got.Spec.Containers[0].Ports)
+		t.Errorf("ports = %+v, want the host port only", got.Spec.Containers[0].Ports)
 	}
 	if _, kept := got.Annotations["istio.io/large"]; kept || got.Spec.Volumes != nil || got.Spec.Containers[0].Env != nil || got.ManagedFields != nil {
-		t.Errorf("not stripped: %+v", got)
+		t.Errorf("pod = %+v, want volumes, environment and large annotations stripped", got)
 	}
 	if slices.ContainsFunc(whole.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }) != (len(got.Status.Conditions) == 1) {
-		t.Errorf("conditions %+v", got.Status.Conditions)
+		t.Errorf("conditions = %+v, want Ready only", got.Status.Conditions)
 	}
 }
 
-// TestAStrippedJobPodKeepsHowItEnded, with several containers.
+// TestAStrippedJobPodKeepsHowItEnded: the exit codes and times of several containers are kept.
 func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)
@@ -163,19 +163,19 @@ func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at}}},
 			{Name: "other"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	if room := cap(stripped(t, pod).Status.Conditions); room != 2 {
-		t.Errorf("there is room for %d conditions, want 2", room)
+		t.Errorf("capacity of the conditions = %d, want 2", room)
 	}
 }
 
 func TestAStrippedServicePodIsSmall(t *testing.T) {
 	got := stripped(t, fullPod(ofReplicaSet))
 	if len(got.Labels) != 0 || len(got.Annotations) != 0 || len(got.Status.ContainerStatuses) != 0 || len(got.Status.Conditions) != 0 {
-		t.Errorf("got %+v", got)
+		t.Errorf("stripped pod = %+v, want no metadata and status", got)
 	}
 	if metav1.GetControllerOf(got) == nil {
-		t.Error("nobody knows whether it belongs to its node")
+		t.Error("the stripped pod has no controller, which says whether it belongs to its node")
 	}
 }

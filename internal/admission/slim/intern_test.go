@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestCommonValuesOfPodsAreInterned, and different values are not merged.
+// TestCommonValuesOfPodsAreInterned: equal values are shared, and different values are not merged.
 func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 	change := func(change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
@@ -22,7 +22,7 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 	first := stripped(t, fullPod(ofJob))
 	if same := change(func(p *corev1.Pod) { p.Name, p.Spec.Containers[0].Args = "q", nil }); &same.Spec.Containers[0] != &first.Spec.Containers[0] ||
 		&same.Spec.InitContainers[0] != &first.Spec.InitContainers[0] {
-		t.Error("pods that are alike have containers of their own")
+		t.Error("equal pods do not share their containers")
 	}
 	for name, other := range map[string]*corev1.Pod{
 		"a size": change(func(p *corev1.Pod) {
@@ -39,12 +39,12 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 		"the restart policy": change(func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy }),
 	} {
 		if cmp.Equal(first.Spec.Containers, other.Spec.Containers) {
-			t.Errorf("%s tells them apart, and is gone", name)
+			t.Errorf("the different value of %s is lost", name)
 		}
 	}
 }
 
-// TestCommonValuesOfAJobsPodsAreInterned: everything except what tells the pods apart, which is kept.
+// TestCommonValuesOfAJobsPodsAreInterned: everything is shared except what distinguishes the pods, which is kept.
 func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 	of := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		pod := fullPod(ofJob)
@@ -53,7 +53,7 @@ func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 		change(pod)
 		got := stripped(t, pod)
 		if !cmp.Equal(pod.Labels, got.Labels) || !cmp.Equal(pod.Finalizers, got.Finalizers) || !cmp.Equal(pod.OwnerReferences, got.OwnerReferences) || !cmp.Equal(pod.Spec.NodeSelector, got.Spec.NodeSelector) || !cmp.Equal(pod.Spec.Priority, got.Spec.Priority) {
-			t.Errorf("%s is not as it was: %+v", name, got)
+			t.Errorf("%s was changed: %+v", name, got)
 		}
 		return got
 	}
@@ -64,7 +64,7 @@ func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 		"finalizers": {first.Finalizers, second.Finalizers}, "priority": {first.Spec.Priority, second.Spec.Priority},
 	} {
 		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
-			t.Errorf("each has a copy of the same %s", what)
+			t.Errorf("the equal %s are not shared", what)
 		}
 	}
 	of("a label", func(p *corev1.Pod) { p.Labels["app"] = "b" })
@@ -74,7 +74,7 @@ func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 	of("another node", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "m"} })
 	unready := of("one that was restarted", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
 	if got := unready.Status.ContainerStatuses[0].RestartCount; got != 3 {
-		t.Errorf("it was restarted %d times, want 3", got)
+		t.Errorf("restart count = %d, want 3", got)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestCommonValuesOfWorkloadsAreInterned(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(whole, w); diff != "" {
-			t.Errorf("(-whole +stripped):\n%s", diff)
+			t.Errorf("Workload (-whole +stripped):\n%s", diff)
 		}
 		return w
 	}
@@ -103,15 +103,15 @@ func TestCommonValuesOfWorkloadsAreInterned(t *testing.T) {
 	given := func(w *kueue.Workload) kueue.PodSetAssignment { return w.Status.Admission.PodSetAssignments[0] }
 	if !same(asks(first).Requests, asks(alike).Requests) || !same(asks(first).Limits, asks(alike).Limits) ||
 		!same(given(first).Flavors, given(alike).Flavors) || !same(given(first).ResourceUsage, given(alike).ResourceUsage) {
-		t.Error("those that ask for the same have maps of their own")
+		t.Error("equal requests are not shared")
 	}
 	if &first.Spec.PodSets[0] != &alike.Spec.PodSets[0] {
-		t.Error("those that ask for the same have pod sets of their own")
+		t.Error("equal pod sets are not shared")
 	}
 	made("2", "b") // is unchanged
 }
 
-// TestDifferentPodSetsAreNotMerged, even with equal sketches.
+// TestDifferentPodSetsAreNotMerged: pod sets with equal sketches that differ are kept apart.
 func TestDifferentPodSetsAreNotMerged(t *testing.T) {
 	podSets := func(change func(*kueue.PodSet)) []kueue.PodSet {
 		ps := kueue.PodSet{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}
@@ -121,25 +121,25 @@ func TestDifferentPodSetsAreNotMerged(t *testing.T) {
 	var a podSetInterner
 	first := a.intern(podSets(func(*kueue.PodSet) {}))
 	if again := a.intern(podSets(func(*kueue.PodSet) {})); &again[0] != &first[0] {
-		t.Error("equal ones are kept twice")
+		t.Error("equal pod sets are not shared")
 	}
 	for what, change := range map[string]func(*kueue.PodSet){
-		"its count":      func(ps *kueue.PodSet) { ps.Count = 2 },
-		"its least":      func(ps *kueue.PodSet) { ps.MinCount = ptr.To[int32](1) },
-		"a variable":     func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Env[0].Value = "2" },
-		"an argument":    func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Args[1] = "200" },
-		"a toleration":   func(ps *kueue.PodSet) { ps.Template.Spec.Tolerations = nil },
-		"an annotation":  func(ps *kueue.PodSet) { ps.Template.Annotations = map[string]string{"a": "b"} },
-		"what init runs": func(ps *kueue.PodSet) { ps.Template.Spec.InitContainers[0].Image = "other" },
+		"its count":     func(ps *kueue.PodSet) { ps.Count = 2 },
+		"its minimum":   func(ps *kueue.PodSet) { ps.MinCount = ptr.To[int32](1) },
+		"a variable":    func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Env[0].Value = "2" },
+		"an argument":   func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Args[1] = "200" },
+		"a toleration":  func(ps *kueue.PodSet) { ps.Template.Spec.Tolerations = nil },
+		"an annotation": func(ps *kueue.PodSet) { ps.Template.Annotations = map[string]string{"a": "b"} },
+		"an init image": func(ps *kueue.PodSet) { ps.Template.Spec.InitContainers[0].Image = "other" },
 	} {
 		want := podSets(change)
 		if got := a.intern(podSets(change)); !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, first) {
-			t.Errorf("%s is lost", what)
+			t.Errorf("the different value of %s is lost", what)
 		}
 	}
 }
 
-// TestInternersStartOverAtTheirLimit: their memory is bounded.
+// TestInternersStartOverAtTheirLimit: the memory of interners is bounded.
 func TestInternersStartOverAtTheirLimit(t *testing.T) {
 	var a interner[int]
 	for i := range 3 * maxInterned {
@@ -147,7 +147,7 @@ func TestInternersStartOverAtTheirLimit(t *testing.T) {
 			t.Fatalf("got %d, want %d", got, i)
 		}
 		if len(a.values) > maxInterned {
-			t.Fatalf("%d are known", len(a.values))
+			t.Fatalf("%d values are interned, beyond the limit", len(a.values))
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
-// TestInternedPodsDoNotMixValues, whatever users write: here a string contains what looks like its end.
+// TestInternedPodsDoNotMixValues: values are not mixed whatever users write, here strings that contain what looks like
+// their end.
 func TestInternedPodsDoNotMixValues(t *testing.T) {
 	const index, workload = "batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/workload"
 	annotated := func(annotations map[string]string) *corev1.Pod {
@@ -30,15 +31,15 @@ func TestInternedPodsDoNotMixValues(t *testing.T) {
 	for _, forged := range []string{"7\x00" + workload + "\x00theirs", "7" + strconv.Itoa(len(workload)) + ":" + workload + "6:theirs"} {
 		own := map[string]string{index: forged}
 		if got := stripped(t, annotated(maps.Clone(own))).Annotations; !cmp.Equal(own, got) {
-			t.Errorf("one that says %q is given %q", own, got)
+			t.Errorf("annotations %q were stripped to %q", own, got)
 		}
 	}
 	if want := map[string]string{index: "7", workload: "theirs"}; !cmp.Equal(want, theirs.Annotations) {
-		t.Errorf("the other has %q", theirs.Annotations)
+		t.Errorf("annotations of the other pod = %q", theirs.Annotations)
 	}
 }
 
-// TestInternedValuesAreEqual: for any values, also those made to be confused, the interned value is equal.
+// TestInternedValuesAreEqual: for any values, also those made to be confused, the interned value equals the given one.
 func TestInternedValuesAreEqual(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("a1:/\n\x00")), 0, 5, -1)
 	texts := rapid.SliceOfN(text, 1, 4)
@@ -46,16 +47,16 @@ func TestInternedValuesAreEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 30 {
 			words := byText.Draw(t, "map")
-			saysSame(t, words, shareMap(words))
+			wantSame(t, words, shareMap(words))
 			finalizers := texts.Draw(t, "finalizers")
-			saysSame(t, finalizers, shareFinalizers(finalizers))
+			wantSame(t, finalizers, shareFinalizers(finalizers))
 			flavors, list := map[corev1.ResourceName]kueue.ResourceFlavorReference{}, corev1.ResourceList{}
 			for name, flavor := range words {
 				flavors[corev1.ResourceName(name)] = kueue.ResourceFlavorReference(flavor)
 				list[corev1.ResourceName(name)] = admissiontest.Quantities("a", strconv.Itoa(len(flavor)))["a"]
 			}
-			saysSame(t, flavors, shareFlavors(flavors))
-			saysSame(t, list, shareList(list))
+			wantSame(t, flavors, shareFlavors(flavors))
+			wantSame(t, list, shareList(list))
 			owners, containers, statuses := []metav1.OwnerReference{}, []corev1.Container{}, []corev1.ContainerStatus{}
 			for _, name := range finalizers {
 				of := text.Draw(t, "of")
@@ -65,22 +66,22 @@ func TestInternedValuesAreEqual(t *testing.T) {
 					Ports: []corev1.ContainerPort{{Name: of, HostIP: name}}})
 				statuses = append(statuses, corev1.ContainerStatus{Name: name, RestartCount: int32(len(of))})
 			}
-			saysSame(t, owners, shareOwners(owners))
-			saysSame(t, containers, shareContainers(containers))
-			saysSame(t, statuses, shareStatuses(statuses))
+			wantSame(t, owners, shareOwners(owners))
+			wantSame(t, containers, shareContainers(containers))
+			wantSame(t, statuses, shareStatuses(statuses))
 		}
 	})
 }
 
-func saysSame[T any](t *rapid.T, want, got T) {
+func wantSame[T any](t *rapid.T, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("(-own +shared):\n%s", diff)
+		t.Fatalf("interned value (-own +shared):\n%s", diff)
 	}
 }
 
-// askingFor returns a Workload of one pod set whose container and init container request that much.
-func askingFor(t *testing.T, cpu string) *kueue.Workload {
+// requestingFor returns a Workload of one pod set whose container and init container request this amount.
+func requestingFor(t *testing.T, cpu string) *kueue.Workload {
 	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", Finalizers: []string{"f"}},
@@ -89,21 +90,21 @@ func askingFor(t *testing.T, cpu string) *kueue.Workload {
 		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}},
 			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 	}
-	w = w.DeepCopy() // so that it has its own containers and init containers
+	w = w.DeepCopy() // it needs its own containers and init containers
 	if _, err := stripWorkload(w); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// TestASecondTransformDoesNotWriteSharedValues: an informer that lists by a watch transforms its objects twice.
-// During the second transform others read the values shared with it, which must not be written.
+// TestASecondTransformDoesNotWriteSharedValues: an informer that lists by a watch transforms its objects twice. During
+// the second transform others read the values shared with it, which must not be written.
 func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
-	again, read := askingFor(t, "1234m"), askingFor(t, "1234m")
+	again, read := requestingFor(t, "1234m"), requestingFor(t, "1234m")
 	pod, readPod := stripped(t, fullPod(ofJob)), stripped(t, fullPod(ofJob))
 	once, oncePod := again.DeepCopy(), pod.DeepCopy()
 	if &again.Spec.PodSets[0] != &read.Spec.PodSets[0] || &pod.Spec.Containers[0] != &readPod.Spec.Containers[0] {
-		t.Fatal("they have nothing in common")
+		t.Fatal("the values are not shared")
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -120,16 +121,16 @@ func TestASecondTransformDoesNotWriteSharedValues(t *testing.T) {
 	})
 	both.Wait()
 	if !reflect.DeepEqual(once, again) || !reflect.DeepEqual(oncePod, pod) {
-		t.Errorf("(-once +again):\n%s%s", cmp.Diff(once, again), cmp.Diff(oncePod, pod))
+		t.Errorf("transformed (-once +twice):\n%s%s", cmp.Diff(once, again), cmp.Diff(oncePod, pod))
 	}
 	if &again.Spec.PodSets[0] != &read.Spec.PodSets[0] || &pod.Spec.Containers[0] != &readPod.Spec.Containers[0] {
-		t.Error("they have nothing in common any more")
+		t.Error("the values are no longer shared")
 	}
 }
 
-// TestPodSetsSurviveInternerResets, since others read them.
+// TestPodSetsSurviveInternerResets: a reset does not change interned pod sets, since others read them.
 func TestPodSetsSurviveInternerResets(t *testing.T) {
-	again, read := askingFor(t, "4321m"), askingFor(t, "4321m")
+	again, read := requestingFor(t, "4321m"), requestingFor(t, "4321m")
 	lists := func() (out []uintptr) {
 		spec := &read.Spec.PodSets[0].Template.Spec
 		for _, asks := range []corev1.ResourceRequirements{spec.Containers[0].Resources, spec.InitContainers[0].Resources} {
@@ -146,14 +147,14 @@ func TestPodSetsSurviveInternerResets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, lists()); diff != "" {
-		t.Errorf("what another Workload asks for is another map:\n%s", diff)
+		t.Errorf("requests of another Workload have changed:\n%s", diff)
 	}
 }
 
-// TestEqualQuantitiesWithOtherSpellingsAreInterned: users write 1000m for 1.
+// TestEqualQuantitiesWithOtherSpellingsAreInterned: 1000m and 1, for example, are shared.
 func TestEqualQuantitiesWithOtherSpellingsAreInterned(t *testing.T) {
-	if first, other := askingFor(t, "77"), askingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
-		t.Error("each has pod sets of its own")
+	if first, other := requestingFor(t, "77"), requestingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
+		t.Error("the pod sets are not shared")
 	}
 }
 
@@ -167,7 +168,7 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 	var a podSetInterner
 	a.intern(podSets("large", maxKeptPodSetBytes+1))
 	if len(a.bySketch) != 0 || a.bytes != 0 {
-		t.Errorf("%d are known, of %d bytes", len(a.bySketch), a.bytes)
+		t.Errorf("%d values of %d bytes are interned, want none", len(a.bySketch), a.bytes)
 	}
 	for i := range 600 {
 		// The second round replaces the values of the first.
@@ -177,11 +178,11 @@ func TestLargeValuesAreNotKept(t *testing.T) {
 			held += known.bytes
 		}
 		if held != a.bytes || held > maxPodSetBytes || len(a.bySketch) == 0 {
-			t.Fatalf("after %d: %d are known, of %d bytes, counted as %d", i, len(a.bySketch), held, a.bytes)
+			t.Fatalf("after %d values: %d are interned, of %d bytes, counted as %d", i, len(a.bySketch), held, a.bytes)
 		}
 	}
 	var keys interner[int]
 	if got := keys.intern(make([]byte, maxKeyBytes+1), 7); got != 7 || len(keys.values) != 0 {
-		t.Errorf("got %d, %d are known", got, len(keys.values))
+		t.Errorf("got %d, want 7; %d keys are interned, want none", got, len(keys.values))
 	}
 }
