@@ -37,21 +37,21 @@ func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(trainer(), before); diff != "" {
-		t.Errorf("the template that was given is changed: %s", diff)
+		t.Errorf("Inject changed the given template: %s", diff)
 	}
 	c := got.Spec.Containers[1]
 	if want := []string{"/var/run/muster/muster-agent", "run", "--", "python"}; !slices.Equal(c.Command, want) || !slices.Equal(c.Args, []string{"-u", "main.py"}) {
-		t.Errorf("the command is %q %q", c.Command, c.Args)
+		t.Errorf("command = %q %q, want it run by the agent", c.Command, c.Args)
 	}
 	if diff := cmp.Diff(before.Spec.Containers[0], got.Spec.Containers[0]); diff != "" {
-		t.Errorf("the other container is changed: %s", diff)
+		t.Errorf("Inject changed the other container: %s", diff)
 	}
 	installer := got.Spec.InitContainers[0]
 	if installer.Image != agent.Image || !slices.Equal(installer.Command, []string{"muster-agent", "install", "/var/run/muster"}) {
-		t.Errorf("the installer is %+v", installer)
+		t.Errorf("installer = %+v, want the agent's image and install", installer)
 	}
 	if _, gpu := installer.Resources.Requests["nvidia.com/gpu"]; gpu || installer.Resources.Requests.Cpu().Value() != 2 {
-		t.Errorf("the installer asks for %v", installer.Resources.Requests)
+		t.Errorf("requests of the installer = %v, want those of the container without GPUs", installer.Resources.Requests)
 	}
 	value := map[string]string{}
 	for _, e := range c.Env {
@@ -61,10 +61,10 @@ func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 		"MUSTER_RENDEZVOUS": "muster.example:9444", "MUSTER_RENDEZVOUS_CA": "certificate", "MUSTER_CHECKPOINT_GRACE": "90",
 		"LATTICE_NNODES": "2:4", "LATTICE_RDZV_ID": "uid", "LATTICE_AUTOPATCH": "torch", "LATTICE_FRAMEWORK": "pytorch",
 		"LATTICE_RDZV_CLIENT_SERVICE_HOST": "muster.example", "LATTICE_RDZV_CLIENT_SERVICE_PORT": "9444",
-		"LATTICE_MAX_RESTARTS": "7", // the user's own
+		"LATTICE_MAX_RESTARTS": "7", // set by the user
 	} {
 		if value[name] != want {
-			t.Errorf("%s is %q, want %q", name, value[name], want)
+			t.Errorf("%s = %q, want %q", name, value[name], want)
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous": "uid"}, got.Labels); diff != "" {
@@ -74,7 +74,7 @@ func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 		t.Error(diff)
 	}
 	if again, err := agent.Inject(got, Round{ID: "uid"}); err == nil {
-		t.Errorf("an agent was put round an agent: %v", again)
+		t.Errorf("Inject wrapped an agent in an agent: %v", again)
 	}
 }
 
@@ -82,13 +82,13 @@ func TestAgentInjectionErrors(t *testing.T) {
 	silent := trainer()
 	silent.Spec.Containers[1].Command = nil
 	if _, err := agent.Inject(silent, Round{Container: "trainingjob"}); !errors.Is(err, errNoCommand) {
-		t.Errorf("without a command: %v", err)
+		t.Errorf("without a command: got error %v, want errNoCommand", err)
 	}
 	if _, err := agent.Inject(trainer(), Round{Container: "other"}); err == nil {
-		t.Error("a container that is not there got an agent")
+		t.Error("Inject accepted a container that does not exist")
 	}
 	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, errAgentsDisabled) {
-		t.Errorf("of an operator without a rendezvous: %v", err)
+		t.Errorf("without a rendezvous: got error %v, want errAgentsDisabled", err)
 	}
 }
 
@@ -105,6 +105,6 @@ func TestAgentServerMayBeAnIPv6Address(t *testing.T) {
 		got[v.Name] = v.Value
 	}
 	if host, port := got["LATTICE_RDZV_CLIENT_SERVICE_HOST"], got["LATTICE_RDZV_CLIENT_SERVICE_PORT"]; host != "fd00::1" || port != "9444" {
-		t.Errorf("the host is %q, the port %q", host, port)
+		t.Errorf("host = %q and port = %q, want fd00::1 and 9444", host, port)
 	}
 }

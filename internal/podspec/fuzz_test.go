@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// extremes are quantities that a manifest may have and that arithmetic stumbles over.
+// extremes are valid quantities that are difficult for arithmetic.
 var extremes = []string{"0", "1", "-1", "0.0001", "1n", "1e30", "-1e30", "1e2147483647", "-1e2147483647", "0e2147483647",
 	"9223372036854775807", "-9223372036854775808", "9223372036854775807m", "9223372036854775808", "1E", "8Ei", "1e-30", "999999999999999999999999999999.9"}
 
-// FuzzExtremeQuantities: whatever two containers request, a range says and an output
-// counts as, the answer comes at once, is not negative where nothing given is, and
-// is the same again.
+// FuzzExtremeQuantities: whatever two containers request, a range limits and an output counts as, the result comes
+// quickly, is not negative unless an input is, and is the same when computed again.
 func FuzzExtremeQuantities(f *testing.F) {
 	for i, request := range extremes {
 		f.Add(request, extremes[(i+1)%len(extremes)], extremes[(i+5)%len(extremes)], extremes[(i+11)%len(extremes)])
@@ -24,11 +23,11 @@ func FuzzExtremeQuantities(f *testing.F) {
 		var given [4]resource.Quantity
 		for i, text := range []string{request, limit, bound, factor} {
 			if len(text) > 40 {
-				t.Skip("a long number is not an extreme one")
+				t.Skip("the number is long, not extreme")
 			}
 			q, ok := parse(text)
 			if !ok {
-				t.Skip("no quantity")
+				t.Skip("not a quantity")
 			}
 			given[i] = q
 		}
@@ -49,31 +48,30 @@ func FuzzExtremeQuantities(f *testing.F) {
 		}
 		total, message := count()
 		again, messageAgain := count()
-		if took := time.Since(began); took > 10*time.Second { // a machine may be slow, but not as slow as what is guarded against
-			t.Errorf("it took %v", took)
+		if took := time.Since(began); took > 10*time.Second { // far more than a slow machine needs
+			t.Errorf("it took %v, want less than 10 s", took)
 		}
 		if total.Cmp(again) != 0 || message != messageAgain {
-			t.Errorf("once %s and %q, once %s and %q", total.String(), message, again.String(), messageAgain)
+			t.Errorf("results differ: %s and %q, then %s and %q", total.String(), message, again.String(), messageAgain)
 		}
 		negative := false
 		for _, q := range given {
 			negative = negative || q.Sign() < 0
 		}
 		if !negative && total.Sign() < 0 {
-			t.Errorf("%s in all", total.String())
+			t.Errorf("total = %s, want none below zero", total.String())
 		}
 	})
 }
 
-// extremeExponent is an exponent that not every number may have: the parser itself
-// multiplies out what is far below one, and an API server or an operator that was
-// given one is lost before any of this is asked.
+// extremeExponent matches exponents that only some numbers may have. The parser itself expands numbers far below one:
+// an API server or operator that gets one hangs before it reaches this code.
 var extremeExponent = regexp.MustCompile(`[eE][+-]?0*[0-9]{4,}`)
 
-// hugeInteger is what the parser does take with such an exponent.
+// hugeInteger matches the numbers with such an exponent that the parser accepts quickly.
 var hugeInteger = regexp.MustCompile(`^-?[1-9][0-9]*[eE][0-9]+$`)
 
-// parse is ParseQuantity for what it does not take forever with.
+// parse is ParseQuantity for texts that it parses in a short time.
 func parse(text string) (resource.Quantity, bool) {
 	if extremeExponent.MatchString(text) && !hugeInteger.MatchString(text) {
 		return resource.Quantity{}, false

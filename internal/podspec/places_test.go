@@ -19,7 +19,7 @@ func on(node string, count int32) Place {
 	return Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 }
 
-// gpuNodes are nodes by name with so many GPUs each, and room for 110 pods.
+// gpuNodes returns nodes by name with this number of GPUs each, and capacity for 110 pods.
 func gpuNodes(gpus map[string]int64) map[string]*corev1.Node {
 	out := map[string]*corev1.Node{}
 	for name, n := range gpus {
@@ -33,7 +33,7 @@ func gpuNodes(gpus map[string]int64) map[string]*corev1.Node {
 	return out
 }
 
-// gpuPod asks for so many GPUs.
+// gpuPod returns the spec of a pod that requests this number of GPUs.
 func gpuPod(gpus int64) corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI), corev1.ResourceCPU: resource.MustParse("1500m")}}}}}
@@ -45,15 +45,15 @@ func TestPlacesRanks(t *testing.T) {
 		from, to int32
 		want     Places
 	}{
-		"all, those on one node as one": {0, 8, Places{on("a", 3), on("b", 3), on("c", 2)}},
-		"across a border":               {2, 4, Places{on("a", 1), on("b", 1)}},
-		"within a node":                 {1, 3, Places{on("a", 2)}},
-		"beyond the end":                {7, 12, Places{on("c", 1)}},
-		"none":                          {3, 3, nil},
+		"all ranks":         {0, 8, Places{on("a", 3), on("b", 3), on("c", 2)}},
+		"across two places": {2, 4, Places{on("a", 1), on("b", 1)}},
+		"within a place":    {1, 3, Places{on("a", 2)}},
+		"beyond the end":    {7, 12, Places{on("c", 1)}},
+		"none":              {3, 3, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, places.Ranks(tc.from, tc.to)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("places (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -68,25 +68,25 @@ func TestInjectionWithPlaces(t *testing.T) {
 		gang Gang
 		want Injection
 	}{
-		"nobody gives places": {Gang{Count: 4, Spec: gpuPod(1)}, Injection{}},
+		"no places": {Gang{Count: 4, Spec: gpuPod(1)}, Injection{}},
 		"all on one node": {Gang{Places: Places{on("a", 3)}, Count: 3, Spec: gpuPod(1)},
 			Injection{NodeSelector: map[string]string{corev1.LabelHostname: "a"}}},
-		"they fill their nodes": {Gang{Places: Places{on("a", 4), on("c", 2)}, Count: 6, Spec: gpuPod(2)},
+		"places that fill their nodes": {Gang{Places: Places{on("a", 4), on("c", 2)}, Count: 6, Spec: gpuPod(2)},
 			Injection{Nodes: []string{"a", "c"}}},
-		"they fill them but for what none of them could use": {Gang{Places: Places{on("a", 2), on("c", 1)}, Count: 3, Spec: gpuPod(3)},
+		"places that leave too little for another pod": {Gang{Places: Places{on("a", 2), on("c", 1)}, Count: 3, Spec: gpuPod(3)},
 			Injection{Nodes: []string{"a", "c"}}},
-		"one of a host port fills a node":   {Gang{Places: Places{on("a", 1), on("b", 1)}, Count: 2, Spec: hostPort}, Injection{Nodes: []string{"a", "b"}}},
-		"one more could go to a node":       {Gang{Places: Places{on("a", 4), on("b", 3)}, Count: 7, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"slices must not mix":               {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2), SlicesApart: true}, Injection{Gates: gates}},
-		"a node is gone":                    {Gang{Places: Places{on("a", 4), on("gone", 4)}, Count: 8, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"a node is there twice":             {Gang{Places: Places{on("a", 4), on("b", 4), on("a", 4)}, Count: 12, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"some have no place":                {Gang{Places: Places{on("a", 3)}, Count: 4, Spec: gpuPod(1)}, Injection{Gates: gates}},
-		"places are wider than a node":      {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}, {Domain: map[string]string{"rack": "2"}, Count: 2}}, Count: 4, Spec: gpuPod(4)}, Injection{Gates: gates}},
-		"one place that is wider than that": {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}}, Count: 2, Spec: gpuPod(4)}, Injection{NodeSelector: map[string]string{"rack": "1"}}},
+		"pods with a host port":             {Gang{Places: Places{on("a", 1), on("b", 1)}, Count: 2, Spec: hostPort}, Injection{Nodes: []string{"a", "b"}}},
+		"a node with capacity for one more": {Gang{Places: Places{on("a", 4), on("b", 3)}, Count: 7, Spec: gpuPod(2)}, Injection{Gates: gates}},
+		"slices that must be apart":         {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2), SlicesApart: true}, Injection{Gates: gates}},
+		"a missing node":                    {Gang{Places: Places{on("a", 4), on("gone", 4)}, Count: 8, Spec: gpuPod(2)}, Injection{Gates: gates}},
+		"a node with two places":            {Gang{Places: Places{on("a", 4), on("b", 4), on("a", 4)}, Count: 12, Spec: gpuPod(2)}, Injection{Gates: gates}},
+		"fewer places than pods":            {Gang{Places: Places{on("a", 3)}, Count: 4, Spec: gpuPod(1)}, Injection{Gates: gates}},
+		"two places wider than a node":      {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}, {Domain: map[string]string{"rack": "2"}, Count: 2}}, Count: 4, Spec: gpuPod(4)}, Injection{Gates: gates}},
+		"one place wider than a node":       {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}}, Count: 2, Spec: gpuPod(4)}, Injection{NodeSelector: map[string]string{"rack": "1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Injection{}.WithPlaces(tc.gang, nodes)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("injection (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 	for name, tc := range map[string]struct{ had, want *corev1.Affinity }{
 		"nothing": {nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(only)}}}}},
-		"preferred nodes alone": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}, required(term(only))},
+		"preferred nodes only": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}, required(term(only))},
 		"one or the other": {required(term(zone), corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{field}}),
 			required(term(zone, only), corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{only}, MatchFields: []corev1.NodeSelectorRequirement{field}})},
 		"a term that matches nothing": {required(term(), term(zone)), required(term(), term(zone, only))},
@@ -119,10 +119,10 @@ func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 			before := template.DeepCopy()
 			got := Injection{Nodes: []string{"a", "b"}}.Inject(template)
 			if diff := cmp.Diff(tc.want, got.Spec.Affinity); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("affinity (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, &template); diff != "" {
-				t.Errorf("the template that was given changed:\n%s", diff)
+				t.Errorf("the given template was changed:\n%s", diff)
 			}
 		})
 	}
@@ -134,37 +134,37 @@ func TestAllowsPlace(t *testing.T) {
 		spec corev1.PodSpec
 		want bool
 	}{
-		"anywhere":                   {to(Injection{}), true},
-		"the node":                   {to(Injection{NodeSelector: map[string]string{corev1.LabelHostname: "a"}}), true},
-		"another":                    {to(Injection{NodeSelector: map[string]string{corev1.LabelHostname: "b"}}), false},
-		"one of several":             {to(Injection{Nodes: []string{"b", "a"}}), true},
-		"none of several":            {to(Injection{Nodes: []string{"b", "c"}}), false},
-		"a gate":                     {to(Injection{Gates: []string{kueue.TopologyGate}}), true},
-		"labels that are none of it": {to(Injection{NodeSelector: map[string]string{"pool": "x"}}), true},
+		"any node":         {to(Injection{}), true},
+		"the node":         {to(Injection{NodeSelector: map[string]string{corev1.LabelHostname: "a"}}), true},
+		"another node":     {to(Injection{NodeSelector: map[string]string{corev1.LabelHostname: "b"}}), false},
+		"one of several":   {to(Injection{Nodes: []string{"b", "a"}}), true},
+		"none of several":  {to(Injection{Nodes: []string{"b", "c"}}), false},
+		"a gate":           {to(Injection{Gates: []string{kueue.TopologyGate}}), true},
+		"unrelated labels": {to(Injection{NodeSelector: map[string]string{"pool": "x"}}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := AllowsPlace(tc.spec, on("a", 1)); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("AllowsPlace = %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-// job is a part of a gang whose pods come from one template.
+// job is a part of a gang, of pods from one template.
 type job struct {
 	from, to int32
 	places   Places // of its ranks
 	gpus     int64
 	slice    int32
 	in       Injection
-	racks    []int          // of each rank, where it is to go
+	racks    []int          // the rack for each rank
 	unbound  []int32        // ranks
 	bound    map[string]int // by node
 }
 
-// TestAnyBindingOrderHonorsTheAssignment has kube-scheduler bind pods in any order to any
-// node that the selectors allow and that has room: none gets more pods of a job than have
-// a place there, no slice is split, and all get bound in the end.
+// TestAnyBindingOrderHonorsTheAssignment has kube-scheduler bind pods in any order to any node that the selectors allow
+// and that has capacity. No node gets more pods of a job than have a place there, no slice is split, and all pods are
+// bound in the end.
 func TestAnyBindingOrderHonorsTheAssignment(t *testing.T) {
 	var byTemplate, gated int
 	rapid.Check(t, func(t *rapid.T) {
@@ -219,27 +219,27 @@ func TestAnyBindingOrderHonorsTheAssignment(t *testing.T) {
 				}
 			}
 			if j.bound[node] > int(assigned) {
-				t.Fatalf("%d pods of ranks [%d,%d) are on %s, %d have a place there (%+v)", j.bound[node], j.from, j.to, node, assigned, j.in)
+				t.Fatalf("%d pods of ranks [%d,%d) are on %s, where %d have a place (%+v)", j.bound[node], j.from, j.to, node, assigned, j.in)
 			}
 			if j.slice > 0 && rackOf(node) != j.racks[rank-j.from] {
-				t.Fatalf("rank %d is in rack %d, its slice in %d (%+v)", rank, rackOf(node), j.racks[rank-j.from], j.in)
+				t.Fatalf("rank %d is in rack %d, want that of its slice, %d (%+v)", rank, rackOf(node), j.racks[rank-j.from], j.in)
 			}
 		}
 		for _, j := range jobs {
 			if len(j.unbound) > 0 {
-				t.Fatalf("ranks %v of [%d,%d) have nowhere to go (%+v)", j.unbound, j.from, j.to, j.in)
+				t.Fatalf("ranks %v of [%d,%d) cannot be bound (%+v)", j.unbound, j.from, j.to, j.in)
 			}
 		}
 	})
 	if byTemplate == 0 || gated == 0 {
-		t.Errorf("%d jobs of several nodes went by template, %d by gate: the test tells nothing", byTemplate, gated)
+		t.Errorf("%d jobs of several nodes were placed by template and %d by gate, want some of both", byTemplate, gated)
 	}
 }
 
-// choices are the nodes where the next pod of the job may go.
+// choices returns the nodes to which the next pod of the job may be bound.
 func (j *job) choices(names []string, room map[string]int64) []string {
 	spec := j.in.Inject(corev1.PodTemplateSpec{}).Spec
-	if len(j.in.Gates) > 0 { // then it is given its own
+	if len(j.in.Gates) > 0 { // then each pod gets its own node
 		place := j.places.Ranks(j.unbound[0]-j.from, j.unbound[0]-j.from+1)[0]
 		spec = Injection{NodeSelector: place.Domain}.Inject(corev1.PodTemplateSpec{}).Spec
 	}
@@ -252,8 +252,8 @@ func (j *job) choices(names []string, room map[string]int64) []string {
 	return out
 }
 
-// drawGang gives places to a gang of equal pods, slice by slice, each in one rack, and
-// splits it into equal jobs. Nobody gets what does not fit.
+// drawGang gives places to a gang of equal pods, slice by slice, each in one rack, and splits it into equal jobs. Pods
+// that do not fit get no places.
 func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[string]*corev1.Node, rackOf func(string) int) []*job {
 	perPod := rapid.Int64Range(1, 4).Draw(t, "gpus per pod")
 	slice := rapid.Int32Range(0, 3).Draw(t, "slice size")
@@ -309,7 +309,7 @@ func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[strin
 	return out
 }
 
-// gpuOnly is a pod that asks for nothing else.
+// gpuOnly returns the spec of a pod that requests nothing else.
 func gpuOnly(gpus int64) corev1.PodSpec {
 	pod := gpuPod(gpus)
 	delete(pod.Containers[0].Resources.Requests, corev1.ResourceCPU)

@@ -31,12 +31,12 @@ func TestRequests(t *testing.T) {
 		spec corev1.PodSpec
 		want string
 	}{
-		"containers add up":                     {corev1.PodSpec{Containers: []corev1.Container{container("1", ""), container("2", "3")}}, "3"},
-		"a limit stands for a missing request":  {corev1.PodSpec{Containers: []corev1.Container{container("", "2")}}, "2"},
-		"an init container counts by its peak":  {corev1.PodSpec{InitContainers: []corev1.Container{container("5", "")}, Containers: []corev1.Container{container("1", "")}}, "5"},
-		"a sidecar runs beside the containers":  {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("1", "")}}, "2"},
-		"overhead is added":                     {corev1.PodSpec{Containers: []corev1.Container{container("1", "")}, Overhead: list("1")}, "2"},
-		"resources of the pod outweigh its own": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("7")}, Containers: []corev1.Container{container("1", "")}}, "7"},
+		"several containers":              {corev1.PodSpec{Containers: []corev1.Container{container("1", ""), container("2", "3")}}, "3"},
+		"a limit without a request":       {corev1.PodSpec{Containers: []corev1.Container{container("", "2")}}, "2"},
+		"an init container with the peak": {corev1.PodSpec{InitContainers: []corev1.Container{container("5", "")}, Containers: []corev1.Container{container("1", "")}}, "5"},
+		"a sidecar":                       {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("1", "")}}, "2"},
+		"overhead":                        {corev1.PodSpec{Containers: []corev1.Container{container("1", "")}, Overhead: list("1")}, "2"},
+		"resources of the pod":            {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("7")}, Containers: []corev1.Container{container("1", "")}}, "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Requests(tc.spec)[corev1.ResourceCPU]
@@ -59,9 +59,9 @@ func TestInjectCopiesAndOverridesTheTemplate(t *testing.T) {
 		t.Errorf("node selector (-want +got):\n%s", diff)
 	}
 	if len(got.Spec.Tolerations) != 1 {
-		t.Errorf("tolerations %v, want the one once", got.Spec.Tolerations)
+		t.Errorf("tolerations = %v, want one", got.Spec.Tolerations)
 	}
 	if diff := cmp.Diff(*before, template); diff != "" {
-		t.Errorf("the template given was changed:\n%s", diff)
+		t.Errorf("Inject changed the given template:\n%s", diff)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// amounts is a list of resources from names and quantities in turn.
+// amounts returns a list of resources from alternating names and quantities.
 func amounts(pairs ...string) corev1.ResourceList {
 	if len(pairs) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func amounts(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-// with is a container that has the requests and limits.
+// with returns a container with the requests and limits.
 func with(requests, limits corev1.ResourceList) corev1.Container {
 	return corev1.Container{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
 }
@@ -66,66 +66,66 @@ func TestStoredRequests(t *testing.T) {
 		spec corev1.PodSpec
 		want corev1.ResourceList
 	}{
-		"a limit stands for a request before a default does": {
+		"a limit and a default request": {
 			ranges(limitRange("lr", defaults(amounts("cpu", "8"), amounts("cpu", "1")))),
 			podOf(with(nil, amounts("cpu", "4"))), amounts("cpu", "4")},
-		"a container that says nothing gets the default request": {
+		"neither a request nor a limit": {
 			ranges(limitRange("lr", defaults(amounts("cpu", "8"), amounts("cpu", "1")))),
 			podOf(with(nil, nil)), amounts("cpu", "1")},
-		"a request is kept": {
+		"a request": {
 			ranges(limitRange("lr", defaults(amounts("cpu", "8"), amounts("cpu", "1")))),
 			podOf(with(amounts("cpu", "3"), nil)), amounts("cpu", "3")},
-		"a default limit without a default request stands for one": {
+		"a default limit without a default request": {
 			ranges(limitRange("lr", defaults(amounts("cpu", "8"), nil))),
 			podOf(with(nil, nil)), amounts("cpu", "8")},
-		"each container gets the defaults, init containers and sidecars too": {
+		"defaults of init containers and sidecars": {
 			ranges(limitRange("lr", defaults(nil, amounts("cpu", "1")))),
 			corev1.PodSpec{InitContainers: []corev1.Container{sidecar(nil, nil), with(amounts("cpu", "7"), nil)}, Containers: []corev1.Container{with(nil, nil), with(nil, nil)}},
 			amounts("cpu", "8")},
-		"of several ranges the first by name that says something sets it": {
+		"several ranges: the first by name that has a default": {
 			ranges(limitRange("a", defaults(nil, amounts("memory", "1Gi"))), limitRange("b", defaults(nil, amounts("cpu", "2", "memory", "2Gi"))), limitRange("c", defaults(nil, amounts("cpu", "3")))),
 			podOf(with(nil, nil)), amounts("cpu", "2", "memory", "1Gi")},
-		"ranges of pods and of claims for volumes default nothing": {
+		"ranges of pods and of volume claims": {
 			ranges(limitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Default: amounts("cpu", "1")}, corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, DefaultRequest: amounts("storage", "1Gi")})),
 			podOf(with(amounts("memory", "1"), nil)), amounts("memory", "1")},
-		"a runtime class adds its overhead": {
+		"a runtime class with overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m", "memory", "120Mi"), nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1250m", "memory", "120Mi")},
-		"an overhead that the pod has already is kept": {
+		"a pod with overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m"), nil)},
 			kata(corev1.PodSpec{Overhead: amounts("cpu", "1"), Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}}), amounts("cpu", "2")},
-		"a runtime class without overhead adds nothing": {
+		"a runtime class without overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", nil, nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1")},
-		"resources of the pod as a whole take the place of its containers'": {
+		"resources of the pod": {
 			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1", "example.com/gpu", "2"), nil)}},
 			amounts("cpu", "4", "example.com/gpu", "2")},
-		"a limit of the pod stands for a request that no container has": {
+		"a limit of the pod without requests": {
 			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "4")},
-		"a limit of the pod does not stand for requests that its containers have": {
+		"a limit of the pod and requests of its containers": {
 			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}},
 			amounts("cpu", "1")},
-		"defaults of containers come before those of the pod": {
+		"defaults of containers and a limit of the pod": {
 			ranges(limitRange("lr", defaults(nil, amounts("cpu", "1")))),
 			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "1")},
-		"huge pages of the pod are what its containers may use": {
+		"huge pages of the pod": {
 			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(nil, amounts("hugepages-2Mi", "4Mi"))}},
 			amounts("cpu", "1", "hugepages-2Mi", "4Mi")},
-		"what is finer than a thousandth is rounded up in each container": {
+		"requests finer than a thousandth, rounded up in each container": {
 			Environment{}, podOf(with(amounts("cpu", "0.0001"), nil), with(amounts("cpu", "0.0001"), nil)), amounts("cpu", "2m")},
-		"what is beyond all bounds is added up in no time": {
+		"extremely large requests": {
 			Environment{}, podOf(with(amounts("cpu", "1e2147483647"), nil), with(amounts("cpu", "1"), nil)), amounts("cpu", "1000000000000000000000000000001")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.spec.DeepCopy()
 			got := Total(tc.site.Stored(&tc.spec))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before.String(), tc.spec.String()); diff != "" {
-				t.Errorf("the spec given was changed:\n%s", diff)
+				t.Errorf("the given spec was changed:\n%s", diff)
 			}
 		})
 	}
@@ -145,37 +145,37 @@ func TestRuntimeClassScheduling(t *testing.T) {
 		t.Errorf("tolerations (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, spec); diff != "" || spec.Tolerations[:2][1].Key != "" {
-		t.Errorf("the spec given was changed:\n%s", diff)
+		t.Errorf("the given spec was changed:\n%s", diff)
 	}
 }
 
 func TestStoredReturnsAnEqualSpecUncopied(t *testing.T) {
 	spec := podOf(with(amounts("cpu", "500m", "memory", "1Gi"), amounts("memory", "1Gi")), with(amounts("cpu", "1"), nil))
 	if got := (Environment{}).Stored(&spec); got != &spec {
-		t.Error("it was")
+		t.Error("an equal spec was copied, want the given one")
 	}
 }
 
 func TestNormalized(t *testing.T) {
 	for name, tc := range map[string]struct{ given, want string }{
-		"a whole number stays":                         {"8", "8"},
-		"thousandths stay":                             {"1500m", "1500m"},
-		"what is finer is rounded up":                  {"0.0001", "1m"},
-		"up is away from zero":                         {"-1.0001", "-1001m"},
-		"30 digits stay":                               {"1e29", "1e29"},
-		"more do not":                                  {"1e40", "1e30"},
-		"nor below zero":                               {"-1e40", "-1e30"},
-		"an exponent that nobody can write out is cut": {"1e2147483647", "1e30"},
-		"zero is zero whatever its exponent":           {"0e2000", "0"},
+		"a whole number":                   {"8", "8"},
+		"thousandths":                      {"1500m", "1500m"},
+		"finer than a thousandth":          {"0.0001", "1m"},
+		"negative, rounded away from zero": {"-1.0001", "-1001m"},
+		"30 digits":                        {"1e29", "1e29"},
+		"more than 30 digits":              {"1e40", "1e30"},
+		"more than 30 digits, negative":    {"-1e40", "-1e30"},
+		"a huge exponent":                  {"1e2147483647", "1e30"},
+		"zero with a large exponent":       {"0e2000", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given, want := resource.MustParse(tc.given), resource.MustParse(tc.want)
 			got := normalized(given)
 			if got.Cmp(want) != 0 {
-				t.Errorf("%s is settled as %s, want %s", tc.given, got.String(), tc.want)
+				t.Errorf("normalized(%s) = %s, want %s", tc.given, got.String(), tc.want)
 			}
 			if again := normalized(got); again.Cmp(got) != 0 {
-				t.Errorf("and then as %s", again.String())
+				t.Errorf("normalized again = %s, want no change", again.String())
 			}
 		})
 	}

@@ -23,19 +23,19 @@ func goodReview() authenticationv1.TokenReviewStatus {
 
 func TestTokenIdentifiesOnlyItsPod(t *testing.T) {
 	for name, spoil := range map[string]func(*authenticationv1.TokenReviewStatus){
-		"not authenticated":        func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
-		"for somebody else":        func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"https://kubernetes.default.svc"} },
-		"for nobody in particular": func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil },
-		"of a person":              func(s *authenticationv1.TokenReviewStatus) { s.User.Username = "alice" },
-		"of no pod":                func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
+		"not authenticated":    func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
+		"for another audience": func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"https://kubernetes.default.svc"} },
+		"without an audience":  func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil },
+		"of a user":            func(s *authenticationv1.TokenReviewStatus) { s.User.Username = "alice" },
+		"of no pod":            func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
 	} {
 		status := goodReview()
 		if agent, err := podOf(&status); err != nil || agent != (caller{"ns", "p", "u"}) {
-			t.Fatalf("a good token is of %+v, %v", agent, err)
+			t.Fatalf("a valid token: got %+v, %v", agent, err)
 		}
 		spoil(&status)
 		if agent, err := podOf(&status); !errors.Is(err, errUnknown) {
-			t.Errorf("a token %s is of %+v, %v", name, agent, err)
+			t.Errorf("a token %s: got %+v, %v, want errUnknown", name, agent, err)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestTokenReviewIsCached(t *testing.T) {
 		reviews++
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
 		if len(review.Spec.Audiences) != 1 || review.Spec.Audiences[0] != protocol.Audience {
-			t.Errorf("asked about the audiences %q", review.Spec.Audiences)
+			t.Errorf("reviewed audiences = %q", review.Spec.Audiences)
 		}
 		if review.Spec.Token == "good" {
 			review.Status = goodReview()
@@ -61,17 +61,17 @@ func TestTokenReviewIsCached(t *testing.T) {
 		}
 	}
 	if reviews != 1 {
-		t.Errorf("one token was reviewed %d times", reviews)
+		t.Errorf("one token was reviewed %d times, want once", reviews)
 	}
 	for range 2 {
 		if _, err := identify(t.Context(), "bad"); !errors.Is(err, errUnknown) {
-			t.Errorf("a bad token: %v", err)
+			t.Errorf("an invalid token: got error %v, want errUnknown", err)
 		}
 	}
 	if reviews != 3 {
-		t.Errorf("a token that was refused is not asked about again")
+		t.Errorf("reviews = %d, want 3: a rejected token is reviewed again", reviews)
 	}
 	if _, err := identify(t.Context(), ""); !errors.Is(err, errUnknown) || reviews != 3 {
-		t.Errorf("no token: %v after %d reviews", err, reviews)
+		t.Errorf("no token: got error %v after %d reviews, want errUnknown without a review", err, reviews)
 	}
 }

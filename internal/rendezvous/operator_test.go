@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testTimeout bounds every wait, also on a busy machine.
+// testTimeout bounds every wait; it suffices on a busy machine.
 const testTimeout = 3 * time.Minute
 
 // operator is a server that tests can stop and start.
@@ -203,14 +203,14 @@ func (o *operator) agent(path string, arguments []string, index int, variables [
 		_ = a.cmd.Process.Kill()
 		<-a.ended
 		if o.t.Failed() {
-			o.t.Logf("%s said: %s", name, strings.Join(a.seen, "\n  "))
+			o.t.Logf("output of %s: %s", name, strings.Join(a.seen, "\n  "))
 		}
 	})
 	return a
 }
 
-// says waits for an output line that contains the text.
-func (a *agent) says(text string) string {
+// awaitOutput waits for an output line that contains the text, and returns it.
+func (a *agent) awaitOutput(text string) string {
 	a.t.Helper()
 	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
@@ -218,28 +218,28 @@ func (a *agent) says(text string) string {
 		select {
 		case line, open := <-a.lines:
 			if !open {
-				a.t.Fatalf("%s ended without saying %q", a.name, text)
+				a.t.Fatalf("%s ended without the output %q", a.name, text)
 			}
 			a.seen = append(a.seen, line)
 			if strings.Contains(line, text) {
 				return line
 			}
 		case <-timer.C:
-			a.t.Fatalf("%s has not said %q", a.name, text)
+			a.t.Fatalf("timed out waiting until %s prints %q", a.name, text)
 		}
 	}
 }
 
-// ends waits until the agent exits with the code.
-func (a *agent) ends(code int) {
+// awaitExit waits until the agent exits with the code.
+func (a *agent) awaitExit(code int) {
 	a.t.Helper()
 	select {
 	case <-a.ended:
 	case <-time.After(testTimeout):
-		a.t.Fatalf("%s has not ended", a.name)
+		a.t.Fatalf("timed out waiting until %s exits", a.name)
 	}
 	if got := a.cmd.ProcessState.ExitCode(); got != code {
-		a.t.Errorf("%s ended with %v, want code %d", a.name, a.cmd.ProcessState, code)
+		a.t.Errorf("%s exited with %v, want code %d", a.name, a.cmd.ProcessState, code)
 	}
 }
 
@@ -250,8 +250,8 @@ func (a *agent) signal(s syscall.Signal) {
 	}
 }
 
-// quiet checks that no output so far contains the text.
-func (a *agent) quiet(text string) {
+// wantNoOutput checks that no output so far contains the text.
+func (a *agent) wantNoOutput(text string) {
 	a.t.Helper()
 	for {
 		select {
@@ -261,7 +261,7 @@ func (a *agent) quiet(text string) {
 			}
 			a.seen = append(a.seen, line)
 			if strings.Contains(line, text) {
-				a.t.Fatalf("%s said %q", a.name, line)
+				a.t.Fatalf("%s printed %q, want no such output", a.name, line)
 			}
 		default:
 			return
@@ -269,6 +269,6 @@ func (a *agent) quiet(text string) {
 	}
 }
 
-// works prints its rank and then waits for SIGTERM, on which it prints "saved". A shell handles a
-// signal only when its foreground child ends, unless it is in wait.
+// works prints its rank and then waits for SIGTERM, on which it prints "saved". A shell handles a signal only after its
+// foreground child has ended, unless it is in wait.
 const works = `trap 'echo saved; exit 0' TERM; echo "part $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"; sleep 1000 & wait $!`

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy is one agent's own connection to the operator, which tests can close and open again.
+// proxy is one agent's connection to the operator, which tests can close and open again.
 type proxy struct {
 	t           *testing.T
 	address, to string
@@ -65,7 +65,7 @@ func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
 	}
 }
 
-// close also closes all connections.
+// close closes the listener and all connections.
 func (w *proxy) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

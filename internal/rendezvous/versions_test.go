@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// post sends a raw request as the agent of the pod, and returns the raw answer.
+// post sends a raw request as the agent of the pod, and returns the raw response.
 func (o *operator) post(index int, text string) string {
 	o.t.Helper()
 	roots := x509.NewCertPool()
@@ -34,13 +34,13 @@ func (o *operator) post(index int, text string) string {
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		o.t.Fatalf("%s is answered by %d: %s, %v", text, response.StatusCode, answer, err)
+		o.t.Fatalf("response to %s = %d: %s, %v", text, response.StatusCode, answer, err)
 	}
 	return string(bytes.TrimSpace(answer))
 }
 
-// Agents from before rounds had IDs, current ones, and later ones with fields unknown to this operator
-// share a round.
+// TestOldAndNewAgentsShareARound: agents from before rounds had IDs, current ones, and later ones with fields unknown
+// to this operator are in one round.
 func TestOldAndNewAgentsShareARound(t *testing.T) {
 	o := newOperator(t, "3:3")
 	says := []string{
@@ -58,16 +58,15 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 	for i := range says {
 		var got protocol.Response
 		if answer := <-answers[i]; json.Unmarshal([]byte(answer), &got) != nil || got.Round == nil {
-			t.Fatalf("%s is answered by %s", says[i], answer)
+			t.Fatalf("response to %s = %s, want a round", says[i], answer)
 		}
 		parts = append(parts, *got.Round)
 		if got.Round.Rank != i || got.Round.Size != 3 || got.Round.Master() != "10.0.0.1:29500" {
-			t.Errorf("pod %d has part %+v", i, *got.Round)
+			t.Errorf("round of pod %d = %+v", i, *got.Round)
 		}
 	}
-	// All report that they run it, the first one without an ID and the last one with unknown fields. An
-	// operator that has restarted takes them for members of one round, which is over for all of them
-	// when one member is gone.
+	// All report that they run it, the first one without an ID and the last one with unknown fields. An operator that
+	// has restarted regards them as members of one round, which is over for all of them once a member is gone.
 	o.stop()
 	o.start()
 	running := []string{
@@ -82,13 +81,13 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 	o.deletePod(2)
 	for i := range 2 {
 		if answer := <-answers[i]; !strings.Contains(answer, `"over":"pod job-worker-2 is gone"`) {
-			t.Errorf("pod %d is told %s", i, answer)
+			t.Errorf("response to pod %d = %s, want the round over", i, answer)
 		}
 	}
 	<-answers[2]
 }
 
-// An agent in an unknown state is left alone, and disturbs no round.
+// TestRequestWithUnknownStateIsHeld: an agent in an unknown state gets no instruction and disturbs no round.
 func TestRequestWithUnknownStateIsHeld(t *testing.T) {
 	o := newOperator(t, "1:2")
 	o.hold = 10 * time.Millisecond
@@ -96,13 +95,13 @@ func TestRequestWithUnknownStateIsHeld(t *testing.T) {
 	o.start()
 	o.pod(0)
 	if answer := o.post(0, `{"state":"Paused","join":"A"}`); answer != "{}" {
-		t.Errorf("it is told %s", answer)
+		t.Errorf("response = %s, want {}", answer)
 	}
-	o.run(1, works).says("part 0 of 1")
+	o.run(1, works).awaitOutput("part 0 of 1")
 }
 
-// otherOperator starts an operator of another version: it answers each request with the next text sent
-// to the channel.
+// otherOperator starts an operator of another version, which answers each request with the next text sent to the
+// channel.
 func (o *operator) otherOperator() (address string, says chan<- string) {
 	o.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +122,8 @@ func (o *operator) otherOperator() (address string, says chan<- string) {
 	return listener.Addr().String(), answers
 }
 
-// A round may lack fields that were added later, or have fields that the agent does not know.
+// TestAgentUnderstandsOldAndNewOperators: a round may lack fields that were added later, or have fields that the agent
+// does not know.
 func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 	o := newOperator(t, "1:1")
 	for i, answer := range []string{
@@ -133,14 +133,15 @@ func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 		address, says := o.otherOperator()
 		a := o.run(i, works, "MUSTER_RENDEZVOUS="+address)
 		says <- answer
-		a.says("part 2 of 3 at 10.0.0.1:29500")
+		a.awaitOutput("part 2 of 3 at 10.0.0.1:29500")
 		says <- `{"over":"more waiting to join","until":12}`
-		a.says("round 1 is over: more waiting to join")
-		a.says("saved")
+		a.awaitOutput("round 1 is over: more waiting to join")
+		a.awaitOutput("saved")
 	}
 }
 
-// An agent treats a response that it does not understand as none: it asks again, with growing pauses.
+// TestAgentBacksOffOnUnknownResponses: an agent ignores a response that it does not understand, and asks again with
+// growing pauses.
 func TestAgentBacksOffOnUnknownResponses(t *testing.T) {
 	o := newOperator(t, "1:1")
 	address, says := o.otherOperator()
@@ -150,8 +151,8 @@ func TestAgentBacksOffOnUnknownResponses(t *testing.T) {
 		says <- `{"stayAwhile":true}`
 	}
 	says <- `{"round":{"number":1,"size":1,"masterAddress":"a","masterPort":1}}`
-	a.says("part 0 of 1")
+	a.awaitOutput("part 0 of 1")
 	if took := time.Since(began); took < time.Second { // the shortest pauses between nine requests add up to 2.2 seconds
-		t.Errorf("it has asked nine times within %s", took)
+		t.Errorf("the agent sent nine requests within %s, want growing pauses", took)
 	}
 }

@@ -32,7 +32,7 @@ func (b podBuilder) running() podBuilder {
 	return b
 }
 
-// ended ends the pod with the exit code, at the given time after its creation.
+// ended ends the pod with the exit code, at that time after its creation.
 func (b podBuilder) ended(code int32, after time.Duration) podBuilder {
 	b.running().Status.Phase = corev1.PodSucceeded
 	if code != 0 {

@@ -20,25 +20,25 @@ func TestShrinkingGroupKeepsTheMostAdvancedPods(t *testing.T) {
 		pods  []*corev1.Pod
 		want  []int32
 	}{
-		"nothing yet":                             {3, nil, []int32{0, 1, 2}},
-		"all stay":                                {2, []*corev1.Pod{runs("job-worker-0"), runs("job-worker-1")}, []int32{0, 1}},
-		"of equal ones the first":                 {1, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-0")}, []int32{0}},
-		"pending ones go first":                   {2, []*corev1.Pod{waits("job-worker-0"), runs("job-worker-1"), runs("job-worker-2")}, []int32{1, 2}},
-		"and of those the ones without a node":    {1, []*corev1.Pod{waits("job-worker-0"), pulls("job-worker-1")}, []int32{1}},
-		"what has succeeded stays":                {1, []*corev1.Pod{runs("job-worker-0"), podOf("job-worker-1", 0).ended(0, time.Minute).Pod}, []int32{1}},
-		"what has failed goes before what waits":  {1, []*corev1.Pod{podOf("job-worker-0", 0).ended(1, time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
-		"growth takes the lowest free indices":    {4, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-4")}, []int32{0, 1, 2, 4}},
-		"pods that go hold nothing":               {1, []*corev1.Pod{podOf("job-worker-0", 0).running().deleted(time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
-		"pods of others are none of its business": {1, []*corev1.Pod{runs("job-worker-x"), runs("job-worker-01"), runs("job-worker--1"), runs("other-worker-7"), runs("job-ps-3")}, []int32{0}},
-		"none": {0, []*corev1.Pod{runs("job-worker-0")}, []int32{}},
+		"no pods":                         {3, nil, []int32{0, 1, 2}},
+		"as many pods as wanted":          {2, []*corev1.Pod{runs("job-worker-0"), runs("job-worker-1")}, []int32{0, 1}},
+		"equal pods: the first":           {1, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-0")}, []int32{0}},
+		"running before pending pods":     {2, []*corev1.Pod{waits("job-worker-0"), runs("job-worker-1"), runs("job-worker-2")}, []int32{1, 2}},
+		"bound before unbound pods":       {1, []*corev1.Pod{waits("job-worker-0"), pulls("job-worker-1")}, []int32{1}},
+		"a succeeded pod":                 {1, []*corev1.Pod{runs("job-worker-0"), podOf("job-worker-1", 0).ended(0, time.Minute).Pod}, []int32{1}},
+		"pending before failed pods":      {1, []*corev1.Pod{podOf("job-worker-0", 0).ended(1, time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
+		"growth: the lowest free indices": {4, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-4")}, []int32{0, 1, 2, 4}},
+		"a terminating pod":               {1, []*corev1.Pod{podOf("job-worker-0", 0).running().deleted(time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
+		"pods of other owners":            {1, []*corev1.Pod{runs("job-worker-x"), runs("job-worker-01"), runs("job-worker--1"), runs("other-worker-7"), runs("job-ps-3")}, []int32{0}},
+		"none":                            {0, []*corev1.Pod{runs("job-worker-0")}, []int32{}},
 	} {
 		if got := KeepIndices("job", "worker", test.count, test.pods, nil); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", what, got, test.want)
+			t.Errorf("%s: kept indices = %v, want %v", what, got, test.want)
 		}
 	}
 }
 
-// A pod whose node is gone may be reported as running there for minutes.
+// TestShrinkingGroupKeepsPodsOnAssignedPlaces: a pod whose node is gone may be reported as running there for minutes.
 func TestShrinkingGroupKeepsPodsOnAssignedPlaces(t *testing.T) {
 	on := func(node string, pod *corev1.Pod) *corev1.Pod {
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -61,14 +61,14 @@ func TestShrinkingGroupKeepsPodsOnAssignedPlaces(t *testing.T) {
 		places podspec.Places
 		want   []int32
 	}{
-		"the node of one is gone":            {[]*corev1.Pod{runs(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
-		"of two on one place the first":      {[]*corev1.Pod{runs(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
-		"nobody who runs goes for who waits": {[]*corev1.Pod{waits(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
-		"who has succeeded needs no place":   {[]*corev1.Pod{on("b", podOf("job-worker-0", 0).ended(0, time.Minute).Pod), runs(1, "c"), runs(2, "a")}, at("a", "c"), []int32{0, 1}},
-		"who runs goes before who may wait":  {[]*corev1.Pod{waits(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
+		"a pod whose node is gone":                                  {[]*corev1.Pod{runs(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
+		"two pods on one place: the first":                          {[]*corev1.Pod{runs(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
+		"a running pod elsewhere before a pending one on its place": {[]*corev1.Pod{waits(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
+		"a succeeded pod elsewhere":                                 {[]*corev1.Pod{on("b", podOf("job-worker-0", 0).ended(0, time.Minute).Pod), runs(1, "c"), runs(2, "a")}, at("a", "c"), []int32{0, 1}},
+		"a running before a pending pod on one place":               {[]*corev1.Pod{waits(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
 	} {
 		if got := KeepIndices("job", "worker", 2, test.pods, test.places); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", what, got, test.want)
+			t.Errorf("%s: kept indices = %v, want %v", what, got, test.want)
 		}
 	}
 }
@@ -89,10 +89,10 @@ func TestKeepIndicesIgnoresOrderAndKeepsRunningPods(t *testing.T) {
 		got := KeepIndices("job", "worker", count, pods, nil)
 		shuffled := rapid.Permutation(pods).Draw(t, "order")
 		if again := KeepIndices("job", "worker", count, shuffled, nil); !slices.Equal(got, again) {
-			t.Fatalf("another order gives %v, not %v", again, got)
+			t.Fatalf("indices for another order of the pods = %v, want %v", again, got)
 		}
 		if int32(len(got)) != count || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
-			t.Fatalf("%v are not %d indices in order", got, count)
+			t.Fatalf("indices = %v, want %d different ones in order", got, count)
 		}
 		var kept, waiting int32
 		for _, i := range got {
@@ -103,7 +103,7 @@ func TestKeepIndicesIgnoresOrderAndKeepsRunningPods(t *testing.T) {
 			}
 		}
 		if int32(len(running)) > kept && waiting > 0 {
-			t.Fatalf("of %d that run %d stay, beside %d others", len(running), kept, waiting)
+			t.Fatalf("of %d running pods %d are kept, and %d others", len(running), kept, waiting)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestGetWithGapsBetweenIndices(t *testing.T) {
 			got = r.Name
 		}
 		if got != want {
-			t.Errorf("at %d there is %q, want %q", index, got, want)
+			t.Errorf("Get(%d) = %q, want %q", index, got, want)
 		}
 	}
 }
@@ -129,6 +129,6 @@ func TestRestartPolicyMaySelectFailures(t *testing.T) {
 	}}
 	roster := Observe("job", []Group{{Name: "worker", Count: 2, Restart: restart}}, func(string, int32) Record { return Record{} }, pods)
 	if roster.Replicas[0].NeedsRestart || !roster.Replicas[1].NeedsRestart {
-		t.Errorf("restarted are %v and %v, want the second alone", roster.Replicas[0].NeedsRestart, roster.Replicas[1].NeedsRestart)
+		t.Errorf("NeedsRestart = %v and %v, want only the second", roster.Replicas[0].NeedsRestart, roster.Replicas[1].NeedsRestart)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cluster holds a group of replicas in memory: its pods, the status, and how often each replica has
-// finished by itself.
+// cluster has a group of replicas in memory: its pods, the status, and how often each replica has finished by itself.
 type cluster struct {
 	t      *rapid.T
 	group  Group
@@ -20,7 +19,7 @@ type cluster struct {
 	status map[int32]Record
 	ends   map[int32]int
 	now    time.Duration
-	// made counts pods, so that each has a UID of its own.
+	// made counts pods, so that each gets its own UID.
 	made int
 }
 
@@ -32,8 +31,7 @@ func (c *cluster) look() *Roster {
 	return Observe("job", []Group{c.group}, func(_ string, index int32) Record { return c.status[index] }, pods)
 }
 
-// reconcile does what a job API does with a roster, stops after the given number of writes, and returns
-// how many it made.
+// reconcile does what a job API does with a roster, stops after that number of writes, and returns how many it made.
 func (c *cluster) reconcile(writes int) int {
 	left := writes
 	write := func() bool { left--; return left >= 0 }
@@ -49,7 +47,7 @@ func (c *cluster) reconcile(writes int) int {
 		}
 		for i, m := range status {
 			if m.Restarts < c.status[i].Restarts || m.Restarts > max(c.group.Restart.Limit, 0) {
-				c.t.Fatalf("replica %d was restarted %d times after %d, of %d", i, m.Restarts, c.status[i].Restarts, c.group.Restart.Limit)
+				c.t.Fatalf("replica %d has %d restarts after %d, with a limit of %d", i, m.Restarts, c.status[i].Restarts, c.group.Restart.Limit)
 			}
 		}
 		c.status = status
@@ -65,7 +63,7 @@ func (c *cluster) reconcile(writes int) int {
 			return writes
 		}
 		if c.pods[r.Name] != nil {
-			c.t.Fatalf("%s is made though there is one", r.Name)
+			c.t.Fatalf("pod %s is created although it exists", r.Name)
 		}
 		c.made++
 		pod := podOf(r.Name, int(r.Restarts)).bound().Pod
@@ -75,7 +73,7 @@ func (c *cluster) reconcile(writes int) int {
 	return writes - left
 }
 
-// delete deletes a pod gracefully: a finished pod is gone at once.
+// delete deletes a pod gracefully; a finished pod is gone at once.
 func (c *cluster) delete(pod *corev1.Pod) {
 	if IsFinished(pod) {
 		delete(c.pods, pod.Name)
@@ -113,8 +111,8 @@ func (c *cluster) step(name string, fails bool) {
 	}
 }
 
-// Whenever the operator is killed, and whatever pods are deleted by hand, a replica has one pod at a
-// time, finishes by itself at most once more often than it may restart, and in the end all replicas are
+// TestReplicasRestartWithinTheirBudget: whenever the operator is killed, and whatever pods users delete, a replica has
+// one pod at a time, finishes by itself at most once more often than it may restart, and in the end all replicas are
 // final and nothing is left to do.
 func TestReplicasRestartWithinTheirBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,24 +148,24 @@ func TestReplicasRestartWithinTheirBudget(t *testing.T) {
 				break
 			}
 			if turn > 200 {
-				t.Fatal("it does not come to rest")
+				t.Fatal("the group does not come to rest")
 			}
 		}
 		roster := c.look()
 		for i := range roster.Replicas {
 			r := &roster.Replicas[i]
 			if !r.Final() {
-				t.Fatalf("%s is at rest, and %s", r.Name, r.Phase)
+				t.Fatalf("%s is at rest in phase %s, want a final one", r.Name, r.Phase)
 			}
 			if ends := c.ends[r.Index]; ends != int(r.Restarts)+1 {
-				t.Fatalf("%s has ended %d times, with %d restarts", r.Name, ends, r.Restarts)
+				t.Fatalf("%s has finished %d times, with %d restarts", r.Name, ends, r.Restarts)
 			}
 			if r.Phase == Failed && c.group.Restart.OnFailure && r.Restarts < c.group.Restart.Limit {
-				t.Fatalf("%s gave up after %d restarts of %d", r.Name, r.Restarts, c.group.Restart.Limit)
+				t.Fatalf("%s failed after %d of %d restarts", r.Name, r.Restarts, c.group.Restart.Limit)
 			}
 		}
 		if len(roster.Surplus) > 0 || len(c.pods) > len(roster.Replicas) {
-			t.Fatalf("pods were leaked: %v", slices.Sorted(maps.Keys(c.pods)))
+			t.Fatalf("surplus pods are left: %v", slices.Sorted(maps.Keys(c.pods)))
 		}
 	})
 }

@@ -23,29 +23,29 @@ func TestReplicaPhase(t *testing.T) {
 		missing    bool
 		outdated   bool
 	}{
-		"nothing yet":                                                 {want: Creating, missing: true},
-		"a pod without a node":                                        {pod: podOf(name, 0).Pod, want: Creating},
-		"a pod with one":                                              {pod: podOf(name, 0).bound().Pod, want: Pending},
-		"one that runs":                                               {pod: podOf(name, 0).running().Pod, want: Running},
-		"one that has succeeded":                                      {pod: podOf(name, 0).ended(0, time.Minute).Pod, want: Succeeded},
-		"one that has failed, no restarts":                            {pod: podOf(name, 0).ended(1, time.Minute).Pod, want: Failed},
-		"one that has failed, restarts left":                          {pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Failed, again: true},
-		"one that has failed, no restarts left":                       {remembered: Record{Restarts: 1}, pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
-		"one that has succeeded, restarted on failure":                {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: onFailure, want: Succeeded},
-		"one that has succeeded, always restarted":                    {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: Restart{OnSuccess: true, Limit: 1}, want: Succeeded, again: true},
-		"one of the past":                                             {remembered: Record{Restarts: 1}, pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
-		"one of the past that goes":                                   {remembered: Record{Restarts: 1}, pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
-		"one that somebody deleted":                                   {pod: podOf(name, 0).running().deleted(time.Minute).Pod, want: Running},
-		"one that ended because it was deleted":                       {pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Creating},
-		"one that failed because it was deleted":                      {pod: podOf(name, 0).ended(143, 2*time.Minute).deleted(time.Minute).Pod, policy: onFailure, want: Creating},
-		"one that had ended when it was deleted":                      {pod: podOf(name, 0).ended(0, time.Minute).deleted(2 * time.Minute).Pod, want: Succeeded},
-		"one that ended because it was deleted, and is being removed": {pod: podOf(name, 0).ended(143, time.Minute).removed(2 * time.Minute).Pod, policy: onFailure, want: Creating},
-		"one that is known to have ended, and goes":                   {remembered: Record{Phase: Succeeded}, pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
-		"one that is known to have succeeded, and gone":               {remembered: Record{Phase: Succeeded}, want: Succeeded},
-		"one that is known to have failed, and gone":                  {remembered: Record{Phase: Failed}, policy: onFailure, want: Failed, again: true},
-		"one that is known to have run, and gone":                     {remembered: Record{Phase: Running}, policy: onFailure, want: Creating, missing: true},
-		"one that does not say its attempt":                           {remembered: Record{Restarts: 1}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
-		"one of an attempt that is not known of":                      {remembered: Record{Phase: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
+		"no pod":                                   {want: Creating, missing: true},
+		"an unbound pod":                           {pod: podOf(name, 0).Pod, want: Creating},
+		"a bound pod":                              {pod: podOf(name, 0).bound().Pod, want: Pending},
+		"a running pod":                            {pod: podOf(name, 0).running().Pod, want: Running},
+		"a succeeded pod":                          {pod: podOf(name, 0).ended(0, time.Minute).Pod, want: Succeeded},
+		"a failed pod, no restarts":                {pod: podOf(name, 0).ended(1, time.Minute).Pod, want: Failed},
+		"a failed pod, restarts left":              {pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Failed, again: true},
+		"a failed pod, no restarts left":           {remembered: Record{Restarts: 1}, pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
+		"a succeeded pod, restarted on failure":    {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: onFailure, want: Succeeded},
+		"a succeeded pod, always restarted":        {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: Restart{OnSuccess: true, Limit: 1}, want: Succeeded, again: true},
+		"a pod of an earlier attempt":              {remembered: Record{Restarts: 1}, pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
+		"a terminating pod of an earlier attempt":  {remembered: Record{Restarts: 1}, pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
+		"a deleted pod":                            {pod: podOf(name, 0).running().deleted(time.Minute).Pod, want: Running},
+		"a pod that ended because it was deleted":  {pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Creating},
+		"a pod that failed because it was deleted": {pod: podOf(name, 0).ended(143, 2*time.Minute).deleted(time.Minute).Pod, policy: onFailure, want: Creating},
+		"a pod that was deleted after it ended":    {pod: podOf(name, 0).ended(0, time.Minute).deleted(2 * time.Minute).Pod, want: Succeeded},
+		"a pod that ended because it was deleted, and is being removed": {pod: podOf(name, 0).ended(143, time.Minute).removed(2 * time.Minute).Pod, policy: onFailure, want: Creating},
+		"a terminating pod, recorded as succeeded":                      {remembered: Record{Phase: Succeeded}, pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
+		"no pod, recorded as succeeded":                                 {remembered: Record{Phase: Succeeded}, want: Succeeded},
+		"no pod, recorded as failed":                                    {remembered: Record{Phase: Failed}, policy: onFailure, want: Failed, again: true},
+		"no pod, recorded as running":                                   {remembered: Record{Phase: Running}, policy: onFailure, want: Creating, missing: true},
+		"a pod without an attempt":                                      {remembered: Record{Restarts: 1}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
+		"a pod of an unknown attempt":                                   {remembered: Record{Phase: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var pods []*corev1.Pod
@@ -55,13 +55,13 @@ func TestReplicaPhase(t *testing.T) {
 			roster := Observe("job", []Group{{Name: "worker", Count: 1, Restart: test.policy}}, func(string, int32) Record { return test.remembered }, pods)
 			r := roster.Get("worker", 0)
 			if r.Phase != test.want || r.NeedsRestart != test.again {
-				t.Errorf("it is %s, again=%v; want %s, %v", r.Phase, r.NeedsRestart, test.want, test.again)
+				t.Errorf("phase = %s, NeedsRestart = %v; want %s, %v", r.Phase, r.NeedsRestart, test.want, test.again)
 			}
 			if got := len(roster.Missing()) == 1; got != test.missing {
-				t.Errorf("it is missing: %v", got)
+				t.Errorf("missing = %v, want %v", got, test.missing)
 			}
 			if got := len(roster.Outdated()) == 1; got != test.outdated {
-				t.Errorf("its pod is outdated: %v", got)
+				t.Errorf("pod outdated = %v, want %v", got, test.outdated)
 			}
 		})
 	}
@@ -71,13 +71,13 @@ func TestSurplusPodsAreOutdated(t *testing.T) {
 	roster := Observe("job", []Group{{Name: "worker", Count: 1}}, func(string, int32) Record { return Record{} },
 		[]*corev1.Pod{podOf("job-worker-1", 0).running().Pod, podOf("job-ps-0", 0).running().deleted(0).Pod})
 	if got := roster.Outdated(); len(got) != 1 || got[0].Name != "job-worker-1" {
-		t.Errorf("outdated are %v, want job-worker-1 alone: the other goes already", got)
+		t.Errorf("outdated pods = %v, want only job-worker-1: the other is terminating", got)
 	}
 	if !roster.Active() {
-		t.Error("they run, and it is said that nothing does")
+		t.Error("Active = false although pods run")
 	}
 	if roster.Get("worker", 1) != nil || roster.Get("ps", 0) != nil {
-		t.Error("there are replicas that the groups do not have")
+		t.Error("Get returned replicas that the groups do not have")
 	}
 }
 
@@ -89,19 +89,20 @@ func TestPodAndServiceMatch(t *testing.T) {
 	service := NewService("ns", owner, r, "replica", []corev1.ServicePort{{Port: 80}})
 	if pod.Name != service.Name || pod.Annotations[muster.RestartsAnnotation] != "3" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever ||
 		pod.Labels[muster.JobUIDLabel] != "job-uid" || pod.OwnerReferences[0].UID != "job-uid" {
-		t.Errorf("the pod is %+v", pod)
+		t.Errorf("pod = %+v", pod)
 	}
 	for key, value := range service.Spec.Selector {
 		if pod.Labels[key] != value {
-			t.Errorf("the Service selects %s=%s, the pod has %v", key, value, pod.Labels)
+			t.Errorf("the Service selects %s=%s, the pod has the labels %v", key, value, pod.Labels)
 		}
 	}
 	if len(template.Labels) != 1 {
-		t.Error("the template was changed")
+		t.Error("the given template was changed")
 	}
 }
 
-// The kubelet stops sidecars once all other containers have finished, often by a signal.
+// TestSidecarExitCodeIsNoFailure: the kubelet stops sidecars after all other containers have finished, often by a
+// signal.
 func TestSidecarExitCodeIsNoFailure(t *testing.T) {
 	with := func(main int32) *corev1.Pod {
 		b := podOf("p", 0).ended(main, 0)
@@ -113,15 +114,15 @@ func TestSidecarExitCodeIsNoFailure(t *testing.T) {
 		return b.Pod
 	}
 	if code, why, ok := Failure(with(3)); code != 3 || !ok {
-		t.Errorf("it failed with %d, %q", code, why)
+		t.Errorf("Failure = %d, %q, want 3", code, why)
 	}
 	if code, why, ok := Failure(with(0)); ok {
-		t.Errorf("of a pod that failed otherwise it is said that it ended with %d, %q", code, why)
+		t.Errorf("Failure of a pod that failed for another reason = %d, %q, want none", code, why)
 	}
 	fetch := with(0)
 	fetch.Status.InitContainerStatuses[0].State.Terminated.ExitCode = 4
 	if code, why, ok := Failure(fetch); code != 4 || !ok {
-		t.Errorf("with an init container that failed it failed with %d, %q", code, why)
+		t.Errorf("Failure with a failed init container = %d, %q, want 4", code, why)
 	}
 }
 
@@ -131,16 +132,16 @@ func TestChanged(t *testing.T) {
 		now  podBuilder
 		want bool
 	}{
-		"nothing":           {podOf("p", 0).running(), false},
-		"its end":           {podOf("p", 0).ended(0, 0), true},
-		"that it is to go":  {podOf("p", 0).running().deleted(0), true},
+		"no change":         {podOf("p", 0).running(), false},
+		"end":               {podOf("p", 0).ended(0, 0), true},
+		"deletion":          {podOf("p", 0).running().deleted(0), true},
 		"another container": {func() podBuilder { b := podOf("p", 0).running(); b.Status.ContainerStatuses[0].Name = "d"; return b }(), true},
-		"its readiness":     {func() podBuilder { b := podOf("p", 0).running(); b.Status.Conditions = nil; return b }(), true},
+		"readiness":         {func() podBuilder { b := podOf("p", 0).running(); b.Status.Conditions = nil; return b }(), true},
 		"an address":        {func() podBuilder { b := podOf("p", 0).running(); b.Status.PodIP = "10.0.0.1"; return b }(), false},
 		"a label":           {func() podBuilder { b := podOf("p", 0).running(); b.Labels = map[string]string{"a": "b"}; return b }(), false},
 	} {
 		if got := Changed(old.Pod, test.now.Pod); got != test.want {
-			t.Errorf("%s: matters=%v, want %v", what, got, test.want)
+			t.Errorf("%s: Changed = %v, want %v", what, got, test.want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestMixMatchesItsParameters: jobs in order of arrival, sizes within bounds, and the total load.
+// TestMixMatchesItsParameters: jobs are in order of arrival with sizes within bounds, and have the wanted total load.
 func TestMixMatchesItsParameters(t *testing.T) {
 	mix := Mix{Jobs: 160, Within: 8 * time.Hour, Largest: 16, Sigma: 1.5, Exponent: 0.85}
 	for seed := range uint64(20) {
@@ -15,23 +15,23 @@ func TestMixMatchesItsParameters(t *testing.T) {
 		gpuHours, largest, logs := 0.0, int32(0), []float64{}
 		for i, j := range jobs {
 			if j.Min != (j.Max+3)/4 || j.Max < 1 || j.Max > 16 || j.Arrives < 0 || j.Arrives >= mix.Within {
-				t.Fatalf("drew %+v", j)
+				t.Fatalf("drawn job %+v is out of bounds", j)
 			}
 			if i > 0 && (j.Name <= jobs[i-1].Name || j.Arrives < jobs[i-1].Arrives) {
-				t.Fatalf("%s at %s comes after %s at %s", j.Name, j.Arrives, jobs[i-1].Name, jobs[i-1].Arrives)
+				t.Fatalf("%s arrives at %s, after %s at %s", j.Name, j.Arrives, jobs[i-1].Name, jobs[i-1].Arrives)
 			}
 			lasts := j.Work.Hours() / math.Pow(float64(j.Max), 0.85)
 			gpuHours, largest, logs = gpuHours+lasts*float64(j.Max), max(largest, j.Max), append(logs, math.Log(lasts))
 		}
 		if math.Abs(gpuHours-1.5*64*8) > 0.01 || largest != 16 {
-			t.Errorf("seed %d asks for %f GPU hours at sizes up to %d", seed, gpuHours, largest)
+			t.Errorf("seed %d draws %f GPU hours at sizes up to %d, want %v up to 16", seed, gpuHours, largest, 1.5*64*8)
 		}
 		if sigma := deviation(logs); sigma < 1.1 || sigma > 1.9 {
-			t.Errorf("seed %d: the logarithms of lengths deviate by %f", seed, sigma)
+			t.Errorf("seed %d: standard deviation of log durations = %f, want 1.1 to 1.9", seed, sigma)
 		}
 	}
 	if slices.Equal(mix.Draw(1, 64, 1), mix.Draw(2, 64, 1)) {
-		t.Error("two seeds are the same")
+		t.Error("two seeds draw the same jobs")
 	}
 }
 
@@ -53,10 +53,10 @@ func TestQuantilesUseTheNearestRank(t *testing.T) {
 	}
 	for share, want := range map[float64]time.Duration{0.99: 159, 0.5: 80, 1: 160, 0: 1} {
 		if got := r.Quantile(share); got != want {
-			t.Errorf("the quantile at %g is %d, want %d", share, got, want)
+			t.Errorf("Quantile(%g) = %d, want %d", share, got, want)
 		}
 	}
 	if got := r.Mean(); got != 80 { // 80.5 in whole nanoseconds
-		t.Errorf("the mean is %d", got)
+		t.Errorf("Mean = %d, want 80", got)
 	}
 }

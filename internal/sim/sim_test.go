@@ -41,7 +41,7 @@ func steps(r Result, job int) []string {
 	return out
 }
 
-// TestCasesWorkedOutByHand: 4 GPUs, and each resize loses 10 s.
+// TestCasesWorkedOutByHand: the cluster has 4 GPUs, and each resize loses 10 s.
 func TestCasesWorkedOutByHand(t *testing.T) {
 	four := Cluster{GPUs: 4, ResizeLoses: seconds(10)}
 	leaving := four
@@ -60,42 +60,42 @@ func TestCasesWorkedOutByHand(t *testing.T) {
 		resizes  int
 		first    []string // expected steps of the first job
 	}{
-		"one alone": {
+		"one job": {
 			cluster: four, jobs: []Job{of("a", 3, 1, 4, 400)},
 			want: []float64{100}, makespan: 103,
 			first: []string{"3 s: 4 run, 4 held", "103 s: 0 run, 0 held"},
 		},
-		// a has done 200 at 50 s, pauses until 60 s, has done 280 at 100 s when b ends, pauses until 110 s, and does
-		// the last 120 at four per second.
-		"one shrinks for another and grows when that ends": {
+		// a has done 200 at 50 s and pauses until 60 s. It has done 280 at 100 s, when b ends, pauses until 110 s, and
+		// does the last 120 at four per second.
+		"a job shrinks for another and grows when that ends": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{140, 50}, makespan: 140, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "100 s: 4 run, 4 held", "140 s: 0 run, 0 held"},
 		},
-		// b starts 5 s later and ends at 105 s; a has done 290 by then, pauses until 115 s, and takes 27.5 s for the
+		// b starts 5 s later and ends at 105 s. By then a has done 290; it pauses until 115 s and takes 27.5 s for the
 		// rest.
-		"pods that have to go keep their GPUs until they are gone": {
+		"surplus pods keep their GPUs until they are gone": {
 			cluster: leaving, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{142.5, 55}, makespan: 142, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "55 s: 2 run, 2 held", "105 s: 4 run, 4 held", "142 s: 0 run, 0 held"},
 		},
-		// b ends at 100 s, but a grows at 110 s only: it has done 300 by then, and pauses until 120 s.
-		"growth waits for a rest": {
+		// b ends at 100 s, but a grows only at 110 s: it has done 300 by then, and pauses until 120 s.
+		"growth is delayed": {
 			cluster: resting, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{145, 50}, makespan: 145, resizes: 2,
 			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "110 s: 4 run, 4 held", "145 s: 0 run, 0 held"},
 		},
-		// a has done 80 at 20 s, waits until 30 s and pauses until 40 s.
-		"one of higher priority stops another, which goes on from where it was": {
+		// a has done 80 at 20 s, waits until 30 s, and pauses until 40 s.
+		"a job of higher priority stops another, which continues later": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 120), urgent},
 			want: []float64{50, 10}, makespan: 50,
 			first: []string{"0 s: 4 run, 4 held", "20 s: 0 run, 4 held", "20 s: 0 run, 0 held", "30 s: 4 run, 4 held", "50 s: 0 run, 0 held"},
 		},
-		"rigid ones in order of arrival": {
+		"rigid jobs in order of arrival": {
 			cluster: strict, jobs: AtMaximum([]Job{of("a", 0, 1, 3, 300), of("b", 10, 1, 4, 400), of("c", 20, 1, 1, 10)}),
 			want: []float64{100, 190, 190}, makespan: 210,
 		},
-		"rigid ones at their minima": {
+		"rigid jobs at their minimum sizes": {
 			cluster: strict, jobs: AtMinimum([]Job{of("a", 0, 1, 3, 300), of("b", 10, 1, 4, 400), of("c", 20, 1, 1, 10)}),
 			want: []float64{300, 400, 10}, makespan: 410,
 		},
@@ -103,27 +103,27 @@ func TestCasesWorkedOutByHand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := tc.cluster.Run(tc.jobs)
 			if diff := cmp.Diff(tc.want, took(got)); diff != "" {
-				t.Errorf("took (-want +got):\n%s", diff)
+				t.Errorf("durations (-want +got):\n%s", diff)
 			}
 			if got.Makespan.Truncate(time.Second) != seconds(tc.makespan) || got.Resizes != tc.resizes {
-				t.Errorf("all ended at %s after %d resizes", got.Makespan, got.Resizes)
+				t.Errorf("makespan = %s with %d resizes, want %d s with %d", got.Makespan, got.Resizes, tc.makespan, tc.resizes)
 			}
 			if diff := cmp.Diff(tc.first, steps(got, 0)); tc.first != nil && diff != "" {
-				t.Errorf("steps of the first (-want +got):\n%s", diff)
+				t.Errorf("steps of the first job (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestJobThatDoesNotFitNeverEnds: but the simulation does.
+// TestJobThatDoesNotFitNeverEnds: the simulation ends although the job does not.
 func TestJobThatDoesNotFitNeverEnds(t *testing.T) {
 	got := Cluster{GPUs: 4}.Run([]Job{of("too large", 0, 5, 8, 100), of("small", 1, 1, 1, 10)})
 	if got.Ended() || got.Took[0] >= 0 || got.Took[1] != seconds(10) {
-		t.Errorf("took %v", got.Took)
+		t.Errorf("durations = %v, want none for the first job and 10 s for the second", got.Took)
 	}
 }
 
-// drawn returns a random cluster with jobs.
+// drawn returns a random cluster and jobs.
 func drawn(t *rapid.T) (Cluster, []Job) {
 	c := Cluster{
 		GPUs:        rapid.Int64Range(16, 64).Draw(t, "GPUs"),
@@ -148,12 +148,13 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		if diff := cmp.Diff(c.Run(jobs), c.Run(slices.Clone(jobs))); diff != "" {
-			t.Fatalf("the second time (-first +second):\n%s", diff)
+			t.Fatalf("results of two runs (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// TestNoMoreIsHeldThanThereIs: at any time, and each running job has a size within its bounds.
+// TestNoMoreIsHeldThanThereIs: at any time jobs hold at most all GPUs, and each running job has a size within its
+// bounds.
 func TestNoMoreIsHeldThanThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
@@ -162,18 +163,18 @@ func TestNoMoreIsHeldThanThereIs(t *testing.T) {
 			sum += int64(s.Held - held[s.Job])
 			held[s.Job] = s.Held
 			if job := jobs[s.Job]; sum > c.GPUs || s.Held < s.Replicas || s.Replicas != 0 && (s.Replicas < job.Min || s.Replicas > job.Max) {
-				t.Fatalf("%d GPUs are held of %d after %+v of %+v", sum, c.GPUs, s, job)
+				t.Fatalf("%d of %d GPUs are held after step %+v of job %+v", sum, c.GPUs, s, job)
 			}
 		}
 		if sum != 0 {
-			t.Errorf("%d GPUs are held at the end", sum)
+			t.Errorf("%d GPUs are held at the end, want none", sum)
 		}
 	})
 }
 
-// TestGrowthIsDelayed: among jobs of one priority, a job grows no sooner than GrowAfter after its start or its last
-// resize, which bounds how often it grows per hour; and it can shrink only as far as it has grown. (A higher priority
-// takes at once what it can use.)
+// TestGrowthIsDelayed: among jobs of one priority, a job grows no sooner than GrowAfter after its start or last resize,
+// which bounds how often it grows per hour, and it can shrink only as far as it has grown. (A higher priority takes at
+// once what it can use.)
 func TestGrowthIsDelayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
@@ -187,20 +188,21 @@ func TestGrowthIsDelayed(t *testing.T) {
 				continue
 			}
 			if rested := s.At - since[s.Job]; before > 0 && s.Replicas > before && rested+time.Second <= c.Growth.GrowAfter { // the engine counts whole seconds
-				t.Fatalf("job %d grows from %d to %d after %s, and should rest for %s", s.Job, before, s.Replicas, rested, c.Growth.GrowAfter)
+				t.Fatalf("job %d grows from %d to %d after %s, want at least %s", s.Job, before, s.Replicas, rested, c.Growth.GrowAfter)
 			}
 			size[s.Job], since[s.Job] = s.Replicas, s.At
 		}
 	})
 }
 
-// TestNoWorkIsLostOrGained: the work done at the sizes of a job over time, minus what its resizes lose, is its work.
+// TestNoWorkIsLostOrGained: the work done at the sizes of a job over time, minus the work that its resizes lose, is its
+// work.
 func TestNoWorkIsLostOrGained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		result := c.Run(jobs)
 		if !result.Ended() {
-			t.Fatalf("took %v", result.Took)
+			t.Fatalf("not all jobs ended; durations: %v", result.Took)
 		}
 		for i, job := range jobs {
 			done, stands, before := 0.0, time.Duration(0), Step{}
@@ -223,7 +225,7 @@ func TestNoWorkIsLostOrGained(t *testing.T) {
 				before = s
 			}
 			if math.Abs(done-job.Work.Seconds()) > 1e-3 {
-				t.Fatalf("%+v has done %f s of work", job, done)
+				t.Fatalf("job %+v has done %f s of work", job, done)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 func TestAllTestsShareOneClusterThatServesMustersAPIs(t *testing.T) {
 	cluster := testcluster.Get(t)
 	if again := testcluster.Get(t); again != cluster {
-		t.Error("a second Get gave another cluster")
+		t.Error("a second Get returned another cluster")
 	}
 	var namespace corev1.Namespace
 	namespace.Name = cluster.Namespace(t)
@@ -30,11 +30,11 @@ func TestAllTestsShareOneClusterThatServesMustersAPIs(t *testing.T) {
 		t.Errorf("listing workloads: %v", err)
 	}
 	if _, err := os.Stat(cluster.Kubeconfig); err != nil {
-		t.Errorf("the kubeconfig: %v", err)
+		t.Errorf("reading the kubeconfig: %v", err)
 	}
 }
 
-// childEnv makes a copy of this test binary start a cluster, report where, and wait to be killed.
+// childEnv makes a copy of this test binary start a cluster, report its addresses, and wait to be killed.
 const childEnv = "MUSTER_TESTCLUSTER_CHILD"
 
 func TestClusterDiesWithAKilledTestProcess(t *testing.T) {
@@ -77,7 +77,7 @@ func TestClusterDiesWithAKilledTestProcess(t *testing.T) {
 	})
 }
 
-// await polls until so returns true, for what another process does to files and processes.
+// await polls until so returns true, as another process acts on files and processes.
 func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
@@ -91,7 +91,7 @@ func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			t.Fatalf("waited %s for %s", patience, what)
+			t.Fatalf("timed out after %s waiting for %s", patience, what)
 		}
 	}
 }

@@ -12,8 +12,8 @@ func TestOnlyTheKnownCrashIsRetried(t *testing.T) {
 		says   string
 		starts int
 	}{
-		"of kube-openapi": {"goroutine 28071 [running]:\nk8s.io/kube-openapi/pkg/cached.(*Atomic[...]).Get(0x226c0?)", 2},
-		"any other":       {"goroutine 1 [running]:\nmain.main()", 1},
+		"crash of kube-openapi": {"goroutine 28071 [running]:\nk8s.io/kube-openapi/pkg/cached.(*Atomic[...]).Get(0x226c0?)", 2},
+		"any other crash":       {"goroutine 1 [running]:\nmain.main()", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "crashes")
@@ -28,7 +28,7 @@ func TestOnlyTheKnownCrashIsRetried(t *testing.T) {
 				return started, err
 			})
 			if err == nil || starts != tc.starts {
-				t.Errorf("it was started %d times and then %v, want %d times and an error", starts, err, tc.starts)
+				t.Errorf("the server was started %d times with error %v, want %d times and an error", starts, err, tc.starts)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 	)
 	dir := t.TempDir()
 	if err := refusals(dir); err != nil {
-		t.Errorf("without an operator: %v", err)
+		t.Errorf("without an operator: got error %v, want none", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o700); err != nil {
 		t.Fatal(err)
@@ -26,10 +26,10 @@ func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 	}
 	say(quota)
 	if err := refusals(dir); err != nil {
-		t.Errorf("of a quota: %v", err)
+		t.Errorf("a refusal by a quota: got error %v, want none", err)
 	}
 	say(quota, lacks)
 	if err := refusals(dir); err == nil || !strings.Contains(err.Error(), "cannot list") || strings.Contains(err.Error(), "exceeded") {
-		t.Errorf("of a right: %v", err)
+		t.Errorf("a missing right: got error %v, want one that names it", err)
 	}
 }

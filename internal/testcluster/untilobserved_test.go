@@ -20,9 +20,9 @@ func TestUntilObserved(t *testing.T) {
 		return corev1.ResourceList{name: resource.MustParse(amount)}
 	}
 	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "heards.example.com"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
 		"spec": map[string]any{
-			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Heard", "plural": "heards"},
+			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
 		},
@@ -68,7 +68,7 @@ func TestUntilObserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := make(c.Namespace(t))
 			if c.shows(o)(t.Context()) == nil {
-				t.Fatal("it is shown to be heard of, and is not there")
+				t.Fatal("the check succeeds although the object does not exist")
 			}
 			if err := c.Client.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestUntilObserved(t *testing.T) {
 			c.UntilObserved(t, o)
 			for range 10 {
 				if err := c.shows(o)(t.Context()); err != nil {
-					t.Errorf("it was heard of, and then: %v", err)
+					t.Errorf("the check fails after UntilObserved: %v", err)
 				}
 			}
 		})

@@ -26,16 +26,16 @@ const jobUID = types.UID("0f5e8a3c-1111-4222-8333-444455556666")
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world has a watch over objects that the test provides, and what it exported.
+// world is a watch over objects that the test provides, and the spans that it exported.
 type world struct {
 	*watch
-	t     *testing.T
-	clock *testclock.FakePassiveClock
-	w     *kueue.Workload
-	told  []span
+	t        *testing.T
+	clock    *testclock.FakePassiveClock
+	w        *kueue.Workload
+	exported []span
 }
 
-func (w *world) export(s span) { w.told = append(w.told, s) }
+func (w *world) export(s span) { w.exported = append(w.exported, s) }
 
 // newWorld returns a world with a job of that many pods, created at the epoch, whose Workload waits.
 func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) *world {
@@ -69,7 +69,7 @@ func (w *world) at(after time.Duration) *world {
 // second returns the current time as the API stores it.
 func (w *world) second() metav1.Time { return metav1.NewTime(w.clock.Now().Truncate(time.Second)) }
 
-// now changes the Workload, and delivers the update.
+// now changes the Workload and delivers the update.
 func (w *world) now(change func(*kueue.Workload)) {
 	change(w.w)
 	w.workload(context.Background(), w.w.DeepCopy())
@@ -103,16 +103,16 @@ func (w *world) podIs(pod *corev1.Pod, kind corev1.PodConditionType) {
 	w.pod(context.Background(), pod, false)
 }
 
-// hears checks what was exported since the last call: name, from and to, in milliseconds after the epoch.
-func (w *world) hears(want ...line) {
+// wantExported checks what was exported since the last call: name, from and to, in milliseconds after the epoch.
+func (w *world) wantExported(want ...line) {
 	w.t.Helper()
 	var got []line
-	for _, s := range w.told {
+	for _, s := range w.exported {
 		got = append(got, line{s.name, s.from.Sub(epoch).Milliseconds(), s.to.Sub(epoch).Milliseconds()})
 	}
-	w.told = nil
+	w.exported = nil
 	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("told (-want +got):\n%s", diff)
+		w.t.Errorf("exported (-want +got):\n%s", diff)
 	}
 }
 
@@ -125,27 +125,27 @@ func TestStepsAreExportedAsTheyComplete(t *testing.T) {
 	w := newWorld(t, 2, true)
 	w.startLeading()
 	w.at(300 * time.Millisecond).now(func(*kueue.Workload) {})
-	w.hears()
+	w.wantExported()
 	w.at(3400 * time.Millisecond).reserve()
-	w.hears(line{stepQueued, 300, 3400})
+	w.wantExported(line{stepQueued, 300, 3400})
 	w.at(5500 * time.Millisecond).admit()
-	w.hears(line{stepAdmission, 3400, 5500})
+	w.wantExported(line{stepAdmission, 3400, 5500})
 	first := w.at(6100 * time.Millisecond).makePod("a")
-	w.hears(line{stepStart, 5500, 6100})
+	w.wantExported(line{stepStart, 5500, 6100})
 	second := w.at(6200 * time.Millisecond).makePod("b")
-	w.hears(line{stepPods, 6100, 6200})
+	w.wantExported(line{stepPods, 6100, 6200})
 	w.at(7500*time.Millisecond).podIs(second, corev1.PodScheduled)
 	w.at(8000*time.Millisecond).podIs(first, corev1.PodScheduled)
-	w.hears()
+	w.wantExported()
 	w.at(8400*time.Millisecond).podIs(second, corev1.PodReady)
-	w.hears(line{stepSchedule, 6100, 7000}, line{stepReady, 7000, 8400}, line{"Job", 300, 8400})
+	w.wantExported(line{stepSchedule, 6100, 7000}, line{stepReady, 7000, 8400}, line{"Job", 300, 8400})
 	w.at(9900*time.Millisecond).podIs(first, corev1.PodReady)
 	w.now(func(*kueue.Workload) { w.condition(kueue.WorkloadPodsReady, "True", "Started") })
-	w.hears()
+	w.wantExported()
 	w.now(func(*kueue.Workload) { w.condition(kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailed) })
-	w.hears()
+	w.wantExported()
 	if len(w.journeys) != 0 {
-		t.Errorf("%d are kept in mind that have ended", len(w.journeys))
+		t.Errorf("%d journeys of ended jobs are kept, want none", len(w.journeys))
 	}
 }
 
@@ -154,13 +154,13 @@ func TestANewLeaderContinuesTraces(t *testing.T) {
 	w.now(func(*kueue.Workload) {})
 	w.at(time.Second).reserve()
 	w.at(time.Second).admit()
-	w.hears() // another replica leads
+	w.wantExported() // another replica leads
 	w.at(60 * time.Second).makePod("a")
 	w.at(70 * time.Second).startLeading()
-	w.hears(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // the previous leader may not have exported it
+	w.wantExported(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // the previous leader may not have exported it
 	again := w.makePod("a")
 	w.podIs(again, corev1.PodReady)
-	w.hears(line{stepReady, 60000, 70000}, line{"Job", 0, 70000})
+	w.wantExported(line{stepReady, 60000, 70000}, line{"Job", 0, 70000})
 }
 
 func TestOldStepsAreNotExportedAgain(t *testing.T) {
@@ -172,7 +172,7 @@ func TestOldStepsAreNotExportedAgain(t *testing.T) {
 	w.at(time.Hour).startLeading()
 	w.workload(t.Context(), w.w.DeepCopy())
 	w.pod(t.Context(), pod, false)
-	w.hears()
+	w.wantExported()
 }
 
 func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
@@ -182,8 +182,8 @@ func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w.at(time.Second).reserve()
 	w.admit()
 	old := w.makePod("a")
-	was := w.told
-	w.told = nil
+	was := w.exported
+	w.exported = nil
 	w.at(10 * time.Second).now(func(o *kueue.Workload) {
 		o.Status.Admission = nil
 		w.condition(kueue.WorkloadQuotaReserved, "False", "Pending")
@@ -192,21 +192,21 @@ func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	})
 	w.at(20 * time.Second).reserve()
 	w.admit()
-	w.hears(line{stepQueued, 10000, 20000}, line{stepAdmission, 20000, 20000})
+	w.wantExported(line{stepQueued, 10000, 20000}, line{stepAdmission, 20000, 20000})
 	w.podIs(old, corev1.PodReady) // a terminating pod of the first attempt
 	w.podDeleted(t.Context(), old)
-	w.hears()
+	w.wantExported()
 	w.at(21 * time.Second).makePod("a")
-	for _, s := range w.told {
+	for _, s := range w.exported {
 		if slices.ContainsFunc(was, func(b span) bool { return spanOf(b.job.uid, b.name, b.attempt) == spanOf(s.job.uid, s.name, s.attempt) }) {
 			t.Errorf("%s of the second attempt has the ID of the first", s.name)
 		}
 	}
-	w.hears(line{stepStart, 20000, 21000}, line{stepPods, 21000, 21000})
+	w.wantExported(line{stepStart, 20000, 21000}, line{stepPods, 21000, 21000})
 }
 
-// TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation: another controller reserves quota for an evicted Workload whose
-// condition Requeued is still False. The earlier attempt does not count as time in the queue.
+// TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation: another controller reserves quota for an evicted Workload
+// whose condition Requeued is still False. The earlier attempt does not count as time in the queue.
 func TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation(t *testing.T) {
 	w := newWorld(t, 1, true)
 	w.startLeading()
@@ -214,7 +214,7 @@ func TestAWorkloadOutOfItsQueueIsNotQueuedSinceItsCreation(t *testing.T) {
 		w.condition(kueue.WorkloadRequeued, "False", kueue.WorkloadEvictedByPodsReadyTimeout)
 	})
 	w.at(20 * time.Second).reserve()
-	w.hears(line{stepQueued, 10000, 20000})
+	w.wantExported(line{stepQueued, 10000, 20000})
 }
 
 func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
@@ -230,8 +230,8 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 		w.startLeading()
 		w.now(func(*kueue.Workload) {})
 		end(w.at(5 * time.Second))
-		if len(w.told) != 1 || w.told[0].failed != what || len(w.journeys) != 0 {
-			t.Errorf("%s: told %+v, and %d are kept in mind", what, w.told, len(w.journeys))
+		if len(w.exported) != 1 || w.exported[0].failed != what || len(w.journeys) != 0 {
+			t.Errorf("%s: exported %+v, and %d journeys are kept", what, w.exported, len(w.journeys))
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestAPodObservedBeforeItsWorkloadCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.makePod("a")
-	w.hears(line{stepQueued, 0, 0}, line{stepAdmission, 0, 0}, line{stepStart, 0, 0}, line{stepPods, 0, 0})
+	w.wantExported(line{stepQueued, 0, 0}, line{stepAdmission, 0, 0}, line{stepStart, 0, 0}, line{stepPods, 0, 0})
 }
 
 func TestUnsampledJobsTakeNoMemory(t *testing.T) {
@@ -258,8 +258,8 @@ func TestUnsampledJobsTakeNoMemory(t *testing.T) {
 	w.reserve()
 	w.admit()
 	w.podIs(w.makePod("a"), corev1.PodReady)
-	w.hears()
+	w.wantExported()
 	if len(w.journeys) != 0 {
-		t.Error("it is kept in mind")
+		t.Error("a journey of the unsampled job is kept")
 	}
 }

@@ -33,7 +33,7 @@ func TestTheAPIServerTrustsTheOperatorsCertificates(t *testing.T) {
 		trusted = step.trusted
 		result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 		if err != nil || result.RequeueAfter != certificate.RenewInterval {
-			t.Fatalf("%+v, %v", result, err)
+			t.Fatalf("Reconcile = %+v, %v, want a requeue after the renewal interval", result, err)
 		}
 		var now registration.MutatingWebhookConfiguration
 		if err := c.Get(t.Context(), key, &now); err != nil {
@@ -41,11 +41,11 @@ func TestTheAPIServerTrustsTheOperatorsCertificates(t *testing.T) {
 		}
 		for _, how := range now.Webhooks {
 			if got := string(how.ClientConfig.CABundle); got != step.trusted {
-				t.Errorf("%+v: %s trusts %q", step, how.Name, got)
+				t.Errorf("%+v: CA bundle of %s = %q", step, how.Name, got)
 			}
 		}
 		if written := now.ResourceVersion != version; written != step.written {
-			t.Errorf("%+v: written: %t", step, written)
+			t.Errorf("%+v: written = %t", step, written)
 		}
 		version = now.ResourceVersion
 	}
@@ -58,6 +58,6 @@ func TestNothingIsWrittenWithoutAWebhookConfiguration(t *testing.T) {
 	}
 	k := &keeper{client: fake.NewClientBuilder().WithScheme(scheme).Build(), trusted: func() string { return "" }}
 	if result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: configurationName}}); err != nil || result != (ctrl.Result{}) {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("Reconcile = %+v, %v, want nothing", result, err)
 	}
 }

@@ -21,7 +21,7 @@ var (
 	now   = began.Add(90 * time.Second)
 )
 
-// admitted returns a job's Workload that runs since began, with all pods ready.
+// admitted returns a job's Workload that has run since began, with all pods ready.
 func admitted() *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}}}
@@ -52,7 +52,7 @@ func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
 	w := admitted()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
 	if !workload.HoldsQuota(w) || !workload.IsAdmitted(w) {
-		t.Error("it gave its quota back while its pods run")
+		t.Error("the Workload released its quota while its pods run")
 	}
 	expect(t, "conditions", conditions(w), []string{
 		"Admitted=True Admitted: ",
@@ -67,7 +67,7 @@ func TestAnUnownedWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 	w.OwnerReferences = nil
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
 	if workload.HoldsQuota(w) {
-		t.Error("it holds quota")
+		t.Error("the Workload holds quota, want it released")
 	}
 	expect(t, "conditions", conditions(w), []string{
 		"Admitted=False NoReservation: The workload has no reservation",
@@ -81,7 +81,7 @@ func TestADeactivationHasItsCauseInTheReason(t *testing.T) {
 	w := admitted()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadRequeuingLimitExceeded}, now)
 	if !slices.Contains(conditions(w), "Evicted=True DeactivatedDueToRequeuingLimitExceeded: ") {
-		t.Errorf("conditions are %q", conditions(w))
+		t.Errorf("conditions = %q", conditions(w))
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAnEvictionResetsChecks(t *testing.T) {
 		{Name: "pending", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(began), Message: "looking"},
 	})
 	if w.Status.UnhealthyNodes != nil {
-		t.Error("nodes of the admission that ends still count as unhealthy")
+		t.Error("unhealthy nodes of the ended admission are left")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestAnEvictionAfterTheQuotaIsReleasedReplacesThePastOne(t *testing.T) {
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated}, later)
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted.Reason != kueue.WorkloadDeactivated || !evicted.LastTransitionTime.Time.Equal(later) {
-		t.Errorf("the condition is %+v", evicted)
+		t.Errorf("condition = %+v, want the later deactivation", evicted)
 	}
 }
 
@@ -186,12 +186,12 @@ func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
 		workload.Evict(w, workload.Eviction{Reason: reason}, now)
 		workload.GiveBack(w, now)
 		if got := workload.IsTrue(w, kueue.WorkloadRequeued); got != want {
-			t.Errorf("after %s, Requeued is %t", reason, got)
+			t.Errorf("after %s: Requeued = %t, want %t", reason, got, want)
 		}
 	}
 }
 
-// TestADrainedWorkloadHasTheMessageOfItsStoppedQueue, which the engine would write otherwise.
+// TestADrainedWorkloadHasTheMessageOfItsStoppedQueue: it is the message that the engine would write otherwise.
 func TestADrainedWorkloadHasTheMessageOfItsStoppedQueue(t *testing.T) {
 	for reason, want := range map[string]string{
 		kueue.WorkloadEvictedByClusterQueueStopped: "QuotaReserved=False OnHold: ClusterQueue cq is stopped",
@@ -202,14 +202,14 @@ func TestADrainedWorkloadHasTheMessageOfItsStoppedQueue(t *testing.T) {
 		workload.Evict(w, workload.Eviction{Reason: reason, Message: "stopped"}, now)
 		workload.GiveBack(w, now)
 		if got := conditions(w); !slices.Contains(got, want) {
-			t.Errorf("after %s it is told %q", reason, got)
+			t.Errorf("after %s: conditions = %q", reason, got)
 		}
 		w = admitted()
 		w.Spec.Active = ptr.To(false)
 		workload.Evict(w, workload.Eviction{Reason: reason, Message: "stopped"}, now)
 		workload.GiveBack(w, now)
 		if got := conditions(w); !slices.Contains(got, "QuotaReserved=False Deactivated: stopped") {
-			t.Errorf("after %s, deactivated, it is told %q", reason, got)
+			t.Errorf("after %s and a deactivation: conditions = %q", reason, got)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestPostponeOnlyMovesLater(t *testing.T) {
 		workload.Postpone(&w, began.Add(minutes*time.Minute))
 	}
 	if got := w.Status.RequeueState.RequeueAt; !got.Time.Equal(began.Add(7 * time.Minute)) {
-		t.Errorf("requeueAt is %s", got)
+		t.Errorf("requeueAt = %s, want the later time", got)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestALongMessageIsTruncatedBetweenCharacters(t *testing.T) {
 	var w kueue.Workload
 	workload.SetCondition(&w, kueue.WorkloadEvicted, metav1.ConditionTrue, "R", "a"+strings.Repeat("ü", 20000), now)
 	if got := w.Status.Conditions[0].Message; len(got) != 32767 || strings.ContainsRune(got, '\uFFFD') {
-		t.Errorf("the message has %d bytes", len(got))
+		t.Errorf("message has %d bytes, want 32767 and valid characters", len(got))
 	}
 }
 

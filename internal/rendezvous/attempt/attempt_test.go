@@ -19,21 +19,21 @@ func TestDecide(t *testing.T) {
 		said protocol.Request
 		want Decision
 	}{
-		"the first wait is for attempt 0":           {Observed{}, waits("a"), Decision{Assign: n(0)}},
-		"it waits until that may run":               {Observed{Attempt: n(0), Join: "a"}, waits("a"), Decision{}},
-		"and runs":                                  {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
-		"and runs on":                               {Observed{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{}},
-		"one that waits anew is in the next":        {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Decision{Assign: n(1)}},
-		"others are told to follow":                 {Observed{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{Over: "attempt 0 of the JobSet is over"}},
-		"waiting anew twice is no further attempt":  {Observed{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Decision{Assign: n(1)}},
-		"an attempt that is over is not waited for": {Observed{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{Assign: n(2)}},
-		"a status from before the annotation":       {Observed{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{}},
-		"without a barrier it runs at once":         {Observed{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
+		"the first wait":                           {Observed{}, waits("a"), Decision{Assign: n(0)}},
+		"an attempt that may not run yet":          {Observed{Attempt: n(0), Join: "a"}, waits("a"), Decision{}},
+		"an attempt that may run":                  {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
+		"a running attempt":                        {Observed{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{}},
+		"a new wait during an attempt":             {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Decision{Assign: n(1)}},
+		"a running pod of an attempt that is over": {Observed{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{Over: "attempt 0 of the JobSet is over"}},
+		"a second new wait":                        {Observed{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Decision{Assign: n(1)}},
+		"a wait for an attempt that is over":       {Observed{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{Assign: n(2)}},
+		"a status from before the annotation":      {Observed{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{}},
+		"no barrier":                               {Observed{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(tc.seen, tc.said)
 			if !ptr.Equal(got.Assign, tc.want.Assign) || !ptr.Equal(got.Go, tc.want.Go) || got.Over != tc.want.Over {
-				t.Errorf("got %s, want %s", text(got), text(tc.want))
+				t.Errorf("decision = %s, want %s", text(got), text(tc.want))
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func text(v Decision) string {
 	return fmt.Sprintf("assign %d, go %d, over %q", ptr.Deref(v.Assign, -1), ptr.Deref(v.Go, -1), v.Over)
 }
 
-// fakeJobSet is a JobSet whose pods have agents; reconcile stands in for the JobSet controller.
+// fakeJobSet is a JobSet whose pods have agents; reconcile does what the JobSet controller does.
 type fakeJobSet struct {
 	current, previous *int32
 	pods              []pod
@@ -98,7 +98,7 @@ func (w *fakeJobSet) step(i int) (moved bool) {
 	return true
 }
 
-// The attempt must be one that no pod has run before.
+// TestAllPodsConvergeOnOneAttempt: whatever fails, all pods end in one attempt, which no pod has run before.
 func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &fakeJobSet{pods: make([]pod, rapid.IntRange(1, 5).Draw(t, "pods"))}
@@ -109,7 +109,7 @@ func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 			i := rapid.IntRange(0, len(w.pods)-1).Draw(t, "pod")
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				w.wait(i) // it fails, or its container restarts
+				w.wait(i) // the pod fails, or its container restarts
 			case 1:
 				w.reconcile()
 			default:
@@ -117,7 +117,7 @@ func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 			}
 			for _, p := range w.pods {
 				if p.request.State == protocol.Running && (w.current == nil || p.request.Round > Number(*w.current)) {
-					t.Fatalf("a pod runs attempt %d before it may", p.request.Round-1)
+					t.Fatalf("a pod runs attempt %d before the status allows it", p.request.Round-1)
 				}
 			}
 		}
@@ -130,7 +130,7 @@ func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 			w.reconcile()
 			moved = moved || before != [2]int32{ptr.Deref(w.current, -1), ptr.Deref(w.previous, -1)}
 			if rounds > 1000 {
-				t.Fatal("it comes to no end")
+				t.Fatal("the attempts do not converge")
 			}
 		}
 		for i, p := range w.pods {

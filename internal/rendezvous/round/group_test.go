@@ -14,7 +14,7 @@ import (
 
 var timeouts = round.Timeouts{Gather: 30 * time.Second, Presence: time.Minute}
 
-// simulation is a group with agents that obey its answers.
+// simulation is a group with agents that follow its answers.
 type simulation struct {
 	t     reporter
 	group *round.Group
@@ -23,7 +23,7 @@ type simulation struct {
 	joins int
 	// slow makes agents report that they run a round only with their next request.
 	slow bool
-	// parts are the answers given, by round ID.
+	// parts are the answers that were given, by round ID.
 	parts map[string][]protocol.Round
 }
 
@@ -90,7 +90,7 @@ func (r *simulation) removePod(index int) {
 	delete(r.pods, name(index))
 }
 
-// settle lets all agents obey until there are no more answers.
+// settle lets all agents act until there are no more answers.
 func (r *simulation) settle() {
 	for moved := true; moved; {
 		moved = false
@@ -160,17 +160,17 @@ func (r *simulation) want(want string) {
 	r.t.Helper()
 	r.settle()
 	if got := r.membership(); got != want {
-		r.t.Errorf("in the round are %q, want %q", got, want)
+		r.t.Errorf("members of the round = %q, want %q", got, want)
 	}
 }
 
 // podNames returns the sorted names of all pods.
 func (r *simulation) podNames() []string { return slices.Sorted(maps.Keys(r.pods)) }
 
-// restart replaces the operator: its state is lost, and agents ask again.
+// restart replaces the operator: its state is lost, and the agents send their requests again.
 func (r *simulation) restart(min, max int) { r.restartInOrder(min, max, r.podNames()) }
 
-// restartInOrder replaces the operator; the new one gets the requests in the order given.
+// restartInOrder replaces the operator; the new one gets the requests in this order.
 func (r *simulation) restartInOrder(min, max int, order []string) {
 	r.now = r.now.Add(time.Millisecond)
 	r.group = round.New(min, max, timeouts, r.now)
@@ -224,20 +224,20 @@ func TestLostMemberEndsTheRound(t *testing.T) {
 	r.want("3: 0=2/2 1=5/2")
 }
 
-// Two pods may be deleted shortly one after the other. Members that run by then must not go on as
-// members of a round of three.
+// TestRoundThatEndsBeforeItsMembersReportIt: two pods may be deleted shortly one after the other. Members that run by
+// then must not continue as members of a round of three.
 func TestRoundThatEndsBeforeItsMembersReportIt(t *testing.T) {
 	r := newSimulation(t, 2, 4)
 	r.slow = true
 	r.start(0, 1, 2)
 	for _, i := range []int{0, 1} {
-		r.obey(r.pods[name(i)], i) // it runs, and has not reported that yet
+		r.obey(r.pods[name(i)], i) // the agent runs, and has not reported that yet
 	}
 	r.removePod(2)
 	r.settle()
 	for i := range 2 {
 		if a := r.pods[name(i)]; a.request.State != protocol.Running || a.request.Size != 2 || a.overs == 0 {
-			t.Errorf("%s runs as one of %d, told %d times that its round is over", a.pod.Name, a.request.Size, a.overs)
+			t.Errorf("%s runs in a round of %d, after %d answers that its round is over, want 2 and at least one", a.pod.Name, a.request.Size, a.overs)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func TestLatecomersJoinTogether(t *testing.T) {
 	r.wait(nil, 3)
 	r.want("2: 0=0/4 1=1/4 2=2/4 3=3/4")
 	if n := r.pods[name(0)].overs; n != 1 {
-		t.Errorf("a member was stopped %d times for two that came, want once", n)
+		t.Errorf("a member was stopped %d times for two new pods, want once", n)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestLostAnswerIsRepeated(t *testing.T) {
 	r.send(a)
 	again, _ := r.group.Answer(a.pod.UID)
 	if first.Round == nil || again.Round == nil || *first.Round != *again.Round {
-		t.Errorf("the answer was %+v and then %+v", first.Round, again.Round)
+		t.Errorf("answers differ: %+v and %+v", first.Round, again.Round)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	r.removePod(0) // it joins the next round only once it is connected again
 	r.settle()
 	if got := r.membership(); got != "0: " {
-		t.Errorf("before patience is over: %q", got)
+		t.Errorf("members before the patience is over = %q, want none", got)
 	}
 	r.pods[name(1)].disconnected = false
 	r.pass(0)
@@ -336,7 +336,7 @@ func TestRoundSurvivesAnOperatorRestart(t *testing.T) {
 	r.want("1: 0=0/3 1=1/3 2=2/3")
 	for i := range 3 {
 		if n := r.pods[name(i)].overs; n != 0 {
-			t.Errorf("worker %d was stopped %d times", i, n)
+			t.Errorf("worker %d was stopped %d times, want never", i, n)
 		}
 	}
 	r.removePod(2)
@@ -362,8 +362,9 @@ func TestOperatorRestartWhileARoundBegins(t *testing.T) {
 	r.want("2: 0=0/2 1=1/2")
 }
 
-// An operator that restarted and hears from no running member numbers from 1 again, with the same rank
-// 0. A disconnected member of the earlier round 1 has another part than the members of the new round 1.
+// TestRoundsWithEqualNumberAndMasterAreToldApart: an operator that restarted and gets no request from a running member
+// numbers from 1 again, with the same rank 0. A disconnected member of the earlier round 1 has another part than the
+// members of the new round 1.
 func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 	for where, comesBack := range map[string]func(*simulation){
 		"to that operator":               func(r *simulation) { r.send(r.pods[name(1)]) },
@@ -373,10 +374,10 @@ func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			r := newSimulation(t, 2, 3)
 			r.start(0, 1, 2)
-			cut, anew := r.pods[name(1)], r.pods[name(2)]
+			cut, restarted := r.pods[name(1)], r.pods[name(2)]
 			r.obey(cut, 1) // the others have no answer yet
 			cut.disconnected = true
-			anew.request = protocol.Request{} // its container was restarted
+			restarted.request = protocol.Request{} // its container was restarted
 			r.wait(nil, 2)
 			r.restart(2, 3)
 			r.pass(timeouts.Gather)
@@ -391,7 +392,7 @@ func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
 	}
 }
 
-// Agents from before rounds had IDs keep their rounds, too.
+// TestAgentsWithoutRoundID: agents from before rounds had IDs keep their rounds too.
 func TestAgentsWithoutRoundID(t *testing.T) {
 	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
@@ -429,6 +430,6 @@ func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
 	r.pass(time.Hour)
 	r.settle()
 	if got := r.membership(); got != "0: " {
-		t.Errorf("all have ended, and then: %q", got)
+		t.Errorf("members after all have ended = %q, want none", got)
 	}
 }

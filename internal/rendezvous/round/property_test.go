@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// After any event the parts that were given out for a round are consistent, and once nothing more
-// happens all pods are in one round.
+// TestRoundsStayConsistent: after any event the parts that were assigned for a round are consistent, and once nothing
+// more happens all pods are in one round.
 func TestRoundsStayConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.IntRange(1, 3).Draw(t, "min")
@@ -76,20 +76,20 @@ func checkParts(t *rapid.T, r *simulation, least, most int) {
 		seen := map[int]bool{}
 		for _, part := range parts {
 			if seen[part.Rank] || part.Rank >= part.Size {
-				t.Fatalf("round %s: rank %d of %d was given out twice, or is none", which, part.Rank, part.Size)
+				t.Fatalf("round %s: rank %d of %d was assigned twice, or is invalid", which, part.Rank, part.Size)
 			}
 			seen[part.Rank] = true
 			if part.Number != parts[0].Number || part.Size != parts[0].Size || part.MasterAddress != parts[0].MasterAddress || part.MasterPort != parts[0].MasterPort {
-				t.Fatalf("round %s: members were told different things: %+v and %+v", which, parts[0], part)
+				t.Fatalf("round %s: members got different answers: %+v and %+v", which, parts[0], part)
 			}
 			if part.Size < least || part.Size > most {
-				t.Fatalf("round %s has %d members, not %d to %d", which, part.Size, least, most)
+				t.Fatalf("round %s has %d members, want %d to %d", which, part.Size, least, most)
 			}
 		}
 	}
 }
 
-// checkMembers checks that all agents that may run on are in one round, with different ranks.
+// checkMembers checks that all agents that may continue are in one round, with different ranks.
 func checkMembers(t *rapid.T, r *simulation) {
 	ranks := map[int]string{}
 	var first protocol.Request
@@ -105,10 +105,10 @@ func checkMembers(t *rapid.T, r *simulation) {
 			first = a.observed
 		}
 		if a.observed.ID != first.ID || a.observed.Size != first.Size {
-			t.Fatalf("%s runs on in round %s of %d, and another in %s of %d", pod, a.observed.ID, a.observed.Size, first.ID, first.Size)
+			t.Fatalf("%s continues in round %s of %d, and another pod in %s of %d", pod, a.observed.ID, a.observed.Size, first.ID, first.Size)
 		}
 		if other, taken := ranks[a.observed.Rank]; taken {
-			t.Fatalf("%s and %s run on in round %s, both with rank %d", pod, other, first.ID, a.observed.Rank)
+			t.Fatalf("%s and %s continue in round %s, both with rank %d", pod, other, first.ID, a.observed.Rank)
 		}
 		ranks[a.observed.Rank] = pod
 	}
@@ -130,10 +130,10 @@ func checkQuiet(t *rapid.T, r *simulation, least, most int) {
 			first = said
 		}
 		if said.Round != first.Round || said.ID != first.ID || said.Master != first.Master {
-			t.Fatalf("%s is in round %d (%s) and another in %d (%s)", pod, said.Round, said.ID, first.Round, first.ID)
+			t.Fatalf("%s is in round %d (%s), and another pod in %d (%s)", pod, said.Round, said.ID, first.Round, first.ID)
 		}
 		if said.Size != size || said.Rank >= size || ranks[said.Rank] != "" {
-			t.Fatalf("%s has rank %d of %d in a round of %d, and those have ranks: %v", pod, said.Rank, said.Size, size, ranks)
+			t.Fatalf("%s has rank %d of %d in a round of %d; assigned ranks: %v", pod, said.Rank, said.Size, size, ranks)
 		}
 		ranks[said.Rank] = pod
 	}
@@ -143,6 +143,6 @@ func checkQuiet(t *rapid.T, r *simulation, least, most int) {
 	before := r.membership()
 	r.pass(time.Second)
 	if after := r.membership(); after != before {
-		t.Fatalf("nothing happened, and yet the round went from %q to %q", before, after)
+		t.Fatalf("without an event the round changed from %q to %q", before, after)
 	}
 }
