@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPositionalArgumentsAreRejected: flags after one would be ignored, as after `--leader-elect false`.
+// TestPositionalArgumentsAreRejected: flags after a positional argument would be ignored, as in `--leader-elect false`.
 func TestPositionalArgumentsAreRejected(t *testing.T) {
 	read := func(arguments ...string) (options, error) {
 		set := flag.NewFlagSet("muster-operator", flag.ContinueOnError)
@@ -16,10 +16,10 @@ func TestPositionalArgumentsAreRejected(t *testing.T) {
 	}
 	for _, arguments := range [][]string{{"--leader-elect", "false", "--namespace", "ml"}, {"muster.yaml"}, {"--config", "muster.yaml", "more"}} {
 		if _, err := read(arguments...); err == nil || !strings.Contains(err.Error(), "unexpected argument") {
-			t.Errorf("%q gave %v", arguments, err)
+			t.Errorf("%q: got error %v, want an unexpected argument", arguments, err)
 		}
 	}
 	if o, err := read("--leader-elect=false", "--namespace", "ml"); err != nil || o.leaderElect || o.namespace != "ml" {
-		t.Errorf("flags alone gave %+v, %v", o, err)
+		t.Errorf("flags only: got %+v, %v", o, err)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	dashboard   = "../../charts/muster/dashboards/muster.json"
 )
 
-// row is a row of the table of metrics in the docs.
+// row returns the row of a metric in the table of the docs.
 func row(m metrics.Metric) string {
 	labels := "-"
 	if len(m.Labels) > 0 {
@@ -26,7 +26,8 @@ func row(m metrics.Metric) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, labels, m.Help)
 }
 
-// TestDocsHaveEveryMetric: with its type, labels and meaning, and no metric that does not exist.
+// TestDocsHaveEveryMetric: the docs have every metric with its type, labels and meaning, and no metric that does not
+// exist.
 func TestDocsHaveEveryMetric(t *testing.T) {
 	page, err := os.ReadFile(metricsPage)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestDocsHaveEveryMetric(t *testing.T) {
 	}
 	declared := metrics.Declared()
 	if len(declared) < 50 {
-		t.Fatalf("only %d metrics are declared", len(declared))
+		t.Fatalf("only %d metrics are declared, want at least 50", len(declared))
 	}
 	for _, m := range declared {
 		if !said[row(m)] {
@@ -49,27 +50,27 @@ func TestDocsHaveEveryMetric(t *testing.T) {
 		delete(said, row(m))
 	}
 	for line := range said {
-		t.Errorf("%s has a line of no metric:\n%s", metricsPage, line)
+		t.Errorf("%s has a line without a metric:\n%s", metricsPage, line)
 	}
 }
 
-// TestNoMetricHasAJobLabel: the number of jobs is unbounded.
+// TestNoMetricHasAJobLabel: no label may have a value for each job, since the number of jobs is unbounded.
 func TestNoMetricHasAJobLabel(t *testing.T) {
 	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace", "job_namespace", "framework", "kind",
 		"status", "active", "reason", "detailed_reason", "result", "outcome", "decision"}
 	for _, m := range metrics.Declared() {
 		for _, label := range m.Labels {
 			if !slices.Contains(bounded, label) {
-				t.Errorf("%s has the label %s, of which nobody has said that it is bounded", m.Name, label)
+				t.Errorf("%s has the label %s, which is not among the bounded labels", m.Name, label)
 			}
 			if label == "name" && !strings.HasPrefix(m.Name, "kueue_local_queue_") {
-				t.Errorf("%s has the label name, which is that of a LocalQueue", m.Name)
+				t.Errorf("%s has the label name, which only metrics of LocalQueues may have", m.Name)
 			}
 		}
 	}
 }
 
-// TestDashboardQueriesUseDeclaredMetrics: each query uses declared metrics and labels that they have.
+// TestDashboardQueriesUseDeclaredMetrics: each query uses declared metrics, and labels that they have.
 func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 	text, err := os.ReadFile(dashboard)
 	if err != nil {
@@ -92,7 +93,7 @@ func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 		for _, target := range panel.Targets {
 			queries++
 			if faults := faultsOf(target.Expr); len(faults) > 0 {
-				t.Errorf("%s: %q: %q", panel.Title, target.Expr, faults)
+				t.Errorf("panel %s: query %q has errors %q", panel.Title, target.Expr, faults)
 			}
 		}
 	}
@@ -100,12 +101,12 @@ func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 		if variable.Definition != "" {
 			queries++
 			if faults := faultsOf(variable.Definition); len(faults) > 0 {
-				t.Errorf("variable %s: %q: %q", variable.Name, variable.Definition, faults)
+				t.Errorf("variable %s: query %q has errors %q", variable.Name, variable.Definition, faults)
 			}
 		}
 	}
 	if queries < 15 {
-		t.Errorf("only %d queries", queries)
+		t.Errorf("found only %d queries, want at least 15", queries)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestInvalidQueriesAreFound(t *testing.T) {
 		`sum by (cluster_queue) (kueue_pending_workloads)) / 2`: false,
 	} {
 		if faults := faultsOf(query); (len(faults) == 0) != right {
-			t.Errorf("%q: found %q", query, faults)
+			t.Errorf("query %q: errors = %q", query, faults)
 		}
 	}
 }

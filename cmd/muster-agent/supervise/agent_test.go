@@ -26,10 +26,10 @@ func inRound(t *testing.T) *Agent {
 	t.Helper()
 	a := New(budget, 10*time.Second)
 	if do := a.Begin(); do.Say.State != protocol.Waiting || !do.Fresh {
-		t.Fatalf("it begins with %+v", do)
+		t.Fatalf("first action = %+v, want a fresh request to wait", do)
 	}
 	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running || do.Say.Master != "10.0.0.1:4000" || do.Say.ID != "the-round" {
-		t.Fatalf("its round begins with %+v", do)
+		t.Fatalf("action for a new round = %+v, want the start of the command and a report", do)
 	}
 	return a
 }
@@ -39,16 +39,16 @@ func TestFailuresOfTheProgramAreLimited(t *testing.T) {
 	for round := int64(2); round <= 3; round++ {
 		do := a.Ended(End{Code: 3}, start)
 		if do.Exit || do.Say == nil || do.Say.Failure == nil || do.Say.Failure.ExitCode != 3 || do.Say.Failure.Infrastructure || !do.Fresh {
-			t.Fatalf("within its budget: %+v", do)
+			t.Fatalf("action within the budget = %+v, want a fresh request with exit code 3", do)
 		}
 		a.Answered(part(round), start)
 	}
 	if do := a.Ended(lost, start); do.Exit || !do.Say.Failure.Infrastructure {
-		t.Fatalf("a lost connection is taken for the program's fault: %+v", do)
+		t.Fatalf("action after a lost connection = %+v, want an infrastructure failure", do)
 	}
 	a.Answered(part(4), start)
 	if do := a.Ended(End{Code: 3}, start); !do.Exit || do.Code != 3 {
-		t.Fatalf("beyond its budget: %+v", do)
+		t.Fatalf("action beyond the budget = %+v, want an exit with code 3", do)
 	}
 }
 
@@ -57,23 +57,23 @@ func TestConsecutiveLossesAreLimited(t *testing.T) {
 	now := start
 	for range 3 {
 		if do := a.Ended(lost, now); do.Exit {
-			t.Fatal("three in a row are within the budget")
+			t.Fatal("the agent exits after three consecutive losses, which are within the budget")
 		}
 		a.Answered(part(2), now)
 	}
 	now = now.Add(budget.Steady)
 	if do := a.Ended(lost, now); do.Exit {
-		t.Fatal("after a steady round it counts anew")
+		t.Fatal("the agent exits, want losses counted from zero after a steady round")
 	}
 	for range 2 {
 		a.Answered(part(3), now)
 		if do := a.Ended(lost, now); do.Exit {
-			t.Fatal("that is within the budget")
+			t.Fatal("the agent exits within the budget")
 		}
 	}
 	a.Answered(part(4), now)
 	if do := a.Ended(lost, now); !do.Exit || do.Code != 1 {
-		t.Fatalf("the fourth in a row: %+v", do)
+		t.Fatalf("action after the fourth consecutive loss = %+v, want an exit with code 1", do)
 	}
 }
 
@@ -84,17 +84,17 @@ func TestFailureClassification(t *testing.T) {
 		infrastructure bool
 		message        string
 	}{
-		"a code":                      {End{Code: 2}, false, false, "exit code 2"},
-		"a fault of memory":           {End{Signal: syscall.SIGSEGV}, false, false, "ended by segmentation fault"},
-		"killed from outside":         {End{Signal: syscall.SIGKILL}, false, true, "ended from outside by killed"},
-		"killed for lack of memory":   {End{Signal: syscall.SIGKILL, OutOfMemory: true}, false, false, "out of memory"},
-		"a child killed for it":       {End{Code: 1, OutOfMemory: true}, false, false, "out of memory"},
-		"killed because it hung":      {End{Signal: syscall.SIGKILL}, true, false, "no sign of life"},
-		"a connection of gloo's":      {End{Code: 1, Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
-		"an error that names no peer": {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false, false, "exit code 1"},
+		"exit code":                         {End{Code: 2}, false, false, "exit code 2"},
+		"segmentation fault":                {End{Signal: syscall.SIGSEGV}, false, false, "ended by segmentation fault"},
+		"killed from outside":               {End{Signal: syscall.SIGKILL}, false, true, "ended from outside by killed"},
+		"killed when out of memory":         {End{Signal: syscall.SIGKILL, OutOfMemory: true}, false, false, "out of memory"},
+		"a child killed when out of memory": {End{Code: 1, OutOfMemory: true}, false, false, "out of memory"},
+		"killed because it hangs":           {End{Signal: syscall.SIGKILL}, true, false, "no sign of life"},
+		"a lost connection of gloo":         {End{Code: 1, Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
+		"an error that names no peer":       {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false, false, "exit code 1"},
 	} {
 		if got := tc.end.failure(tc.hung); got.Infrastructure != tc.infrastructure || got.Message != tc.message {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: failure = %+v", name, got)
 		}
 	}
 }
@@ -103,10 +103,10 @@ func TestSidecarEndsWithItsRound(t *testing.T) {
 	a := NewSidecar(42)
 	a.Begin()
 	if do := a.Answered(part(1), start); do.Start == nil {
-		t.Fatalf("the barrier stays: %+v", do)
+		t.Fatalf("action for a new round = %+v, want the barrier lifted", do)
 	}
 	if do := a.Answered(protocol.Response{Over: "over"}, start); !do.Exit || do.Code != 42 {
-		t.Fatalf("its round is over: %+v", do)
+		t.Fatalf("action after the round is over = %+v, want an exit with code 42", do)
 	}
 }
 
@@ -116,16 +116,16 @@ func TestEnvironmentKeepsTheUsersValues(t *testing.T) {
 	for _, want := range []string{"PET_NPROC_PER_NODE=8", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0", "RANK=1", "WORLD_SIZE=2", "LATTICE_ROUND=5",
 		"MASTER_ADDR=10.0.0.1", "MASTER_PORT=4000", "TORCHELASTIC_RESTART_COUNT=2", "NUM_LOCAL_DEVICES=1"} {
 		if !slices.Contains(got, want) {
-			t.Errorf("%s is not in %q", want, got)
+			t.Errorf("variable %s is missing in %q", want, got)
 		}
 	}
 	if slices.Contains(got, "RANK=7") || slices.Contains(got, "PET_NPROC_PER_NODE=1") {
-		t.Errorf("variables are there twice: %q", got)
+		t.Errorf("environment has duplicate variables: %q", got)
 	}
 }
 
 // TestAtMostOneCommandRuns: under random inputs the agent starts no command while one runs, requests a round only when
-// none runs, and does nothing after its end. From any state it can be terminated.
+// none runs, and does nothing after its exit. It can be terminated in any state.
 func TestAtMostOneCommandRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := New(budget, time.Second)
@@ -133,19 +133,19 @@ func TestAtMostOneCommandRuns(t *testing.T) {
 		round := int64(0)
 		take := func(do Do) {
 			if exited && (do.Start != nil || do.Say != nil || do.Exit || do.Signal != 0) {
-				t.Fatalf("after its end it does %+v", do)
+				t.Fatalf("action after the exit = %+v, want none", do)
 			}
 			if do.Say != nil && do.Say.State == protocol.Waiting && commandRuns {
-				t.Fatal("it says that it waits, and its command runs")
+				t.Fatal("the agent requests a round while its command runs")
 			}
 			if do.Start != nil {
 				if commandRuns {
-					t.Fatal("it starts a second command")
+					t.Fatal("the agent starts a second command")
 				}
 				commandRuns = true
 			}
 			if do.Exit && commandRuns {
-				t.Fatal("it ends and leaves its command")
+				t.Fatal("the agent exits while its command runs")
 			}
 			exited = exited || do.Exit
 		}
@@ -185,7 +185,7 @@ func TestAtMostOneCommandRuns(t *testing.T) {
 		take(a.Signalled(syscall.SIGTERM))
 		end(End{Signal: syscall.SIGTERM})
 		if !exited {
-			t.Fatal("it was asked to end, and its command has ended, and it goes on")
+			t.Fatal("the agent does not exit although it was terminated and its command has ended")
 		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// asMuster is the environment variable that makes this test binary run as muster, to test what exits the process.
+// asMuster is the environment variable that makes this test binary run as muster, to test code that exits the process.
 const asMuster = "MUSTER_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -81,27 +81,27 @@ func TestCommandsOnACluster(t *testing.T) {
 		out       []string // substrings of the output
 		errOut    string
 	}{
-		{"jobs of a namespace", []string{"jobs", "-n", namespace}, exitDone,
+		{"jobs in a namespace", []string{"jobs", "-n", namespace}, exitDone,
 			[]string{"JOB", "workload/one", "workload/two", "nowhere", "Pending", "0/2", "4 cpu", "waits for its first decision"}, ""},
-		{"jobs of all namespaces", []string{"jobs", "-A", "--no-headers"}, exitDone, []string{namespace + "   workload/one"}, ""},
+		{"jobs in all namespaces", []string{"jobs", "-A", "--no-headers"}, exitDone, []string{namespace + "   workload/one"}, ""},
 		{"jobs by label", []string{"jobs", "-n", namespace, "-l", "team=two", "-o", "name"}, exitDone, []string{"workload.kueue.x-k8s.io/two\n"}, ""},
 		{"no jobs", []string{"jobs", "-n", "default"}, exitDone, nil, "No jobs found in default namespace.\n"},
-		{"no queues of a namespace", []string{"queues", "-n", namespace}, exitDone, nil, "No queues found in " + namespace + " namespace.\n"},
+		{"no queues in a namespace", []string{"queues", "-n", namespace}, exitDone, nil, "No queues found in " + namespace + " namespace.\n"},
 		{"jobs through a path", []string{"jobs", "-n", namespace, "-o", "jsonpath={.items[*].name}"}, exitDone, []string{"one two"}, ""},
-		{"a job that waits", []string{"explain", "one", "-n", namespace}, exitFailed,
+		{"explain a waiting job", []string{"explain", "one", "-n", namespace}, exitFailed,
 			[]string{namespace + "/workload/one is pending", "main: 2 pods x 2 cpu", "no LocalQueue of that name"}, ""},
-		{"a job that is not there", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
+		{"explain a missing job", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
 			`muster: no job "three" in namespace ` + namespace},
-		{"a kind of which there are no jobs", []string{"explain", namespace + "/pods/one"}, exitNotFound, nil,
+		{"explain a kind that is not a job", []string{"explain", namespace + "/pods/one"}, exitNotFound, nil,
 			`muster: "pod" is not a kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace + "` lists the jobs"},
-		{"completion of a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
-		{"completion of a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
-		{"completion of a job of a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},
-		{"completion of a kind of a namespace", []string{"__complete", "explain", namespace + "/"}, exitDone,
+		{"complete a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
+		{"complete a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
+		{"complete a job in a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},
+		{"complete a kind in a namespace", []string{"__complete", "explain", namespace + "/"}, exitDone,
 			[]string{namespace + "/workload/one\n" + namespace + "/workload/two\n:4"}, "Completion ended"},
-		{"completion of a namespace", []string{"__complete", "jobs", "-n", namespace[:len(namespace)-1]}, exitDone, []string{namespace + "\n", ":4"}, "Completion ended"},
-		{"completion of a context", []string{"__complete", "explain", "--context", ""}, exitDone, []string{"\n:4"}, "Completion ended"},
-		{"an explanation as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
+		{"complete a namespace", []string{"__complete", "jobs", "-n", namespace[:len(namespace)-1]}, exitDone, []string{namespace + "\n", ":4"}, "Completion ended"},
+		{"complete a context", []string{"__complete", "explain", "--context", ""}, exitDone, []string{"\n:4"}, "Completion ended"},
+		{"explain as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestCommandsOnACluster(t *testing.T) {
 			}
 			for _, part := range test.out {
 				if !strings.Contains(out, part) {
-					t.Errorf("output lacks %q:\n%s", part, out)
+					t.Errorf("output does not have %q:\n%s", part, out)
 				}
 			}
 			if !strings.HasPrefix(errOut, test.errOut) || (test.errOut == "" && errOut != "") {
@@ -120,7 +120,7 @@ func TestCommandsOnACluster(t *testing.T) {
 		})
 	}
 	if code, out, _ := muster(t, cluster, "__complete", "explain", "-n", "default", namespace+"/workload/o"); code != exitDone || out != ":4\n" {
-		t.Errorf("elsewhere than -n says, completion offers %q (%d)", out, code)
+		t.Errorf("completion in another namespace than that of -n = %q (exit code %d), want nothing", out, code)
 	}
 }
 
@@ -145,29 +145,29 @@ func TestWatchAppendsWhatChanged(t *testing.T) {
 		t.Helper()
 		var list view.JobList
 		if err := lists.Decode(&list); err != nil || len(list.Items) != 1 {
-			t.Fatalf("read a list of one job: %v, %v", list.Items, err)
+			t.Fatalf("first list = %v, %v, want one job", list.Items, err)
 		}
 		return list.Items[0]
 	}
 	if job := next(); job.State != view.Pending {
-		t.Errorf("first it is %s, want Pending", job.State)
+		t.Errorf("state at first = %s, want Pending", job.State)
 	}
 	w.Spec.Active = new(bool)
 	if err := cluster.Client.Update(ctx, w); err != nil {
 		t.Fatal(err)
 	}
 	if job := next(); job.State != view.Suspended {
-		t.Errorf("deactivated it is %s, want Suspended", job.State)
+		t.Errorf("state after the deactivation = %s, want Suspended", job.State)
 	}
 	if err := cluster.Client.Delete(ctx, w); err != nil {
 		t.Fatal(err)
 	}
 	if job := next(); job.State != "Deleted" {
-		t.Errorf("deleted it is %s, want Deleted", job.State)
+		t.Errorf("state after the deletion = %s, want Deleted", job.State)
 	}
 	cancel()
 	if code := <-ended; code != exitDone {
-		t.Errorf("exit code %d after the end of a watch, want 0", code)
+		t.Errorf("exit code after the end of the watch = %d, want 0", code)
 	}
 }
 
@@ -180,8 +180,8 @@ func TestKubectlKeepsItsFlagsAndItsExitCode(t *testing.T) {
 		out       string
 	}{
 		{"a command", []string{"kubectl", "get", "namespace", "default", "-o", "name"}, 0, "namespace/default\n"},
-		{"kubectl's own help", []string{"kubectl", "get", "--help"}, 0, "Display one or many resources"},
-		{"what is not found", []string{"kubectl", "get", "namespace", "nope"}, 1, ""},
+		{"help of kubectl", []string{"kubectl", "get", "--help"}, 0, "Display one or many resources"},
+		{"not found", []string{"kubectl", "get", "namespace", "nope"}, 1, ""},
 		{"a difference", []string{"kubectl", "diff", "-f", "-"}, 1, "+"},
 	}
 	for _, test := range tests {

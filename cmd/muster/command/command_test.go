@@ -37,24 +37,24 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 		{"an unknown command", []string{"qeues"}, exitUsage, `unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
 		{"an unknown flag", []string{"jobs", "--nope"}, exitUsage, "unknown flag: --nope: see `muster jobs --help`"},
 		{"a stray argument", []string{"jobs", "x"}, exitUsage, "see `muster jobs --help`"},
-		{"a selector that is none", []string{"jobs", "-l", "a=b=c"}, exitUsage, "write key=value"},
-		{"an output format that is none", []string{"jobs", "-o", "xml"}, exitUsage, `"xml"`},
-		{"a path that does not end", []string{"jobs", "-o", "jsonpath={.items"}, exitUsage, "error parsing jsonpath {.items, unclosed action\n"},
+		{"an invalid selector", []string{"jobs", "-l", "a=b=c"}, exitUsage, "write key=value"},
+		{"an unknown output format", []string{"jobs", "-o", "xml"}, exitUsage, `"xml"`},
+		{"an unclosed path", []string{"jobs", "-o", "jsonpath={.items"}, exitUsage, "error parsing jsonpath {.items, unclosed action\n"},
 		{"a kubeconfig without a cluster", []string{"jobs", "--kubeconfig", "/dev/null"}, exitFailed, "/dev/null names no cluster: start one with `muster up`"},
 		{"no job to explain", []string{"explain"}, exitUsage, "`muster jobs` lists them"},
-		{"a name that is none", []string{"explain", "a/b/c/d"}, exitUsage, "write name, kind/name or namespace/kind/name"},
+		{"an invalid name", []string{"explain", "a/b/c/d"}, exitUsage, "write name, kind/name or namespace/kind/name"},
 		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitUsage, "leave one of them out"},
 		{"no cluster", []string{"jobs"}, exitFailed, "start one with `muster up`"},
-		{"a shell that is none", []string{"completion", "tcsh"}, exitUsage, "see `muster completion --help`"},
-		{"a kubeconfig that is not there", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
+		{"an unknown shell", []string{"completion", "tcsh"}, exitUsage, "see `muster completion --help`"},
+		{"a missing kubeconfig", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
 		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed, "http://127.0.0.1:1 does not answer"},
-		{"examples that are not there", []string{"demo", "--examples", "/nope"}, exitUsage, "--examples"},
-		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitUsage, "such as 5m"},
+		{"missing examples", []string{"demo", "--examples", "/nope"}, exitUsage, "--examples"},
+		{"a timeout of zero", []string{"demo", "--timeout", "0s"}, exitUsage, "such as 5m"},
 		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
 		{"down without muster-local", []string{"down", "--dir", "x"}, exitFailed, "make build"},
-		{"a configuration that is not there", []string{"explain", "x", "--operator-config", "/nope"}, exitUsage, "/nope"},
+		{"a missing configuration", []string{"explain", "x", "--operator-config", "/nope"}, exitUsage, "/nope"},
 		{"no log to replay", []string{"replay"}, exitUsage, "name one decision log"},
-		{"a log that is not there", []string{"replay", "/nope"}, exitFailed, "no such file"},
+		{"a missing log", []string{"replay", "/nope"}, exitFailed, "no such file"},
 		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},
 	}
 	for _, test := range tests {
@@ -64,10 +64,10 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
 			if out != "" {
-				t.Errorf("wrote to the output: %q", out)
+				t.Errorf("output = %q, want none", out)
 			}
 			if !strings.HasPrefix(errOut, "muster: ") || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, test.says) {
-				t.Errorf("said %q, want one line with %q", errOut, test.says)
+				t.Errorf("error output = %q, want one line with %q", errOut, test.says)
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestReplay(t *testing.T) {
 		{"a log that differs", begin + strings.Replace(pass, "null", `[{"Key":"x"}]`, 1), exitFailed,
 			"line 2, pass of 2026-01-01T00:00:00.000Z, decision 1 differs:\n  recorded {\"Key\":\"x\"}\n  replayed nothing\n", ""},
 		{"an empty log", "", exitFailed, "", "has no decisions"},
-		{"what is no log", "hello\n", exitFailed, "", "line 1 of the decision log"},
+		{"a file that is not a log", "hello\n", exitFailed, "", "line 1 of the decision log"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestHelpOfTheKubectlPluginUsesItsName(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	if !strings.Contains(out.String(), "kubectl muster jobs") {
-		t.Errorf("help does not say `kubectl muster jobs`:\n%s", out)
+		t.Errorf("help does not have `kubectl muster jobs`:\n%s", out)
 	}
 }
 
@@ -124,13 +124,13 @@ func TestChooseRefusesToGuess(t *testing.T) {
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 	two := []view.Job{{Kind: "JobSet", Name: "x"}, {Kind: "Job", Name: "x"}}
 	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "jobset/x, job/x") {
-		t.Errorf("two jobs: %v", err)
+		t.Errorf("two jobs: got error %v, want one that names both", err)
 	}
 	if _, err := choose(nil, "x", "ml", streams); exitCode(err) != exitNotFound {
-		t.Errorf("no job: %v", err)
+		t.Errorf("no job: got error %v, want not found", err)
 	}
 	if job, err := choose(two[1:], "x", "ml", streams); err != nil || job.Kind != "Job" {
-		t.Errorf("one job: %v, %v", job, err)
+		t.Errorf("one job: got %v, %v, want the Job", job, err)
 	}
 }
 
@@ -140,11 +140,11 @@ func TestUnusableKubeconfigIsReported(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nope")
 	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
 	if code := run(t.Context(), []string{"muster", "jobs"}, streams); code != exitFailed || !strings.Contains(errOut.String(), "KUBECONFIG is /nope") {
-		t.Errorf("exit code %d, %s", code, errOut)
+		t.Errorf("exit code %d and error output %s, want one that names KUBECONFIG", code, errOut)
 	}
 }
 
-// TestKubeconfigWithoutCurrentContextIsReported: the error must not be that localhost:8080 does not answer.
+// TestKubeconfigWithoutCurrentContextIsReported: the error must not say that localhost:8080 does not answer.
 func TestKubeconfigWithoutCurrentContextIsReported(t *testing.T) {
 	for contexts, says := range map[string]string{
 		`[]`: "name a cluster with --cluster",
@@ -180,13 +180,13 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 		arguments   []string
 		said, means string
 	}{
-		"none is named":               {"/nope", nil, refused, "muster: KUBECONFIG is /nope, which is not there"},
-		"KUBECONFIG names that one":   {kubeconfig, nil, refused, ""},
-		"--kubeconfig names that one": {"/nope", []string{"--kubeconfig", kubeconfig}, refused, ""},
-		"--server names that one":     {"/nope", []string{"--server=localhost:8080"}, refused, ""},
-		"no context is chosen":        {undecided, nil, refused, "muster: the kubeconfig has no current context: name one of here, there by --context"},
-		"--cluster names that one":    {undecided, []string{"--cluster=a"}, refused, ""},
-		"an error of another kind":    {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
+		"no kubeconfig":               {"/nope", nil, refused, "muster: KUBECONFIG is /nope, which is not there"},
+		"KUBECONFIG with a cluster":   {kubeconfig, nil, refused, ""},
+		"--kubeconfig with a cluster": {"/nope", []string{"--kubeconfig", kubeconfig}, refused, ""},
+		"--server with that address":  {"/nope", []string{"--server=localhost:8080"}, refused, ""},
+		"no current context":          {undecided, nil, refused, "muster: the kubeconfig has no current context: name one of here, there by --context"},
+		"--cluster with a name":       {undecided, []string{"--cluster=a"}, refused, ""},
+		"another error":               {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.kubeconfig)
@@ -196,13 +196,13 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 			}
 			last := extendKubectlError(test.said, clusterFlags(root))
 			if !strings.HasPrefix(last, test.said+"\n") || !strings.Contains(last, test.means) || test.means == "" && strings.Contains(last, "muster") {
-				t.Errorf("at its end kubectl says %q", last)
+				t.Errorf("last lines of kubectl = %q", last)
 			}
 		})
 	}
 }
 
-// TestExplainOfScheduleNamesItsLastRun: a schedule is not a job itself, and the error says what to explain instead.
+// TestExplainOfScheduleNamesItsLastRun: a schedule is not itself a job, and the error says what to explain instead.
 func TestExplainOfScheduleNamesItsLastRun(t *testing.T) {
 	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
 	err := scheduleError(schedule)
@@ -213,7 +213,7 @@ func TestExplainOfScheduleNamesItsLastRun(t *testing.T) {
 	}
 	schedule.Runs = nil
 	if err := scheduleError(schedule); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
-		t.Errorf("without a run: %v", err)
+		t.Errorf("a schedule without a run: got error %v", err)
 	}
 }
 
@@ -224,11 +224,11 @@ func TestThisBuildReadsBuildInfo(t *testing.T) {
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}},
 	})
 	if got.Version != "v1.2.3" || got.Kubernetes != "v0.37.1" || got.Commit != "abc" || !got.Modified {
-		t.Errorf("got %+v", got)
+		t.Errorf("build = %+v", got)
 	}
 	version = "0.2.0"
 	defer func() { version = "" }()
 	if got := thisBuild(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}); got.Version != "0.2.0" {
-		t.Errorf("it is of version %s, and was linked as %s", got.Version, version)
+		t.Errorf("version of a build from source = %s, linked as %s", got.Version, version)
 	}
 }

@@ -72,14 +72,14 @@ func TestExplainOnACluster(t *testing.T) {
 		code      int
 		out       []string
 	}{
-		{"one that waits", []string{"workload", "waiting"}, exitFailed, []string{
+		{"a waiting job", []string{"workload", "waiting"}, exitFailed, []string{
 			namespace + "/workload/waiting is pending", "WaitingForQuota", "position 1 of 1",
 			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never)",
 			"would fit after the end of " + namespace + "/workload/holder"}},
-		{"one that may run", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
-		{"one that is wrong", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
-		{"to one who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
-		{"a reader of one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
+		{"an admitted job", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
+		{"an invalid job", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
+		{"a user who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
+		{"a user with rights in one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
 			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces",
 			"next      muster kubectl describe localqueue queue -n " + namespace}},
 	}
@@ -91,7 +91,7 @@ func TestExplainOnACluster(t *testing.T) {
 			}
 			for _, part := range test.out {
 				if !strings.Contains(out, part) {
-					t.Errorf("output lacks %q:\n%s", part, out)
+					t.Errorf("output does not have %q:\n%s", part, out)
 				}
 			}
 		})
@@ -99,25 +99,25 @@ func TestExplainOnACluster(t *testing.T) {
 
 	explainUnderThePublished(t, cluster, namespace)
 
-	// Jobs are listed too, apart from kinds that the reader may not list.
+	// Jobs are listed too, except kinds that the user may not list.
 	code, out, errOut := muster(t, cluster, "jobs", "-n", namespace, "--as", "guest")
 	if code != exitDone || !strings.Contains(out, "workload/waiting") || !strings.Contains(out, "job/mistaken") ||
 		!strings.HasPrefix(errOut, "muster: you may not list genericjobs, trainingjobs, latticejobs: ") {
-		t.Errorf("to a reader of few kinds: exit code %d\n%s%s", code, out, errOut)
+		t.Errorf("a user with rights for few kinds: exit code %d\n%s%s", code, out, errOut)
 	}
 
-	// ClusterQueues are cluster-scoped: a namespace given by -n does not help.
+	// ClusterQueues are cluster-scoped: a namespace in -n does not help.
 	for _, how := range []string{"--watch=false", "--watch"} {
 		code, _, errOut = muster(t, cluster, "queues", "-n", namespace, "--as", "guest", how)
 		if code != exitFailed || !strings.Contains(errOut, "queues are summed from ClusterQueues and the Workloads of all namespaces") || strings.Contains(errOut, "look at a namespace of yours with -n") {
-			t.Errorf("queues %s to a reader of one namespace: exit code %d\n%s", how, code, errOut)
+			t.Errorf("queues %s for a user with rights in one namespace: exit code %d\n%s", how, code, errOut)
 		}
 	}
 
 	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
 	var explained view.Explanation
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
-		t.Errorf("as JSON it is %v: %s", err, out)
+		t.Errorf("explanation as JSON: error %v: %s", err, out)
 	}
 }
 
@@ -130,13 +130,13 @@ func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	if err := cluster.Client.Create(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	for name, told := range map[string]struct{ uid, kind, message string }{
+	for name, warning := range map[string]struct{ uid, kind, message string }{
 		"warned": {string(job.UID), corev1.EventTypeWarning, "Mend this."},
-		"told":   {string(job.UID), corev1.EventTypeNormal, "All is well."},
+		"normal": {string(job.UID), corev1.EventTypeNormal, "All is well."},
 		"before": {"another", corev1.EventTypeWarning, "Mend that."},
 	} {
-		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: told.kind, Reason: "InvalidJob", Message: told.message,
-			InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: job.Name, UID: types.UID(told.uid)},
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: warning.kind, Reason: "InvalidJob", Message: warning.message,
+			InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: job.Name, UID: types.UID(warning.uid)},
 			LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 		if err := cluster.Client.Create(t.Context(), event); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namesp
 	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "undeclared")
 	for _, part := range []string{"resource example.com/license unavailable in ClusterQueue", "assumed   the default configuration: the operator has not published its own"} {
 		if !strings.Contains(out, part) {
-			t.Errorf("before it is published, the output lacks %q:\n%s", part, out)
+			t.Errorf("before the configuration is published, the output does not have %q:\n%s", part, out)
 		}
 	}
 	cfg := config.Default()
@@ -174,7 +174,7 @@ func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namesp
 	})
 	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "undeclared")
 	if strings.Contains(out, "license unavailable") || strings.Contains(out, "assumed") {
-		t.Errorf("once it is published:\n%s", out)
+		t.Errorf("after the configuration is published, the output is\n%s", out)
 	}
 }
 

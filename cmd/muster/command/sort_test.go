@@ -19,13 +19,13 @@ func TestSortValues(t *testing.T) {
 		want        []string
 		code        int
 	}{
-		{"no field keeps the order", "", []string{"a", "b", "c"}, exitDone},
-		{"numbers are ordered as numbers, equals stay", ".priority", []string{"b", "a", "c"}, exitDone},
-		{"what lacks the field comes first", "{.waitSeconds}", []string{"b", "c", "a"}, exitDone},
-		{"amounts are ordered as amounts", ".requests.cpu", []string{"b", "c", "a"}, exitDone},
-		{"texts are ordered as texts", "name", []string{"a", "b", "c"}, exitDone},
-		{"a field that nothing has is wrong use", ".nope", nil, exitUsage},
-		{"a path that is none is wrong use", ".a[", nil, exitUsage},
+		{"no field", "", []string{"a", "b", "c"}, exitDone},
+		{"numbers", ".priority", []string{"b", "a", "c"}, exitDone},
+		{"a missing field comes first", "{.waitSeconds}", []string{"b", "c", "a"}, exitDone},
+		{"amounts", ".requests.cpu", []string{"b", "c", "a"}, exitDone},
+		{"texts", "name", []string{"a", "b", "c"}, exitDone},
+		{"an unknown field", ".nope", nil, exitUsage},
+		{"an invalid path", ".a[", nil, exitUsage},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -43,10 +43,10 @@ func TestManifestsAreAppliedPrerequisitesFirst(t *testing.T) {
 
 func TestInvalidManifestsAreRejected(t *testing.T) {
 	for name, files := range map[string]fstest.MapFS{
-		"no job":      {"prerequisites/q.yaml": {Data: []byte("kind: Namespace\nmetadata: {name: a}")}},
-		"no name":     {"jobset/a.yaml": {Data: []byte("kind: JobSet")}},
-		"not YAML":    {"jobset/a.yaml": {Data: []byte("kind: [")}},
-		"empty place": {},
+		"no job":   {"prerequisites/q.yaml": {Data: []byte("kind: Namespace\nmetadata: {name: a}")}},
+		"no name":  {"jobset/a.yaml": {Data: []byte("kind: JobSet")}},
+		"not YAML": {"jobset/a.yaml": {Data: []byte("kind: [")}},
+		"no files": {},
 	} {
 		if _, err := readManifests(files); err == nil {
 			t.Errorf("%s: no error", name)
@@ -67,7 +67,7 @@ func TestBuiltInExamplesHaveJobsWithExpectedEnds(t *testing.T) {
 			}
 		}
 		if m.prerequisite != (jobs == 0) {
-			t.Errorf("%s holds %d jobs", m.path, jobs)
+			t.Errorf("%s has %d jobs", m.path, jobs)
 		}
 	}
 }
@@ -93,11 +93,11 @@ func TestJudge(t *testing.T) {
 		answered    bool
 		order       []string
 	}{{
-		name: "what does not exist yet is open and has no answer",
+		name: "a job that does not exist yet",
 		jobs: []view.Job{job("lab", "JobSet", "a", view.Running, "", 1)},
 		open: []string{"lab/jobset/a", "lab/jobset/b", "team/workload/w"}, order: []string{"lab/jobset/a"},
 	}, {
-		name: "a job that waits for a reason has its answer",
+		name: "a job that waits with a reason",
 		jobs: []view.Job{
 			job("lab", "JobSet", "a", view.Pending, "WaitingForQuota", 0), job("lab", "JobSet", "b", view.Running, "", 5),
 			job("team", "Workload", "w", view.Admitted, "", 3),
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 		open: []string{"lab/jobset/a", "lab/jobset/b"}, answered: true,
 		order: []string{"team/workload/w", "lab/jobset/b", "lab/jobset/a"},
 	}, {
-		name: "a job that failed is wrong, with its reason",
+		name: "a failed job",
 		jobs: []view.Job{
 			job("lab", "JobSet", "a", view.Failed, "FailedJobs", 1), job("lab", "JobSet", "b", view.Completed, "", 2),
 			job("team", "Workload", "w", view.Admitted, "", 3),
@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 				t.Errorf("wrong differs (-want +got):\n%s", diff)
 			}
 			if got.answered != test.answered {
-				t.Errorf("answered is %v", got.answered)
+				t.Errorf("answered = %v, want %v", got.answered, test.answered)
 			}
 			var order []string
 			for i := range got.jobs {
@@ -145,8 +145,8 @@ func TestRunReportsWhyItEndedBeforeTheJobs(t *testing.T) {
 		want    string
 	}{
 		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", time.Minute, false, "the cluster stopped before it was ready (exit status 1): port 1 is taken"},
-		{"the time is over", "exec sleep 600", 300 * time.Millisecond, false, "wait for the cluster to be ready: not done after 300ms"},
-		{"somebody interrupts", "exec sleep 600", time.Minute, true, "interrupted before all jobs were done"},
+		{"timeout", "exec sleep 600", 300 * time.Millisecond, false, "wait for the cluster to be ready: not done after 300ms"},
+		{"interrupt", "exec sleep 600", time.Minute, true, "interrupted before all jobs were done"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestRunReportsWhyItEndedBeforeTheJobs(t *testing.T) {
 			options := Options{Binary: binary, Examples: examples.Files, Timeout: test.timeout, Out: io.Discard}
 			if test.cancel {
 				options.Out = writerFunc(func(text []byte) (int, error) {
-					cancel() // as soon as it says that it starts
+					cancel() // when it reports the start
 					return len(text), nil
 				})
 			}
@@ -185,11 +185,11 @@ func TestOvertaken(t *testing.T) {
 		with view.Job
 		want []string
 	}{
-		{"who was served before it came has not overtaken it", job("a", "lab", 0, "16", 1, 9), nil},
-		{"nor has who was served after it", job("a", "lab", 0, "16", 1, 21), nil},
-		{"nor has who was served in another queue", job("a", "other", 0, "16", 1, 15), nil},
-		{"nor has who asks for less", job("a", "lab", 0, "8", 1, 15), nil},
-		{"who was served while it waited has", job("a", "lab", 0, "16", 1, 15),
+		{"admitted before the job was created", job("a", "lab", 0, "16", 1, 9), nil},
+		{"admitted after the job", job("a", "lab", 0, "16", 1, 21), nil},
+		{"admitted in another queue", job("a", "other", 0, "16", 1, 15), nil},
+		{"a smaller job", job("a", "lab", 0, "8", 1, 15), nil},
+		{"admitted while the job waited", job("a", "lab", 0, "16", 1, 15),
 			[]string{"lab/jobset/urgent (priority 1000) waited while lab/jobset/a (priority 0) was served"}},
 	}
 	for _, test := range tests {

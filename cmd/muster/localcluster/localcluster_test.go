@@ -23,7 +23,7 @@ func TestKubeconfigOfReadyLine(t *testing.T) {
 	}
 }
 
-// program writes a shell script that stands in for muster-local.
+// program writes a shell script that acts as muster-local.
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), binaryName)
@@ -52,7 +52,7 @@ wait`)
 		t.Errorf("Stop: %v", err)
 	}
 	if got := strings.Join(lines, "|"); got != "etcd up --ephemeral|ready in 1s: export KUBECONFIG=/tmp/x|stopped" {
-		t.Errorf("lines %q", got)
+		t.Errorf("output lines = %q", got)
 	}
 }
 
@@ -68,13 +68,13 @@ func TestChildThatExitsEarlyReportsWhy(t *testing.T) {
 	}
 	over, giveUp := context.WithCancel(context.Background())
 	giveUp()
-	for range 50 { // select is random: repeat
+	for range 50 { // select chooses at random, so repeat
 		if _, err := child.Ready(over); err == nil || err.Error() != want {
-			t.Fatalf("Ready once nobody waits for it any more: %v, want %s", err, want)
+			t.Fatalf("Ready with an ended context: %v, want %s", err, want)
 		}
 	}
 	if err := child.Stop(); err != nil {
-		t.Errorf("Stop of a child that is gone: %v", err)
+		t.Errorf("Stop of a child that has exited: %v", err)
 	}
 }
 
@@ -93,16 +93,16 @@ func TestRunningKubeconfig(t *testing.T) {
 		}
 	}
 	if got := runningKubeconfig(dir); got != "" {
-		t.Errorf("an empty directory gave %q", got)
+		t.Errorf("kubeconfig of an empty directory = %q, want none", got)
 	}
 	write("kubeconfig", "")
 	write("pid", strconv.Itoa(os.Getpid())+"\n")
 	if got, want := runningKubeconfig(dir), filepath.Join(dir, "kubeconfig"); got != want {
-		t.Errorf("a running cluster gave %q, want %q", got, want)
+		t.Errorf("kubeconfig of a running cluster = %q, want %q", got, want)
 	}
 	write("pid", "99999999")
 	if got := runningKubeconfig(dir); got != "" {
-		t.Errorf("a cluster that is gone gave %q", got)
+		t.Errorf("kubeconfig of a stopped cluster = %q, want none", got)
 	}
 }
 
@@ -126,10 +126,10 @@ func TestUseRunningNeverReplacesTheUsersOwnChoice(t *testing.T) {
 		return os.Getenv("KUBECONFIG")
 	}
 	if got := after(""); got != running {
-		t.Errorf("without a choice KUBECONFIG is %q, want %q", got, running)
+		t.Errorf("KUBECONFIG without a user's choice = %q, want %q", got, running)
 	}
 	if got := after("/mine"); got != "/mine" {
-		t.Errorf("KUBECONFIG=/mine became %q", got)
+		t.Errorf("KUBECONFIG=/mine was replaced by %q", got)
 	}
 	if err := os.MkdirAll(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
@@ -138,6 +138,6 @@ func TestUseRunningNeverReplacesTheUsersOwnChoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := after(""); got != "" {
-		t.Errorf("with ~/.kube/config KUBECONFIG became %q", got)
+		t.Errorf("with ~/.kube/config KUBECONFIG = %q, want none", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestLostReportsThatTheServerIsGoneAndBack: a server that answers with a refusal is not gone.
+// TestLostReportsThatTheServerIsGoneAndBack: a server that responds with a refusal counts as present.
 func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(refuses)
@@ -19,7 +19,7 @@ func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); err != nil {
-		t.Errorf("it is taken to be gone: %v", err)
+		t.Errorf("a server that responds is reported lost: %v", err)
 	}
 	p.every = checkInterval / 500
 	changes := make(chan struct{})
@@ -27,21 +27,22 @@ func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 	server.Close()
 	<-changes
 	if p.lost() == nil {
-		t.Error("it is not taken to be gone")
+		t.Error("a stopped server is not reported lost")
 	}
 	again := httptest.NewUnstartedServer(refuses)
 	if again.Listener, err = net.Listen("tcp", server.Listener.Addr().String()); err != nil {
-		t.Skipf("somebody else has its port by now: %v", err)
+		t.Skipf("another process has the port by now: %v", err)
 	}
 	again.Start()
 	defer again.Close()
 	<-changes
 	if err := p.lost(); err != nil {
-		t.Errorf("it is taken to be gone still: %v", err)
+		t.Errorf("a restarted server is still reported lost: %v", err)
 	}
 }
 
-// TestLostReportsExpiredCredentials: once the token has expired no watch can be restarted, and nothing else reports it.
+// TestLostReportsExpiredCredentials: after the token has expired no watch can be restarted, and nothing else reports
+// that.
 func TestLostReportsExpiredCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer server.Close()
@@ -50,6 +51,6 @@ func TestLostReportsExpiredCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); !apierrors.IsUnauthorized(err) {
-		t.Errorf("it is %v, want that other credentials are asked for", err)
+		t.Errorf("error = %v, want Unauthorized", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// served maps paths to the responses of a test API server. A watch is sent the events of its path and then ends.
+// served returns an API server that maps paths to responses. A watch is sent the events of its path and then ends.
 func served(t *testing.T, answers map[string]string, events map[string]chan string) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func served(t *testing.T, answers map[string]string, events map[string]chan stri
 
 const vcJobs = "/apis/batch.volcano.sh/v1alpha1/jobs"
 
-// withVCJobs are the responses of an API server that serves queues and VCJobs.
+// withVCJobs returns the responses of an API server that serves queues and VCJobs.
 func withVCJobs(items string) map[string]string {
 	const emptyOf = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[]}`
 	return map[string]string{
@@ -64,13 +64,13 @@ func withVCJobs(items string) map[string]string {
 	}
 }
 
-// vcJob returns a VCJob as an API server would send it; a timeout of "5 minutes" cannot be decoded, one of "5m" can.
+// vcJob returns a VCJob as an API server sends it. A timeout of "5 minutes" cannot be decoded, "5m" can.
 func vcJob(name, timeout string) string {
 	return fmt.Sprintf(`{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":%[1]q,"uid":%[1]q,"resourceVersion":"8"},`+
 		`"spec":{"queue":"q","policies":[{"event":"*","timeout":%q}]}}`, name, timeout)
 }
 
-// TestUndecodableJobIsLeftOutAndReported: the other jobs of its kind are listed.
+// TestUndecodableJobIsLeftOutAndReported: the other jobs of the kind are listed.
 func TestUndecodableJobIsLeftOutAndReported(t *testing.T) {
 	config := served(t, withVCJobs(vcJob("good", "5m")+","+vcJob("bad", "5 minutes")+","+vcJob("other", "5m")), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -99,10 +99,10 @@ func TestUndecodableJobIsLeftOutAndReported(t *testing.T) {
 			names[job.Name] = true
 		}
 		if len(snapshot.VCJobs) != 2 || !names["good"] || !names["other"] {
-			t.Errorf("%s: the jobs are %v", how, names)
+			t.Errorf("%s: jobs = %v, want good and other", how, names)
 		}
 		if bad := snapshot.Unreadable; len(bad) != 1 || bad[0].Name != "bad" || bad[0].Namespace != "ml" || bad[0].Resource.String() != "jobs.batch.volcano.sh" || bad[0].Why == nil {
-			t.Errorf("%s: what cannot be read is %+v", how, bad)
+			t.Errorf("%s: unreadable objects = %+v, want the job bad", how, bad)
 		}
 	}
 }
@@ -121,14 +121,14 @@ func TestUndecodableJobThatAppearsLaterIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	look := func() int {
 		snapshot, err := watch.Snapshot(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, job := range snapshot.Unreadable {
-			told = append(told, job.Name)
+			reported = append(reported, job.Name)
 		}
 		return len(snapshot.VCJobs)
 	}
@@ -140,22 +140,22 @@ func TestUndecodableJobThatAppearsLaterIsReported(t *testing.T) {
 		select {
 		case events <- event:
 		case <-ctx.Done():
-			t.Fatal("nobody watches")
+			t.Fatal("timed out waiting for a watch")
 		}
 	}
 	for look() == 0 {
 		select {
 		case <-watch.Changes():
 		case <-ctx.Done():
-			t.Fatal("what comes after those that cannot be read is not seen")
+			t.Fatal("timed out waiting for a job after the unreadable ones")
 		}
 	}
-	if want := []string{"bad", "later"}; !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+	if want := []string{"bad", "later"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 }
 
-// TestPodsOfAnEarlierJobOfTheSameNameAreOmitted: deleting a job with orphaned pods leaves them with its labels.
+// TestPodsOfAnEarlierJobOfTheSameNameAreOmitted: a job that is deleted with orphaned pods leaves them with its labels.
 func TestPodsOfAnEarlierJobOfTheSameNameAreOmitted(t *testing.T) {
 	answers := withVCJobs("")
 	answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`
@@ -167,7 +167,7 @@ func TestPodsOfAnEarlierJobOfTheSameNameAreOmitted(t *testing.T) {
 	}
 	pods, err := cluster.PodsOf(t.Context(), &view.Job{Namespace: "ml", Kind: "JobSet", Name: "again", CreatedAt: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	if err != nil || len(pods) != 1 || pods[0].Name != "own" {
-		t.Errorf("its pods are %d, %v", len(pods), err)
+		t.Errorf("got %d pods, %v, want only the job's own", len(pods), err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestKindThatMayBeListedButNotWatchedIsReportedOnce: its informer lists it again and again, and every watch is
+// TestKindThatMayBeListedButNotWatchedIsReportedOnce: the kind's informer lists it again and again, and every watch is
 // refused.
 func TestKindThatMayBeListedButNotWatchedIsReportedOnce(t *testing.T) {
 	changes := 0
@@ -20,11 +20,11 @@ func TestKindThatMayBeListedButNotWatchedIsReportedOnce(t *testing.T) {
 	for _, err := range []error{refusal("workloads"), refusal("workloads"), refusal("localqueues"), apierrors.NewResourceExpired("too old"), errors.New("EOF")} {
 		r.handleWatchError(t.Context(), nil, err)
 	}
-	if told, want := r.take(), []string{"localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}; !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+	if reported, want := r.take(), []string{"localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 	r.handleWatchError(t.Context(), nil, refusal("workloads"))
 	if again := r.take(); len(again) > 0 || changes != 2 {
-		t.Errorf("told of %q again, after %d changes", again, changes)
+		t.Errorf("reported %q again, after %d changes", again, changes)
 	}
 }

@@ -68,7 +68,7 @@ ml          job/one   -       -      Running   1/1    -           -      5s    -
 		want: `
 jobset/eval   gpu   10    Pending   0/8   64 gpu   7m    -     WaitingForQuota: 24 more needed   -     jobset-eval-abcde   0     64 gpu   2025-06-01T14:00:00Z`,
 	}, {
-		name: "queues say what is true of the whole once",
+		name: "queues with values of the whole queue once",
 		table: QueueTable([]view.Queue{labQueue(), {Name: "empty", Reason: "FlavorNotFound"}, {Name: "open", Active: true,
 			Quotas: []view.Quota{{Flavor: "default", Resource: "cpu", Used: resource.MustParse("4"), Reserved: resource.MustParse("4"), Unlimited: true}}}}),
 		want: `
@@ -150,7 +150,7 @@ func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
 	}
 	for _, want := range []string{"\n  awaits    ml/jobset/a and ml/workload/w-b, whose pods are not ready\n", "\n  next      muster explain ml/jobset/a\n"} {
 		if !strings.Contains(got.String(), want) {
-			t.Errorf("it lacks %q:\n%s", want, got.String())
+			t.Errorf("explanation does not have %q:\n%s", want, got.String())
 		}
 	}
 }
@@ -172,22 +172,23 @@ func TestAsksShowTopologyConstraints(t *testing.T) {
 	}
 }
 
-// TestHeadlineOmitsWhatTheEvictionSays: it keeps only the end of the backoff, or the queue that holds the job.
+// TestHeadlineOmitsWhatTheEvictionSays: the headline keeps only the end of the backoff, or the queue that holds the
+// job.
 func TestHeadlineOmitsWhatTheEvictionSays(t *testing.T) {
-	for name, tc := range map[string]struct{ reason, message, told, want string }{
-		"it backs off": {"PendingEvaluation", "was evicted: Exceeded it; queued again in 3s", "Exceeded it",
+	for name, tc := range map[string]struct{ reason, message, warning, want string }{
+		"backoff": {"PendingEvaluation", "was evicted: Exceeded it; queued again in 3s", "Exceeded it",
 			"ml/jobset/eval is pending for 7m: PendingEvaluation; queued again in 3s"},
-		"it is looked at next": {"PendingEvaluation", "was evicted: Exceeded it", "Exceeded it",
+		"evaluated next": {"PendingEvaluation", "was evicted: Exceeded it", "Exceeded it",
 			"ml/jobset/eval is pending for 7m: PendingEvaluation"},
-		"its queue was drained": {"OnHold", "LocalQueue q is stopped", "The LocalQueue is stopped",
+		"drained queue": {"OnHold", "LocalQueue q is stopped", "The LocalQueue is stopped",
 			"ml/jobset/eval is pending for 7m: OnHold: LocalQueue q is stopped"},
-		"it has no Workload": {"", "no Workload yet: its events say why", "mend this",
+		"no Workload": {"", "no Workload yet: its events say why", "mend this",
 			"ml/jobset/eval is pending for 7m: no Workload yet"},
 	} {
 		job := pendingJob()
 		job.Reason, job.Message = tc.reason, tc.message
-		if got := headline(&view.Explanation{Job: job, Warning: &view.Warning{Reason: "Evicted", Message: tc.told}}); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		if got := headline(&view.Explanation{Job: job, Warning: &view.Warning{Reason: "Evicted", Message: tc.warning}}); got != tc.want {
+			t.Errorf("%s: headline = %q, want %q", name, got, tc.want)
 		}
 	}
 }
@@ -199,7 +200,7 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 		Job:     job,
 		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:    &view.Line{ClusterQueue: "lab"},
-		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // it does not wait for this holder
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // the job does not wait for this holder
 		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
 	}
 	want := `ml/jobset/eval is pending for 7m: no Workload yet
@@ -232,12 +233,12 @@ func TestExplanationOfAJobWithAMissingQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(got.String(), want) {
-			t.Errorf("it lacks %q:\n%s", want, got.String())
+			t.Errorf("explanation does not have %q:\n%s", want, got.String())
 		}
 	}
 }
 
-// whyNotOfEval returns a possible explanation of the engine for the job of pendingJob.
+// whyNotOfEval returns an explanation of the engine for the job of pendingJob.
 func whyNotOfEval() *reason.Explanation {
 	gpus := func(asked, free, capacity, missing string) []reason.Amount {
 		return []reason.Amount{{Resource: "nvidia.com/gpu", Asked: resource.MustParse(asked), Free: resource.MustParse(free),
@@ -316,15 +317,15 @@ func TestJobChanges(t *testing.T) {
 		now  func() []view.Job
 		want []string
 	}{
-		{"what is new is shown", func() []view.Job { return []view.Job{job} }, []string{"jobset/eval Pending"}},
-		{"time that passes is no change", func() []view.Job { job.WaitSeconds = seconds(999); return []view.Job{job} }, nil},
-		{"a new state is shown", func() []view.Job { job.State = view.Running; return []view.Job{job} }, []string{"jobset/eval Running"}},
-		{"what is gone is shown once", func() []view.Job { return nil }, []string{"jobset/eval Deleted"}},
-		{"and not again", func() []view.Job { return nil }, nil},
+		{"a new job", func() []view.Job { return []view.Job{job} }, []string{"jobset/eval Pending"}},
+		{"only time passes", func() []view.Job { job.WaitSeconds = seconds(999); return []view.Job{job} }, nil},
+		{"a new state", func() []view.Job { job.State = view.Running; return []view.Job{job} }, []string{"jobset/eval Running"}},
+		{"a deleted job", func() []view.Job { return nil }, []string{"jobset/eval Deleted"}},
+		{"no further change", func() []view.Job { return nil }, nil},
 	}
 	for _, step := range steps {
 		if diff := cmp.Diff(step.want, titles(changes.Next(step.now()))); diff != "" {
-			t.Errorf("%s: differs (-want +got):\n%s", step.name, diff)
+			t.Errorf("%s: changes differ (-want +got):\n%s", step.name, diff)
 		}
 	}
 }
@@ -337,24 +338,24 @@ func TestScreen(t *testing.T) {
 		draw   func(*Screen)
 		want   string
 	}{{
-		name: "the second picture takes the place of the first",
+		name: "a second picture replaces the first",
 		draw: func(s *Screen) { s.Draw([]string{"a", "b"}); s.Draw([]string{"c"}) },
 		want: "a\nb\n\x1b[2A\x1b[Jc\n",
 	}, {
-		name: "a printed line goes above the picture",
+		name: "a line is printed above the picture",
 		draw: func(s *Screen) { s.Draw([]string{"a"}); s.Print("said") },
 		want: "a\n\x1b[1A\x1b[Jsaid\na\n",
 	}, {
-		name: "what is too wide or too high is cut",
+		name: "a picture that is too wide and too high",
 		draw: func(s *Screen) { s.Draw([]string{"0123456789", "0123456789+", "c", "d"}) },
 		want: "0123456789\n012345678…\n… 2 more …\n",
 	}, {
-		name:   "a state is coloured where it stands",
+		name:   "states are coloured",
 		colour: true,
 		draw:   func(s *Screen) { s.Draw([]string{"x Failed y"}) },
 		want:   "x \x1b[31mFailed\x1b[0m y\n",
 	}, {
-		name: "a picture that was left stays",
+		name: "a picture that was left",
 		draw: func(s *Screen) { s.Draw([]string{"a"}); s.Leave(); s.Print("b") },
 		want: "a\nb\n",
 	}}
@@ -382,26 +383,26 @@ func TestNextCommand(t *testing.T) {
 		job  view.Job
 		want string
 	}{
-		"it waits": {
+		"waiting": {
 			view.Job{State: view.Pending, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster queues -n ml"},
-		"its ClusterQueue is stopped": {
+		"stopped ClusterQueue": {
 			view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "ClusterQueue lab is stopped"},
 			`muster kubectl patch clusterqueue lab --type merge -p '{"spec": {"stopPolicy": "None"}}'`},
-		"its LocalQueue is stopped": {
+		"stopped LocalQueue": {
 			view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "LocalQueue gpu is stopped"},
 			`muster kubectl patch localqueue gpu -n ml --type merge -p '{"spec": {"stopPolicy": "None"}}'`},
-		"nothing was made of it yet": {
+		"not reconciled yet": {
 			view.Job{State: view.Pending, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
-		"somebody deactivated it": {
+		"deactivated": {
 			view.Job{State: view.Suspended, Reason: "Deactivated", Workload: "job-eval-1a2b3"},
 			`muster kubectl patch kwl job-eval-1a2b3 -n ml --type merge -p '{"spec": {"active": true}}'`},
-		"it is over, and its pods are gone": {
+		"finished without pods": {
 			view.Job{State: view.Failed, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
-		"a person suspended it": {
+		"suspended by a user": {
 			view.Job{State: view.Suspended}, "muster kubectl describe -n ml job/eval"},
-		"it has no pods that are ready": {
+		"no ready pods": {
 			view.Job{State: view.Starting, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl describe -n ml job/eval"},
-		"it runs": {
+		"running": {
 			view.Job{State: view.Running, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl logs -n ml job/eval --all-pods --prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,41 +15,41 @@ import (
 func TestBestDomainIsPrintedWithItsShortage(t *testing.T) {
 	rack := place.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1, Resource: "nvidia.com/gpu"}
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, gpu is short for 1 more"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("best domain = %q, want %q", got, want)
 	}
 	rack.Resource = "pods"
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, pods are short for 1 more"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("best domain = %q, want %q", got, want)
 	}
 	rack.Resource = "" // as for pods that need a domain of their own
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("best domain = %q, want %q", got, want)
 	}
 }
 
-// TestNewNodesExplanationWarnsOfUnenforcedTopology: pods without places may land far from each other.
+// TestNewNodesExplanationWarnsOfUnenforcedTopology: pods without places may be scheduled far from each other.
 func TestNewNodesExplanationWarnsOfUnenforcedTopology(t *testing.T) {
 	near := func(of, level string) view.Nearness { return view.Nearness{Of: of, Level: level} }
 	for name, tc := range map[string]struct {
 		near []view.Nearness
 		want string
 	}{
-		"a level is required":                   {[]view.Nearness{near(view.Required, "block")}, "its pods have no places: nothing keeps them to one block, as it requires"},
-		"and another of its slices":             {[]view.Nearness{near(view.Required, "block"), near(view.Slice, "rack")}, "one block or rack, as"},
-		"one is preferred":                      {[]view.Nearness{near(view.Preferred, "block")}, ""},
-		"each Job finds one by its pods' words": {[]view.Nearness{near(view.Slice, "rack"), near(view.Exclusive, "rack")}, ""},
+		"a required level":                   {[]view.Nearness{near(view.Required, "block")}, "its pods have no places: nothing keeps them to one block, as it requires"},
+		"a required level and one of slices": {[]view.Nearness{near(view.Required, "block"), near(view.Slice, "rack")}, "one block or rack, as"},
+		"a preferred level":                  {[]view.Nearness{near(view.Preferred, "block")}, ""},
+		"exclusive placement of each Job":    {[]view.Nearness{near(view.Slice, "rack"), near(view.Exclusive, "rack")}, ""},
 	} {
 		var text strings.Builder
 		if err := Explanation(&text, &view.Explanation{NewNodes: true, Asks: []view.Ask{{PodSet: "main", Pods: 2, Near: tc.near}}}); err != nil {
 			t.Fatal(err)
 		}
 		if said := strings.Contains(text.String(), "no places"); said != (tc.want != "") || !strings.Contains(text.String(), tc.want) {
-			t.Errorf("%s: it is told\n%s", name, text.String())
+			t.Errorf("%s: explanation =\n%s", name, text.String())
 		}
 	}
 }
 
-// TestPositionMentionsOrderByUsage: otherwise a user could not tell why jobs of lower priority are ahead.
+// TestPositionMentionsOrderByUsage: otherwise a user could not see why jobs of lower priority are ahead.
 func TestPositionMentionsOrderByUsage(t *testing.T) {
 	e := &view.Explanation{
 		Job:    view.Job{Queue: "gpu", Priority: 10},
@@ -58,7 +58,7 @@ func TestPositionMentionsOrderByUsage(t *testing.T) {
 	}
 	want := "gpu of ClusterQueue lab (position 2 of 9, LocalQueues that have used less come first, then priority 10, since 2025-06-01 14:02:00 UTC)"
 	if got := placeInLine(e); got != want {
-		t.Errorf("it stands %s, want %s", got, want)
+		t.Errorf("position = %s, want %s", got, want)
 	}
 }
 
@@ -78,16 +78,16 @@ func TestRefusingFlavorIsNotMarkedNearest(t *testing.T) {
 	}
 }
 
-// TestUnlimitedQuotaIsPrintedWithoutNumbers: the nominal quota of such a queue has no meaning.
+// TestUnlimitedQuotaIsPrintedWithoutNumbers: the nominal quota of an unlimited queue has no meaning.
 func TestUnlimitedQuotaIsPrintedWithoutNumbers(t *testing.T) {
 	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
 	if got, want := flavorSays(&view.Explanation{Unlimited: true}, fits), "fits: its quota is without limit"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("flavor line = %q, want %q", got, want)
 	}
 	var text strings.Builder
 	quotaAndHolders(&text, &view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("1E"), Unlimited: true}}})
 	if want := "  quota     gpu without limit in flavor default\n"; text.String() != want {
-		t.Errorf("%q, want %q", text.String(), want)
+		t.Errorf("quota line = %q, want %q", text.String(), want)
 	}
 }
 

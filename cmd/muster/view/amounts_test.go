@@ -16,39 +16,39 @@ func TestBytesInColumnsAreRounded(t *testing.T) {
 		"1k": "1000", "123456789": "123456789", "1500m": "1500m",
 	} {
 		if got := Rounded(resource.MustParse(text)); got != want {
-			t.Errorf("%s is written %s, want %s", text, got, want)
+			t.Errorf("Rounded(%s) = %s, want %s", text, got, want)
 		}
 	}
 }
 
 func TestDevicesThatAQueueDoesNotCountAreShown(t *testing.T) {
 	for name, test := range map[string]struct{ asked, counted, want []string }{
-		"of a queue without limit":         {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"}, []string{"pods", "4", "nvidia.com/gpu", "32"}},
-		"not where they count as another":  {[]string{"nvidia.com/mig-1g.5gb", "1"}, []string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
-		"not what is none where none does": {[]string{"cpu", "1"}, []string{"cpu", "4"}, []string{"cpu", "4"}},
+		"a queue without limit":                  {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"}, []string{"pods", "4", "nvidia.com/gpu", "32"}},
+		"devices that count as another resource": {[]string{"nvidia.com/mig-1g.5gb", "1"}, []string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
+		"a resource of which there is none":      {[]string{"cpu", "1"}, []string{"cpu", "4"}, []string{"cpu", "4"}},
 	} {
 		w := &kueue.Workload{}
 		w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 5, Template: podTemplate(list(test.asked...), nil)}}
 		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](4), ResourceUsage: list(test.counted...)}}}
 		if got, pods := admittedAmounts(w); Amounts(got, true) != Amounts(list(test.want...), true) || pods != 4 {
-			t.Errorf("%s: got %s of %d pods", name, Amounts(got, true), pods)
+			t.Errorf("%s: admitted amounts = %s of %d pods", name, Amounts(got, true), pods)
 		}
 	}
 }
 
-// TestReturnedQuotaIsNotShownAsHeld: quota returned by finished pods, or by a shrunk job.
+// TestReturnedQuotaIsNotShownAsHeld: quota returned by finished pods or by a shrunk job is not shown as held.
 func TestReturnedQuotaIsNotShownAsHeld(t *testing.T) {
 	w := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 3}}
 	})
 	if got, pods := admittedAmounts(&w); Amounts(got, false) != "8 gpu" || pods != 4 {
-		t.Errorf("of %d pods it shows %s", pods, Amounts(got, true))
+		t.Errorf("shown for %d pods: %s, want 8 gpu of 4 pods", pods, Amounts(got, true))
 	}
 	if asks := asksOf(&w); asks[0].Left == nil || *asks[0].Left != 1 {
-		t.Errorf("it asks %+v", asks[0])
+		t.Errorf("request = %+v, want one pod left", asks[0])
 	}
 	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	if got, _ := admittedAmounts(&w); Amounts(got, false) != "32 gpu" {
-		t.Errorf("it had %s", Amounts(got, true))
+		t.Errorf("admitted amounts = %s, want 32 gpu", Amounts(got, true))
 	}
 }

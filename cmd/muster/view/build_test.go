@@ -39,7 +39,7 @@ func podTemplate(requests, limits corev1.ResourceList) corev1.PodTemplateSpec {
 	}}}}
 }
 
-// aJobSet returns a JobSet with one replicated job: two Jobs with two pods of 8 GPUs each.
+// aJobSet returns a JobSet with one replicated job of two Jobs with two pods of 8 GPUs each.
 func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
 	js := jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},

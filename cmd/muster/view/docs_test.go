@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocsHaveEveryJSONField: users write programs by docs/cli.md.
+// TestDocsHaveEveryJSONField: users write programs against docs/cli.md.
 func TestDocsHaveEveryJSONField(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cli.md")
 	if err != nil {
@@ -30,11 +30,11 @@ func TestDocsHaveEveryJSONField(t *testing.T) {
 	}
 	for field := range fields {
 		if !named[field] {
-			t.Errorf("docs/cli.md does not say what %s is", field)
+			t.Errorf("docs/cli.md does not describe the field %s", field)
 		}
 	}
 	if len(fields) < 60 {
-		t.Errorf("only found %v", fields)
+		t.Errorf("found only the fields %v", fields)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// elastic makes the Workload elastic, with least as its minimum, and admits it with the given number of pods.
+// elastic makes the Workload elastic, with least as its minimum, and admits it with this number of pods.
 func elastic(least string, granted int32) func(*kueue.Workload) {
 	return func(w *kueue.Workload) {
 		w.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: least}
@@ -39,31 +39,31 @@ func TestElasticJobs(t *testing.T) {
 		least, most  int32
 		why          string
 	}{
-		{"one that has not been looked at", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
-		{"one that waits", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"one that runs", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
-		{"one that was shrunk", aTrainingJob("tune", running(3, 3)),
+		{"not reconciled", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
+		{"waiting", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"running", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
+		{"shrunk", aTrainingJob("tune", running(3, 3)),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
 			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
-		{"one that was grown before it was stopped", aTrainingJob("tune"),
+		{"grown before it was stopped", aTrainingJob("tune"),
 			ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
 			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"one with wrong sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+		{"invalid sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(5)), breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: minSize, 5, is above maxSize, 4"},
-		{"one without a size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+		{"no size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(-1)), breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1, and must be 1 at least"},
-		{"one without a command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+		{"no command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},
-		{"one that cools down", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+		{"cooldown", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods could not be scheduled; it queues again at 2025-06-01 14:02:00 UTC"},
-		{"one that has failed", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+		{"failed", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},
-		{"one that was restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
+		{"restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
 	} {
 		snapshot := &Snapshot{TrainingJobs: []breezeml.TrainingJob{test.job}}
@@ -72,7 +72,7 @@ func TestElasticJobs(t *testing.T) {
 		}
 		got := Jobs(snapshot, start.Add(time.Minute))
 		if len(got) != 1 {
-			t.Fatalf("%s: %d lines", test.name, len(got))
+			t.Fatalf("%s: got %d jobs, want 1", test.name, len(got))
 		}
 		j := got[0]
 		if j.State != test.state || j.PodsReady != test.ready || j.PodsAsked != test.asked || j.PodsLeast != test.least || j.PodsMost != test.most || j.Why() != test.why {
@@ -80,7 +80,7 @@ func TestElasticJobs(t *testing.T) {
 				test.state, test.ready, test.asked, test.least, test.most, test.why)
 		}
 		if want := "default"; test.workload == nil && j.Queue != want {
-			t.Errorf("%s: it is in queue %q", test.name, j.Queue)
+			t.Errorf("%s: queue = %q, want default", test.name, j.Queue)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// busyLab returns a job that waits behind another one, and a third that runs.
+// busyLab returns a job that waits behind another one, and a third one that runs.
 func busyLab() Snapshot {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
@@ -53,7 +53,7 @@ func TestExplainShowsThePositionOfAWaitingJob(t *testing.T) {
 		t.Fatalf("got quotas %v, want that of h100", e.Quotas)
 	}
 	if free := e.Quotas[0].Free(); free.Sign() != 0 {
-		t.Errorf("got %s free of a queue that borrows, want 0", free.String())
+		t.Errorf("free quota of a borrowing queue = %s, want 0", free.String())
 	}
 }
 
@@ -62,18 +62,18 @@ func TestExplainAsksTheEngine(t *testing.T) {
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.WhyNot == nil || len(e.WhyNot.Holders) != 1 || len(e.WhyNot.WouldFitAfter) != 1 {
-		t.Fatalf("the engine says %+v", e.WhyNot)
+		t.Fatalf("explanation of the engine = %+v, want one holder", e.WhyNot)
 	}
 	if got := e.Title(e.WhyNot.Holders[0].Name); got != "ml/jobset/train" {
-		t.Errorf("the holder is %s", got)
+		t.Errorf("title of the holder = %s", got)
 	}
 	if got := e.Title(reason.Name{Namespace: "x", Name: "y"}); got != "x/workload/y" {
-		t.Errorf("a Workload whose job is not seen is %s", got)
+		t.Errorf("title of a Workload without a known job = %s", got)
 	}
-	// The condition says "16 more needed"; the numbers below are current.
+	// The condition has "16 more needed"; the numbers below are current.
 	want := "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor h100, 32 more needed"
 	if e.Job.Message != want {
-		t.Errorf("the message is %q", e.Job.Message)
+		t.Errorf("message = %q, want the current numbers", e.Job.Message)
 	}
 }
 
@@ -86,33 +86,33 @@ func TestExplainReportsRefusedAdmission(t *testing.T) {
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, jobs[0], now)
 	if e.Job.Reason != "Inadmissible" || e.Job.Message != reason.RefusedAdmission("a policy says no").Message() {
-		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
+		t.Errorf("reason = %s: %s, want the refused admission", e.Job.Reason, e.Job.Message)
 	}
 	if e.WhyNot == nil || e.WhyNot.State != reason.Aside || e.WhyNot.Message != e.Job.Message {
-		t.Errorf("the engine says %+v", e.WhyNot)
+		t.Errorf("explanation of the engine = %+v, want the refused admission", e.WhyNot)
 	}
 }
 
-// TestExplainReportsAvoidedNodes: by all that can be read the nodes have capacity, and the pods whose conditions said
-// that kube-scheduler refused these nodes are gone.
+// TestExplainReportsAvoidedNodes: by all objects that can be read the nodes have capacity, and the pods whose
+// conditions said that kube-scheduler refused these nodes are gone.
 func TestExplainReportsAvoidedNodes(t *testing.T) {
-	for message, kept := range map[string]bool{
+	for message, shown := range map[string]bool{
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
 	} {
 		snapshot, now := busyLab(), at(60).Time
 		snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
-		told := &snapshot.Workloads[0].Status.Conditions[0]
-		told.Reason, told.Message = string(reason.TopologyPlacementFailed), message
+		reported := &snapshot.Workloads[0].Status.Conditions[0]
+		reported.Reason, reported.Message = string(reason.TopologyPlacementFailed), message
 		jobs := Jobs(&snapshot, now)
 		e := Explain(&snapshot, jobs, jobs[0], now)
-		if got := e.Job.Message == message; got != kept {
-			t.Errorf("told %q, it says %s: %s", message, e.Job.Reason, e.Job.Message)
+		if got := e.Job.Message == message; got != shown {
+			t.Errorf("reported message %q: explained as %s: %s", message, e.Job.Reason, e.Job.Message)
 		}
 	}
 }
 
-// avoided is a diagnosis filter for nodes that kube-scheduler has refused.
+// avoided returns the message for nodes that kube-scheduler has refused.
 func avoided(t *testing.T) string {
 	t.Helper()
 	m := place.New()
@@ -121,7 +121,7 @@ func avoided(t *testing.T) string {
 	m.SetNode(place.Node{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Allocatable: map[string]int64{place.Pods: 1}})
 	_, short := m.Find([]place.Ask{{PodSet: "main", Flavor: "f", Count: 1, Avoid: []string{"n"}}}, place.Now)
 	if short == nil || len(short.Excluded) != 1 {
-		t.Fatalf("nothing takes the node away: %+v", short)
+		t.Fatalf("shortfall = %+v, want one excluded node", short)
 	}
 	return short.Excluded[0].Filter
 }
@@ -132,10 +132,10 @@ func TestExplainWithoutRightsShowsTheCondition(t *testing.T) {
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.WhyNot != nil || e.Line.Position != 0 || e.Quotas != nil {
-		t.Errorf("explained what cannot be known: %+v", e)
+		t.Errorf("explanation = %+v, want nothing that the user may not read", e)
 	}
 	if e.Job.Message != "16 more needed" || len(e.Unseen) != 1 {
-		t.Errorf("got message %q and unseen %v", e.Job.Message, e.Unseen)
+		t.Errorf("message = %q and unseen = %v, want that of the condition and one kind", e.Job.Message, e.Unseen)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestExplainReportsAMissingQueue(t *testing.T) {
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.Job.Reason != "Inadmissible" || e.Job.Message != "LocalQueue gpu doesn't exist" {
-		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
+		t.Errorf("reason = %s: %s, want the missing LocalQueue", e.Job.Reason, e.Job.Message)
 	}
 }
 
@@ -190,12 +190,12 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 		jobs := Jobs(&snapshot, now)
 		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if diff := cmp.Diff(want, e.Covers); diff != "" {
-			t.Errorf("of who asks for %s (%s: %s) what the queue covers differs (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
+			t.Errorf("covered resources for a request of %s (%s: %s) differ (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
 		}
 	}
 }
 
-// TestExplainListsChecksOfAJobWithReservedQuota: and no holders, since it does not wait for quota.
+// TestExplainListsChecksOfAJobWithReservedQuota: holders are not listed, since the job does not wait for quota.
 func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.JobSets = append(snapshot.JobSets, aJobSet("checked", inQueue("gpu")))
@@ -211,11 +211,11 @@ func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 		t.Errorf("the checks differ (-want +got):\n%s", diff)
 	}
 	if e.Quotas != nil || e.Holders != nil {
-		t.Errorf("it is told of quota, %+v, and of who has that, %+v", e.Quotas, e.Holders)
+		t.Errorf("quotas = %+v and holders = %+v, want none", e.Quotas, e.Holders)
 	}
 }
 
-// TestExplainShowsTheAmountsAdmitted: a LimitRange raised the requests of the pods.
+// TestExplainShowsTheAmountsAdmitted: the amounts include requests that a LimitRange has raised.
 func TestExplainShowsTheAmountsAdmitted(t *testing.T) {
 	given := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
@@ -225,11 +225,11 @@ func TestExplainShowsTheAmountsAdmitted(t *testing.T) {
 	jobs := Jobs(&snapshot, at(60).Time)
 	want := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("500m")}
 	if diff := cmp.Diff(want, Explain(&snapshot, jobs, jobs[0], at(60).Time).Asks[0].PerPod); diff != "" {
-		t.Errorf("what a pod asks differs (-want +got):\n%s", diff)
+		t.Errorf("requests of a pod differ (-want +got):\n%s", diff)
 	}
 }
 
-// TestExplainIgnoresResourcesThatDoNotCount: if a taint keeps the pods out, a resource without quota is not the reason.
+// TestExplainIgnoresResourcesThatDoNotCount: if a taint repels the pods, a resource without quota is not the reason.
 func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 	for name, counting := range map[string]func(*v1alpha1.Resources){
 		"excluded": func(r *v1alpha1.Resources) { r.ExcludeResourcePrefixes = []string{"example.com/"} },
@@ -256,7 +256,7 @@ func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 		jobs := Jobs(&snapshot, now)
 		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if e.Job.Reason != string(reason.NoMatchingFlavor) || e.Covers != nil {
-			t.Errorf("%s: %s: %s; it is told what the queue covers: %v", name, e.Job.Reason, e.Job.Message, e.Covers)
+			t.Errorf("%s: explained as %s: %s with covered resources %v, want NoMatchingFlavor and none", name, e.Job.Reason, e.Job.Message, e.Covers)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
 	snapshot := Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
 	jobs := Jobs(&snapshot, at(60).Time)
 	if e := Explain(&snapshot, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
-		t.Errorf("it asks %+v", e.Asks)
+		t.Errorf("requests = %+v, want 3 admitted pods", e.Asks)
 	}
 }
 
@@ -336,13 +336,13 @@ func TestExplainReportsThatAJobWaitsForNewNodes(t *testing.T) {
 		change func(*Snapshot, *kueue.Workload, *Job)
 		want   bool
 	}{
-		"a job without places where nodes come on demand": {func(*Snapshot, *kueue.Workload, *Job) {}, true},
-		"one whose pods are there":                        {func(_ *Snapshot, _ *kueue.Workload, j *Job) { j.PodsReady = j.PodsAsked }, false},
-		"one that has places": {func(_ *Snapshot, w *kueue.Workload, _ *Job) {
+		"a job without places, with nodes on demand": {func(*Snapshot, *kueue.Workload, *Job) {}, true},
+		"a job whose pods exist":                     {func(_ *Snapshot, _ *kueue.Workload, j *Job) { j.PodsReady = j.PodsAsked }, false},
+		"a job with places": {func(_ *Snapshot, w *kueue.Workload, _ *Job) {
 			w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{}
 		}, false},
-		"one in a flavor of quota alone":       {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ResourceFlavors[0].Spec.TopologyName = nil }, false},
-		"one whose queue has the nodes it has": {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ClusterQueues[0].Annotations = nil }, false},
+		"a flavor without a topology":     {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ResourceFlavors[0].Spec.TopologyName = nil }, false},
+		"a queue without nodes on demand": {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ClusterQueues[0].Annotations = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, now := busyLab(), at(60).Time
@@ -354,7 +354,7 @@ func TestExplainReportsThatAJobWaitsForNewNodes(t *testing.T) {
 			snapshot.ResourceFlavors = []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: kueue.ResourceFlavorSpec{TopologyName: &topology}}}
 			tc.change(&snapshot, workload, &job)
 			if got := Explain(&snapshot, jobs, job, now).NewNodes; got != tc.want {
-				t.Errorf("got %v", got)
+				t.Errorf("NewNodes = %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -367,13 +367,13 @@ func TestExplainReportsWhyPodsCannotStart(t *testing.T) {
 		jobs := Jobs(&snapshot, at(60).Time)
 		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "train"})[0], at(60).Time)
 		if e.Job.Why() != noAgentServed {
-			t.Errorf("%s: got %q", name, e.Job.Why())
+			t.Errorf("%s: message = %q", name, e.Job.Why())
 		}
 	}
 }
 
-// TestExplainShowsTheLastWarning: why a job has no Workload or no pods, or why it was evicted. Earlier warnings may
-// have been resolved.
+// TestExplainShowsTheLastWarning: the last warning says why a job has no Workload or no pods, or why it was evicted.
+// Earlier warnings may have been resolved.
 func TestExplainShowsTheLastWarning(t *testing.T) {
 	warned := func(message string, seconds int) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: "InvalidJob", Message: message, LastTimestamp: at(seconds)}
@@ -399,16 +399,16 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		job      string
 		want     *Warning
 	}{
-		"of one that was evicted":                   {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ReportedAt: metav1.NewTime(at(30).Time)}},
-		"of one that has none":                      {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
-		"not of one that has, which says why":       {&queued, "eval", nil},
-		"of one that is free to run and has no pod": {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
-		"not of one that has pods, which say it":    {&withPod, "free", nil},
+		"an evicted job":                              {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ReportedAt: metav1.NewTime(at(30).Time)}},
+		"a job without a Workload":                    {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
+		"a job with a Workload, which has the reason": {&queued, "eval", nil},
+		"a job without a queue and without pods":      {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
+		"a job without a queue, with pods":            {&withPod, "free", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := Jobs(tc.snapshot, now)
 			if diff := cmp.Diff(tc.want, Explain(tc.snapshot, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("warning (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -428,7 +428,7 @@ func TestLineReportsAQueueClosedOnlyByAnnotation(t *testing.T) {
 		cq := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "lab", Annotations: map[string]string{muster.ClosedAnnotation: test.closed}}}
 		cq.Spec.StopPolicy = &test.policy
 		if line := lineOf(&Snapshot{ClusterQueues: []kueue.ClusterQueue{cq}}, nil, &Job{ClusterQueue: "lab"}); line.Closed != test.want {
-			t.Errorf("%s: %+v", name, line)
+			t.Errorf("%s: line = %+v", name, line)
 		}
 	}
 }

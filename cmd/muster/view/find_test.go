@@ -50,11 +50,11 @@ func TestFind(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"a bare name may be ambiguous", "x", []string{"ml/jobset/x", "ml/job/x"}},
-		{"a kind settles it", "job/x", []string{"ml/job/x"}},
-		{"a bare name may be enough", "y", []string{"ml/jobset/y"}},
-		{"a Workload leads to its job", "workload/jobset-x-abcde", []string{"ml/jobset/x"}},
-		{"what is not there is not found", "jobset/z", nil},
+		{"an ambiguous name", "x", []string{"ml/jobset/x", "ml/job/x"}},
+		{"a kind and a name", "job/x", []string{"ml/job/x"}},
+		{"an unambiguous name", "y", []string{"ml/jobset/y"}},
+		{"the name of a Workload", "workload/jobset-x-abcde", []string{"ml/jobset/x"}},
+		{"a missing job", "jobset/z", nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

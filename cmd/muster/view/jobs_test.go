@@ -16,7 +16,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// A line is the part of a Job that a user sees first.
+// line is the part of a Job that a user sees first.
 type line struct {
 	Title, Queue string
 	State        State
@@ -38,7 +38,7 @@ func lineFrom(job *Job) line {
 // noAgentServed is the message of a JobSet for which no agent can be served.
 const noAgentServed = "The agent that muster.dev/inject-agent asks for cannot be added to the pods of workers"
 
-// cannotStart gives the JobSet condition CannotStart.
+// cannotStart sets the JobSet condition CannotStart.
 func cannotStart(js *jobset.JobSet) {
 	js.Status.Conditions = append(js.Status.Conditions, metav1.Condition{
 		Type: muster.CannotStartCondition, Status: metav1.ConditionTrue, Reason: "InvalidJob", Message: noAgentServed, LastTransitionTime: at(5),
@@ -67,18 +67,18 @@ func TestJobs(t *testing.T) {
 		snapshot Snapshot
 		want     []line // at second 60
 	}{{
-		name: "a JobSet whose Workload waits shows the Workload's reason",
+		name: "a JobSet with a waiting Workload shows its reason",
 		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("eval", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("eval", waitingForQuota)},
 		},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"}},
 	}, {
-		name:     "a JobSet with a queue and no Workload has not been looked at",
+		name:     "a JobSet with a queue and no Workload",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
 		want:     []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
-		name: "a JobSet of which no pods can be started says why, in a queue or not, also where it was admitted before",
+		name: "a JobSet whose pods cannot be created shows why, in any state",
 		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("plain", cannotStart), aJobSet("queued", inQueue("gpu"), cannotStart), aJobSet("train", inQueue("gpu"), cannotStart)},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
@@ -89,20 +89,20 @@ func TestJobs(t *testing.T) {
 			{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", noAgentServed},
 		},
 	}, {
-		name: "a JobSet of which some pods run, and no more can be started, says both",
+		name: "a JobSet with running pods of which no more can be created shows both",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", cannotStart)},
 			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
 		},
 		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", noAgentServed}},
 	}, {
-		name: "what kept pods from being started is over once they can be",
+		name: "a JobSet whose pods can be created again",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 			js.Status.Conditions = []metav1.Condition{{Type: muster.CannotStartCondition, Status: metav1.ConditionFalse, Message: muster.MayStartMessage}}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
-		name: "a Job whose prebuilt Workload is not there waits for it",
+		name: "a Job waits for its missing prebuilt Workload",
 		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {
 			job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "built"}
 		})}},
@@ -120,7 +120,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
 	}, {
-		name: "a JobSet that was made smaller asks for as many pods as it has now, and one that was made larger for what it was given",
+		name: "a JobSet made smaller shows its size, and one made larger its admitted size",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{
 				aJobSet("large", inQueue("gpu"), func(js *jobset.JobSet) { js.Spec.ReplicatedJobs[0].Replicas = 3 }),
@@ -134,7 +134,7 @@ func TestJobs(t *testing.T) {
 			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
 		},
 	}, {
-		name: "an admission that does not count its pods is for all of them",
+		name: "an admission without a count is for all pods",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
@@ -144,7 +144,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "2/4", "32 gpu", "20s", "40s", ""}},
 	}, {
-		name: "a JobSet of which one part was made larger and another smaller says which waits, and one that has a new part too",
+		name: "a JobSet with parts made larger, smaller or added shows which part waits",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 				more := *js.Spec.ReplicatedJobs[0].DeepCopy()
@@ -156,7 +156,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest has no quota"}},
 	}, {
-		name: "a VCJob that was admitted with its least, and made larger then, says what it has",
+		name: "a VCJob admitted with its minimum, and made larger later",
 		snapshot: Snapshot{
 			VCJobs:    []volcano.Job{aVCJob("gang", larger), aVCJob("grows", larger)},
 			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo), aWorkload("grows", admitted(20), givenTwo, fromTwo)},
@@ -166,7 +166,7 @@ func TestJobs(t *testing.T) {
 			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest has no quota"},
 		},
 	}, {
-		name: "a JobSet whose Jobs restart alone says how often",
+		name: "a JobSet whose Jobs restart one by one shows how often",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("alone", inQueue("gpu"), func(js *jobset.JobSet) {
 				js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "others", JobRestarts: []int32{1}}}
@@ -175,7 +175,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/alone", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "single Jobs restarted 3 times"}},
 	}, {
-		name: "a Job whose user has it run no pods waits for him, and keeps its quota if it has any",
+		name: "a Job with parallelism 0 is suspended, and keeps its quota",
 		snapshot: Snapshot{
 			Jobs: []batchv1.Job{
 				aJob("plain", func(job *batchv1.Job) { job.Spec.Parallelism = ptr.To(int32(0)) }),
@@ -200,20 +200,20 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
 		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
-		name: "a JobSet that another controller manages says so",
+		name: "a JobSet that another controller manages",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
 			js.Labels = map[string]string{kueue.QueueLabel: "gpu"}
 			js.Spec.ManagedBy = ptr.To("acme.io/multikueue")
 		})}},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "managedBy is acme.io/multikueue: that controller runs the job, and Muster leaves it alone"}},
 	}, {
-		name: "a paused GenericJob says so",
+		name: "a paused GenericJob",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
 			job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: true}}
 		})}},
 		want: []line{{"ml/genericjob/tf", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "paused: spec.runMode.pause.enabled is true"}},
 	}, {
-		name: "a GenericJob that failed says by which rule",
+		name: "a failed GenericJob shows by which rule",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
 			job.Status.Aggregate = &tensorstack.Aggregate{Running: 3, Failed: 1}
 			job.Status.Conditions = []tensorstack.JobCondition{
@@ -228,27 +228,27 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train")}},
 		want:     []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
-		name: "a VCJob that cannot be queued says why",
+		name: "a VCJob that cannot be queued shows why",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
 			job.Status.State = volcano.JobState{Phase: volcano.Pending, Reason: "InvalidJob", Message: "there is no task master"}
 		})}},
 		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "there is no task master"}},
 	}, {
-		name:     "a VCJob that was aborted says how it goes on",
+		name:     "an aborted VCJob shows how to resume it",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
 		want:     []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},
 	}, {
-		name: "a VCJob that failed says why",
+		name: "a failed VCJob shows why",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
 			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often", LastTransitionTime: at(40)}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/vcjob/train", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "MaxRetry: restarted too often"}},
 	}, {
-		name:     "a LatticeJob that cannot be submitted says why",
+		name:     "a LatticeJob that cannot be submitted shows why",
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
 		want:     []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
 	}, {
-		name:     "a LatticeJob of which somebody deleted the VCJob waits for nothing, nor runs",
+		name:     "a LatticeJob whose VCJob was deleted",
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
 		want:     []line{{"ml/latticejob/etl", "gpu", Failed, "0/2", "600m cpu", "0s", "-", lattice.LostMessage}},
 	}, {
@@ -273,14 +273,14 @@ func TestJobs(t *testing.T) {
 			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
 		},
 	}, {
-		name: "a LatticeJob that was handed over to Volcano says so",
+		name: "a LatticeJob that was handed over to Volcano",
 		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's")},
 			VCJobs:      []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
 		},
 		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not one of Muster's"}},
 	}, {
-		name: "a LatticeJob that failed says what its VCJob says",
+		name: "a failed LatticeJob shows the message of its VCJob",
 		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Failed, "Job failed")},
 			VCJobs: []volcano.Job{aVCJob("train", madeFor("uid-etl"), func(job *volcano.Job) {
@@ -319,7 +319,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Completed, "4/4", "32 gpu", "20s", "30s", ""}},
 	}, {
-		name: "a failed JobSet says why it failed",
+		name: "a failed JobSet shows why",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
 			js.Status.Conditions = []metav1.Condition{{
 				Type: string(jobset.JobSetFailed), Status: metav1.ConditionTrue, LastTransitionTime: at(50),
@@ -328,7 +328,7 @@ func TestJobs(t *testing.T) {
 		})}},
 		want: []line{{"ml/jobset/train", "", Failed, "0/4", "32 gpu", "50s", "-", "FailedJobs: first failed job: x"}},
 	}, {
-		name: "a restarted JobSet says how often",
+		name: "a restarted JobSet shows how often",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Status.Restarts = 2 })},
 			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
@@ -343,7 +343,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s", "Preempted: to accommodate eval"}},
 	}, {
-		name: "a preempted job names the job that it makes room for",
+		name: "a preempted job names the preemptor",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted",
@@ -352,7 +352,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s",
 			"Preempted: Preempted to accommodate ml/jobset/train due to reclamation within the cohort"}},
 	}, {
-		name: "a job that backs off after an eviction says why it was evicted and until when",
+		name: "a job in backoff shows why it was evicted and until when it waits",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
@@ -363,7 +363,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
 			"PendingEvaluation: was evicted: Exceeded the PodsReady timeout ml/train; queued again in 60s"}},
 	}, {
-		name: "a deactivated job says what deactivated it",
+		name: "a deactivated job shows the cause",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
@@ -373,7 +373,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
 			"DeactivatedDueToRequeuingLimitExceeded: The workload is deactivated due to exceeding the limit"}},
 	}, {
-		name: "a job that was admitted with fewer pods says so",
+		name: "a job admitted with fewer pods",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
@@ -391,7 +391,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "35s", "25s", "WaitingForQuota: 32 more needed"}},
 	}, {
-		name: "a job that is queued again later says when",
+		name: "a job that is queued again later shows when",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
@@ -413,14 +413,14 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
 			"AdmissionChecks: quota reserved, waits for admission checks licences"}},
 	}, {
-		name: "a deactivated job waits for a person",
+		name: "a job that a user deactivated",
 		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
 	}, {
-		name:     "a suspended JobSet without a queue waits for a person",
+		name:     "a suspended JobSet without a queue",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
 		want:     []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
 	}, {
@@ -429,19 +429,19 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/workload/w-", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s",
 			"has no owner: its own controller would start its pods now"}},
 	}, {
-		name: "a Workload of a kind not seen here stands for its owner",
+		name: "a Workload of an unknown kind represents its owner",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
 			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "example.com/v1", "TrainingJob"
 			with(kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", 30)(w)
 		})}},
 		want: []line{{"ml/trainingjob/x", "gpu", Running, "4/4", "32 gpu", "20s", "40s", ""}},
 	}, {
-		name: "a finished Workload of a kind not seen here has ended as its reason says",
+		name: "a finished Workload of an unknown kind shows its reason",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20),
 			with(kueue.WorkloadFinished, metav1.ConditionTrue, "Failed", "out of luck", 30))}},
 		want: []line{{"ml/workload/w-", "gpu", Failed, "0/4", "32 gpu", "20s", "10s", "Failed: out of luck"}},
 	}, {
-		name: "a job that names no queue goes to the LocalQueue called default that a person made",
+		name: "a job without a queue is in the LocalQueue default of a user",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			LocalQueues: []kueue.LocalQueue{
@@ -450,7 +450,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
-		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
+		name: "a job without a queue is not in the LocalQueue default of Muster",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			LocalQueues: []kueue.LocalQueue{
@@ -459,14 +459,14 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "", Starting, "0/4", "32 gpu", "60s", "-", ""}},
 	}, {
-		name: "a batch Job of a person is a job, one of a JobSet is not",
+		name: "a batch Job of a user is a job, and one of a JobSet is not",
 		snapshot: Snapshot{Jobs: []batchv1.Job{
 			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr.To(at(1))} }),
 			aJob("x-workers-0", ownedBy("x", running)),
 		}},
 		want: []line{{"ml/job/mine", "", Starting, "0/1", "300m cpu", "1s", "59s", ""}},
 	}, {
-		name:     "a failed batch Job says why",
+		name:     "a failed batch Job shows why",
 		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("mine", jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
 		want:     []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
 	}, {
@@ -501,10 +501,10 @@ func TestAmountsShowScarceResourcesFirst(t *testing.T) {
 		amounts   []string
 		want, all string
 	}{
-		{"devices come alone", []string{"cpu", "4", "nvidia.com/gpu", "8", "memory", "1Gi"}, "8 gpu", "8 gpu, 4 cpu, 1Gi memory"},
-		{"CPU stands for the rest", []string{"memory", "1Gi", "cpu", "300m"}, "300m cpu", "300m cpu, 1Gi memory"},
-		{"zero is nothing", []string{"nvidia.com/gpu", "0", "cpu", "1"}, "1 cpu", "1 cpu"},
-		{"nothing is empty", nil, "", ""},
+		{"devices", []string{"cpu", "4", "nvidia.com/gpu", "8", "memory", "1Gi"}, "8 gpu", "8 gpu, 4 cpu, 1Gi memory"},
+		{"no devices", []string{"memory", "1Gi", "cpu", "300m"}, "300m cpu", "300m cpu, 1Gi memory"},
+		{"zero devices", []string{"nvidia.com/gpu", "0", "cpu", "1"}, "1 cpu", "1 cpu"},
+		{"nothing", nil, "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,15 +17,15 @@ func TestExplainShowsTopologyConstraints(t *testing.T) {
 		exclusive string
 		want      []Nearness
 	}{
-		"it does not matter": {asked: &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index"), Unconstrained: ptr.To(true)}},
+		"unconstrained": {asked: &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index"), Unconstrained: ptr.To(true)}},
 		"a block, and a rack for each slice": {
 			asked: &kueue.PodSetTopologyRequest{Required: &block, PodSetSliceRequiredTopology: &rack, PodSetSliceSize: ptr.To[int32](4)},
 			want:  []Nearness{{Of: Required, Level: block}, {Of: Slice, Level: rack, Pods: 4}}},
 		"layers of slices": {
 			asked: &kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: block, Size: 4}, {Topology: rack, Size: 2}}},
 			want:  []Nearness{{Of: Slice, Level: block, Pods: 4}, {Of: Slice, Level: rack, Pods: 2}}},
-		"one wished for":   {asked: &kueue.PodSetTopologyRequest{Preferred: &rack}, want: []Nearness{{Of: Preferred, Level: rack}}},
-		"one for each Job": {exclusive: rack, want: []Nearness{{Of: Exclusive, Level: rack}}},
+		"a preferred rack":               {asked: &kueue.PodSetTopologyRequest{Preferred: &rack}, want: []Nearness{{Of: Preferred, Level: rack}}},
+		"an exclusive rack for each Job": {exclusive: rack, want: []Nearness{{Of: Exclusive, Level: rack}}},
 	} {
 		snapshot, now := busyLab(), at(60).Time
 		podSet := &snapshot.Workloads[0].Spec.PodSets[0]

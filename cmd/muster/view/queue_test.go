@@ -54,25 +54,25 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 	}{
 		{"older", 0, 1, "WaitingForQuota"},
 		{"urgent", 100, 9, "WaitingForQuota"},
-		{"broken", 1000, 0, "Inadmissible"}, // inadmissible: it blocks nobody
+		{"broken", 1000, 0, "Inadmissible"}, // inadmissible, so that it blocks no others
 	} {
 		js, w := waitingJob(job.name, job.priority, job.createdAt, job.reason)
 		snapshot.JobSets, snapshot.Workloads = append(snapshot.JobSets, js), append(snapshot.Workloads, w)
 	}
 	snapshot.Workloads = append(snapshot.Workloads,
 		aWorkload("train", admitted(2)),
-		// Two of its four pods have finished, and it waits for its admission checks.
+		// Two of four pods have finished, and the job waits for its admission checks.
 		aWorkload("checked", admitted(2), func(w *kueue.Workload) {
 			w.Status.Conditions = w.Status.Conditions[:1]
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
-		// It was admitted with two of four pods. Of the four requested two are reclaimable, and two are left.
+		// The job was admitted with two of four pods. Of the four requested two are reclaimable, and two are left.
 		aWorkload("partial", admitted(2), func(w *kueue.Workload) {
 			given := &w.Status.Admission.PodSetAssignments[0]
 			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
-		// It was resized from four pods to two, and the other two are still terminating.
+		// The job was resized from four pods to two, and the other two are still terminating.
 		aWorkload("shrinking", admitted(2), func(w *kueue.Workload) {
 			given := &w.Status.Admission.PodSetAssignments[0]
 			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
@@ -95,17 +95,17 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 	}
 }
 
-// TestQueueOfJobsNotConsideredHasNoHead: they count as pending all the same.
+// TestQueueOfJobsNotConsideredHasNoHead: such jobs still count as pending.
 func TestQueueOfJobsNotConsideredHasNoHead(t *testing.T) {
 	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
 	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
 	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
 	if got := Queues(&snapshot, "", at(60).Time)[0]; got.Head != nil || got.Pending != 1 {
-		t.Errorf("head %+v of %d pending", got.Head, got.Pending)
+		t.Errorf("head = %+v with %d pending jobs, want none with 1", got.Head, got.Pending)
 	}
 }
 
-// TestHeadIsTheJobConsideredNext: in the order of the operator.
+// TestHeadIsTheJobConsideredNext: the head is the first job in the order of the operator.
 func TestHeadIsTheJobConsideredNext(t *testing.T) {
 	evicted := func(reason string, second int) func(*kueue.Workload) {
 		return with(kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", second)
@@ -118,7 +118,7 @@ func TestHeadIsTheJobConsideredNext(t *testing.T) {
 		older, younger func(w *kueue.Workload)
 		want           string
 	}{
-		"the older": {want: "older"},
+		"order by age": {want: "older"},
 		"skips a backoff": {older: func(w *kueue.Workload) {
 			w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(int32(1)), RequeueAt: ptr.To(at(90))}
 		}, want: "younger"},
@@ -148,14 +148,14 @@ func TestHeadIsTheJobConsideredNext(t *testing.T) {
 				snapshot.JobSets, snapshot.Workloads = append(snapshot.JobSets, js), append(snapshot.Workloads, w)
 			}
 			if got := Queues(&snapshot, "", at(60).Time)[0].Head; got == nil || got.Job != "jobset/"+tc.want {
-				t.Errorf("the head is %+v, want %s", got, tc.want)
+				t.Errorf("head = %+v, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestHeadByUsageIsOfTheLocalQueueThatUsedLess: usage, divided by weight, precedes priority and time. Past usage decays
-// with a half-life, present usage does not.
+// TestHeadByUsageIsOfTheLocalQueueThatUsedLess: usage, divided by weight, comes before priority and time. Past usage
+// decays with a half-life, present usage does not.
 func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 	queue := labQueue()
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
@@ -181,16 +181,16 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 		sharing *v1alpha1.AdmissionFairSharing
 		want    string
 	}{
-		"by past use":    {&v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: half, UsageSamplingInterval: &half}, "w-last"},
-		"by present use": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half}, "w-last"},
-		"by none, of what weighs nothing": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half,
+		"past usage":    {&v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: half, UsageSamplingInterval: &half}, "w-last"},
+		"present usage": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half}, "w-last"},
+		"usage of a resource without weight": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half,
 			ResourceWeights: map[corev1.ResourceName]float64{"nvidia.com/gpu": 0}}, "w-first"},
-		"while it is off": {nil, "w-never"},
+		"usage-based order is off": {nil, "w-never"},
 	} {
 		snapshot.Configuration = config.Default()
 		snapshot.Configuration.AdmissionFairSharing = tc.sharing
 		if head := Queues(&snapshot, "", at(60).Time)[0].Head; head == nil || head.Workload != tc.want {
-			t.Errorf("%s: the head is %+v, want %s", name, head, tc.want)
+			t.Errorf("%s: head = %+v, want %s", name, head, tc.want)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestQueuesOfANamespaceAreThoseOfItsLocalQueues(t *testing.T) {
 	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
 	got := Queues(&snapshot, "ml", at(0).Time)
 	if len(got) != 1 || got[0].Name != "lab" {
-		t.Errorf("got %v, want lab alone", got)
+		t.Errorf("queues = %v, want only lab", got)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestFindSchedule(t *testing.T) {
 		{Name: "once"}:                                         nil,
 	} {
 		if diff := cmp.Diff(want, FindSchedule(snapshot, name)); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", name, diff)
+			t.Errorf("schedule %v (-want +got):\n%s", name, diff)
 		}
 	}
 }
