@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// actAs is the environment variable that makes this test binary act as muster-local, or as a fake operator, so that the
+// actAs is the environment variable that makes this test binary act as muster-local or as a fake operator, so that the
 // tests run the current code in a process of its own.
 const actAs = "MUSTER_LOCAL_TEST_ACT_AS"
 
@@ -69,12 +69,12 @@ func fakeOperator(t *testing.T) string {
 type process struct {
 	command *exec.Cmd
 	out     *bufio.Reader
-	// said is the output so far, up to the ready line.
-	said   strings.Builder
+	// output is the output so far, up to the ready line.
+	output strings.Builder
 	errors bytes.Buffer
 }
 
-// readyWithin is generous because tests share the machine.
+// readyWithin is long because tests share the machine.
 const readyWithin = 3 * time.Minute
 
 func program(args ...string) *exec.Cmd {
@@ -84,14 +84,14 @@ func program(args ...string) *exec.Cmd {
 	return command
 }
 
-// up starts a cluster and returns when it is ready. It is killed when the
-// test ends, if it has not ended before.
+// up starts a cluster and returns when it is ready. The cluster is killed when the test ends, if it has not ended
+// before.
 func up(t *testing.T, flags ...string) *process {
 	t.Helper()
 	return upTo(t, "ready", flags...)
 }
 
-// upTo is up, but returns at the line with that prefix.
+// upTo is up, but returns at the output line with that prefix.
 func upTo(t *testing.T, line string, flags ...string) *process {
 	t.Helper()
 	until := line
@@ -109,24 +109,24 @@ func upTo(t *testing.T, line string, flags ...string) *process {
 		_ = p.command.Process.Kill()
 		_ = p.command.Wait()
 	})
-	// Killing it ends its output, and so the loop.
+	// Killing the process ends its output, and so the loop.
 	watchdog := time.AfterFunc(readyWithin, func() { _ = p.command.Process.Kill() })
 	defer watchdog.Stop()
 	for {
 		line, err := p.out.ReadString('\n')
-		p.said.WriteString(line)
+		p.output.WriteString(line)
 		if strings.HasPrefix(line, until) {
 			return p
 		}
 		if err != nil {
-			t.Fatalf("up %s never came to %q:\n%s%s", strings.Join(flags, " "), until, p.said.String(), p.errors.String())
+			t.Fatalf("up %s ended before the line %q:\n%s%s", strings.Join(flags, " "), until, p.output.String(), p.errors.String())
 		}
 	}
 }
 
-// kubeconfig returns the path that the ready line names.
+// kubeconfig returns the path that the ready line contains.
 func (p *process) kubeconfig() string {
-	_, path, _ := strings.Cut(p.said.String(), "export KUBECONFIG=")
+	_, path, _ := strings.Cut(p.output.String(), "export KUBECONFIG=")
 	return strings.TrimSpace(path)
 }
 
@@ -153,7 +153,7 @@ func (p *process) stop(t *testing.T, signal syscall.Signal) int {
 }
 
 func (p *process) wait() int {
-	_, _ = io.Copy(&p.said, p.out)
+	_, _ = io.Copy(&p.output, p.out)
 	_ = p.command.Wait()
 	return p.command.ProcessState.ExitCode()
 }
@@ -165,11 +165,11 @@ func fails(t *testing.T, args ...string) (line string, code int) {
 	var errors bytes.Buffer
 	command.Stderr = &errors
 	if err := command.Run(); err == nil {
-		t.Errorf("muster-local %s went well", strings.Join(args, " "))
+		t.Errorf("muster-local %s succeeded, want a failure", strings.Join(args, " "))
 	}
 	line = errors.String()
 	if strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "muster: ") {
-		t.Errorf("muster %s says on standard error, not one line but:\n%s", strings.Join(args, " "), line)
+		t.Errorf("standard error of muster %s is not one line:\n%s", strings.Join(args, " "), line)
 	}
 	return strings.TrimSpace(line), command.ProcessState.ExitCode()
 }

@@ -26,7 +26,7 @@ func TestPodsRunAsProcessesThatEndWithTheCluster(t *testing.T) {
 	first := up(t, "--dir", dir, "--no-operator")
 	client := first.client(t)
 
-	t.Run("the logs of a pod that has ended can be read", func(t *testing.T) {
+	t.Run("logs of an ended pod", func(t *testing.T) {
 		createPod(t, client, "greets", "echo from $(cat /var/run/secrets/kubernetes.io/serviceaccount/namespace)")
 		awaitPhase(t, client, "greets", corev1.PodSucceeded)
 		stream, err := client.CoreV1().Pods("default").GetLogs("greets", &corev1.PodLogOptions{}).Stream(t.Context())
@@ -35,7 +35,7 @@ func TestPodsRunAsProcessesThatEndWithTheCluster(t *testing.T) {
 		}
 		defer stream.Close()
 		if log, err := io.ReadAll(stream); string(log) != "from default\n" || err != nil {
-			t.Errorf("the log is %q, %v", log, err)
+			t.Errorf("log = %q, %v", log, err)
 		}
 	})
 
@@ -43,7 +43,7 @@ func TestPodsRunAsProcessesThatEndWithTheCluster(t *testing.T) {
 	createPod(t, client, "waits", "sleep "+mark)
 	awaitPhase(t, client, "waits", corev1.PodRunning)
 	if processes(t, mark) == 0 {
-		t.Fatal("the pod runs, but its process is not to be found")
+		t.Fatal("the process of a running pod was not found")
 	}
 	first.stop(t, syscall.SIGKILL)
 	awaitNoProcess(t, mark, "the cluster was killed")
@@ -53,10 +53,10 @@ func TestPodsRunAsProcessesThatEndWithTheCluster(t *testing.T) {
 	createPod(t, second.client(t), "waits-again", "sleep "+mark)
 	awaitPhase(t, second.client(t), "waits-again", corev1.PodRunning)
 	if code := second.stop(t, syscall.SIGTERM); code != 0 {
-		t.Errorf("the second start ended with code %d: %s", code, second.errors.String())
+		t.Errorf("the second start exited with code %d: %s", code, second.errors.String())
 	}
 	if count := processes(t, mark); count != 0 {
-		t.Errorf("%d processes of the pod outlive the cluster", count)
+		t.Errorf("%d processes of the pod are left after the cluster has stopped", count)
 	}
 }
 
@@ -85,11 +85,11 @@ func awaitPhase(t *testing.T, client *kubernetes.Clientset, name string, phase c
 		return ok && pod.Status.Phase == phase, nil
 	})
 	if err != nil {
-		t.Fatalf("pod %s is never %s: %v", name, phase, err)
+		t.Fatalf("timed out waiting until pod %s is %s: %v", name, phase, err)
 	}
 }
 
-// processes counts this machine's processes whose command line holds the mark.
+// processes counts this machine's processes whose command line contains the mark.
 func processes(t *testing.T, mark string) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -110,7 +110,7 @@ func awaitNoProcess(t *testing.T, mark, since string) {
 	t.Helper()
 	for deadline := time.Now().Add(readyWithin); processes(t, mark) != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d processes of a pod are left since %s", processes(t, mark), since)
+			t.Fatalf("%d processes of a pod are left after %s", processes(t, mark), since)
 		}
 	}
 }

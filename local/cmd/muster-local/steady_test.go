@@ -19,7 +19,7 @@ const idleMegabytes = 600
 
 func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	if testing.Short() {
-		t.Skip("watches a cluster do nothing for half a minute")
+		t.Skip("watches an idle cluster for half a minute")
 	}
 	p := up(t, "--ephemeral", "--no-operator", "--nodes", "1", "--sim-nodes", "4")
 	client := p.client(t)
@@ -28,24 +28,24 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	time.Sleep(30 * time.Second) // measure an idle period
 	for what, count := range writes(t, client) {
 		if count > before[what] && !strings.HasSuffix(what, "coordination.k8s.io/leases") {
-			t.Errorf("%s: %.0f times in 30 s of idling", what, count-before[what])
+			t.Errorf("%s: %.0f writes in 30 idle seconds, want none", what, count-before[what])
 		}
 	}
 	got := residentMegabytes(t, p.command.Process.Pid)
-	t.Logf("the cluster takes %d MB of memory, of at most %d", got, idleMegabytes)
+	t.Logf("the cluster uses %d MB of memory, at most %d are allowed", got, idleMegabytes)
 	if got > idleMegabytes {
-		t.Errorf("the cluster takes %d MB of memory, want at most %d", got, idleMegabytes)
+		t.Errorf("the cluster uses %d MB of memory, want at most %d", got, idleMegabytes)
 	}
 	if code := p.stop(t, syscall.SIGTERM); code != 0 {
-		t.Errorf("it ended with code %d: %s", code, p.errors.String())
+		t.Errorf("the cluster exited with code %d: %s", code, p.errors.String())
 	}
 }
 
-// nodeMonitorPeriod is longer than the node lifecycle controller's period, in which it writes an event for each node
-// that is new to it.
+// nodeMonitorPeriod is longer than the period of the node lifecycle controller, which writes an event for each new
+// node.
 const nodeMonitorPeriod = 12 * time.Second
 
-// settledWrites returns the counts of writes once none has been made for a while.
+// settledWrites returns the counts of writes after none has been made for a while.
 func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
 	t.Helper()
 	last := writes(t, client)
@@ -61,11 +61,11 @@ func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float6
 		}
 		last = now
 	}
-	t.Fatal("the cluster does not come to rest")
+	t.Fatal("timed out waiting until the cluster stops writing")
 	return nil
 }
 
-// writes counts the requests that change something, by verb and resource.
+// writes counts the requests that change objects, by verb and resource.
 func writes(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
 	t.Helper()
 	raw, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(context.WithoutCancel(t.Context()))

@@ -23,7 +23,7 @@ func TestAComponentThatEndsByItselfIsNamedWithItsLog(t *testing.T) {
 			p := &ControlPlane{died: make(chan error, 1)}
 			p.run("kube-thing", fakeLog(), func(context.Context) error { return test.err })
 			if got := <-p.Died(); got.Error() != test.want {
-				t.Errorf("Died gave %q, want %q", got, test.want)
+				t.Errorf("Died = %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -33,12 +33,12 @@ func TestAComponentThatWasStoppedHasNotDied(t *testing.T) {
 	p := &ControlPlane{died: make(chan error, 1)}
 	p.run("kube-thing", fakeLog(), func(ctx context.Context) error {
 		<-ctx.Done()
-		return errors.New("finished without leader elect") // as kube-scheduler says
+		return errors.New("finished without leader elect") // the message of kube-scheduler
 	})
 	p.Stop()
 	select {
 	case err := <-p.Died():
-		t.Errorf("a component that was stopped counts as dead: %v", err)
+		t.Errorf("a stopped component is reported as dead: %v", err)
 	default:
 	}
 }
@@ -52,7 +52,7 @@ func TestADeathDuringTheStartEndsTheStart(t *testing.T) {
 		return ctx.Err()
 	})
 	if !errors.Is(err, died) {
-		t.Errorf("await gave %v, want the death", err)
+		t.Errorf("await = %v, want the death", err)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLogsGoToTheComponentsOwnFiles(t *testing.T) {
 	for name, want := range map[string]string{"kube-scheduler.log": "from the scheduler", "kube-apiserver.log": "from anywhere"} {
 		content := readFile(t, filepath.Join(dir, name))
 		if !strings.Contains(content, want) || strings.Count(content, "\n") != 1 {
-			t.Errorf("%s holds %q, want one line with %q", name, content, want)
+			t.Errorf("%s has %q, want one line with %q", name, content, want)
 		}
 	}
 }

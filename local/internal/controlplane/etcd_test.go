@@ -26,7 +26,7 @@ func TestEtcdKeepsItsDataInADirectoryOfAnyPathLength(t *testing.T) {
 	}
 	first.stop()
 	if err := first.awaitDeath(); err != nil {
-		t.Errorf("etcd that was stopped counts as dead: %v", err)
+		t.Errorf("a stopped etcd is reported as dead: %v", err)
 	}
 
 	second := mustStartEtcd(t, dir, l)
@@ -36,7 +36,7 @@ func TestEtcdKeepsItsDataInADirectoryOfAnyPathLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
-		t.Errorf("the second start reads %v", got.Kvs)
+		t.Errorf("the second start reads %v, want the stored value", got.Kvs)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestTheDeathOfEtcdIsNoticed(t *testing.T) {
 	defer e.stop()
 	go e.server.Server.HardStop()
 	if err := e.awaitDeath(); err == nil {
-		t.Error("etcd's server ended by itself, and that was no death")
+		t.Error("etcd ended by itself and is not reported as dead")
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
-// patience is for what takes well under a second on an idle machine.
+// patience bounds waits that take well under a second on an idle machine.
 const patience = 3 * time.Minute
 
 // plane is the control plane that the tests of this package share, since a process can run only one.
@@ -83,10 +83,10 @@ type bench struct {
 	config    Config
 	client    kubernetes.Interface
 	namespace string
-	lines     *[]string // lines that the node logged at its start
+	lines     *[]string // lines logged by the node at its start
 }
 
-// kinds of nodes that tests run on.
+// kinds of nodes on which the tests run.
 var (
 	asRoot   = func(*Config) {}
 	rootless = func(c *Config) { c.limit, c.hostNetwork = &process.Unprivileged, true }
@@ -131,13 +131,13 @@ func newBench(t *testing.T, kind func(*Config)) *bench {
 	b.start()
 	t.Cleanup(func() { b.node.Stop() })
 	if kindIsRoot(b.config) && b.node.network == nil {
-		t.Skipf("this machine allows no networks: %v", *b.lines)
+		t.Skipf("this machine does not allow networks: %v", *b.lines)
 	}
 	_, err = b.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A controller creates the default service account; without it no pod is admitted.
+	// A controller creates the default service account, without which no pod is admitted.
 	b.await("the service account of the namespace", func(ctx context.Context) (bool, error) {
 		_, err := b.client.CoreV1().ServiceAccounts(b.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, ignoreNotFound(err)
@@ -167,7 +167,7 @@ func ignoreNotFound(err error) error {
 func (b *bench) await(what string, done func(context.Context) (bool, error)) {
 	b.Helper()
 	if err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, done); err != nil {
-		b.Fatalf("waiting for %s: %v", what, err)
+		b.Fatalf("timed out waiting for %s: %v", what, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func (b *bench) pod(name, script string, change ...func(*corev1.Pod)) *corev1.Po
 	return pod
 }
 
-// awaitPod waits until a pod fulfils a condition, and prints its state if it never does.
+// awaitPod waits until a pod fulfills a condition, and prints its state if it never does.
 func (b *bench) awaitPod(name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	b.Helper()
 	var pod *corev1.Pod
@@ -202,7 +202,7 @@ func (b *bench) awaitPod(name, what string, is func(*corev1.Pod) bool) *corev1.P
 		return err == nil && is(pod), err
 	})
 	if err != nil {
-		b.Fatalf("waiting for pod %s to be %s: %v\n%+v\n%s", name, what, err, pod.Status, b.events(name))
+		b.Fatalf("timed out waiting for pod %s to be %s: %v\n%+v\n%s", name, what, err, pod.Status, b.events(name))
 	}
 	return pod
 }
@@ -211,19 +211,19 @@ func phaseIs(phase corev1.PodPhase) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool { return pod.Status.Phase == phase }
 }
 
-func (b *bench) succeeds(name string) *corev1.Pod {
+func (b *bench) awaitSuccess(name string) *corev1.Pod {
 	b.Helper()
-	return b.ends(name, corev1.PodSucceeded)
+	return b.awaitEnd(name, corev1.PodSucceeded)
 }
 
-// ends waits for the end of a pod, which must be in the phase.
-func (b *bench) ends(name string, phase corev1.PodPhase) *corev1.Pod {
+// awaitEnd waits for the end of a pod, which must be in the phase.
+func (b *bench) awaitEnd(name string, phase corev1.PodPhase) *corev1.Pod {
 	b.Helper()
-	pod := b.awaitPod(name, "at its end", func(pod *corev1.Pod) bool {
+	pod := b.awaitPod(name, "ended", func(pod *corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	})
 	if pod.Status.Phase != phase {
-		b.Fatalf("pod %s ended %s: %+v\nlog: %s\n%s", name, pod.Status.Phase, pod.Status, b.log(name), b.events(name))
+		b.Fatalf("pod %s ended in phase %s: %+v\nlog: %s\n%s", name, pod.Status.Phase, pod.Status, b.log(name), b.events(name))
 	}
 	return pod
 }
@@ -242,8 +242,8 @@ func (b *bench) log(pod string, change ...func(*corev1.PodLogOptions)) string {
 	return string(text)
 }
 
-// said waits until a container has logged a line.
-func (b *bench) said(pod, line string) {
+// awaitLogLine waits until a container has logged a line.
+func (b *bench) awaitLogLine(pod, line string) {
 	b.Helper()
 	var text string
 	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -251,7 +251,7 @@ func (b *bench) said(pod, line string) {
 		return strings.Contains(text, line), nil
 	})
 	if err != nil {
-		b.Fatalf("pod %s never said %q:\n%s\n%s", pod, line, text, b.events(pod))
+		b.Fatalf("timed out waiting until pod %s logs %q:\n%s\n%s", pod, line, text, b.events(pod))
 	}
 }
 
@@ -268,8 +268,8 @@ func (b *bench) events(pod string) string {
 	return text.String()
 }
 
-// toldOf waits for an event of a pod.
-func (b *bench) toldOf(pod, reason, text string) {
+// awaitEvent waits for an event of a pod.
+func (b *bench) awaitEvent(pod, reason, text string) {
 	b.Helper()
 	var all string
 	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -282,7 +282,7 @@ func (b *bench) toldOf(pod, reason, text string) {
 		return false, nil
 	})
 	if err != nil {
-		b.Fatalf("no event %s with %q of pod %s:\n%s", reason, text, pod, all)
+		b.Fatalf("timed out waiting for an event %s with %q of pod %s:\n%s", reason, text, pod, all)
 	}
 }
 
@@ -293,7 +293,7 @@ func (b *bench) delete(pod string, graceSeconds *int64) {
 	}
 }
 
-func (b *bench) gone(pod string) {
+func (b *bench) awaitGone(pod string) {
 	b.Helper()
 	b.await("pod "+pod+" to be gone", func(ctx context.Context) (bool, error) {
 		_, err := b.client.CoreV1().Pods(b.namespace).Get(ctx, pod, metav1.GetOptions{})
@@ -301,7 +301,7 @@ func (b *bench) gone(pod string) {
 	})
 }
 
-// onEachKind runs a test on a node with root's rights, and on one with those of an ordinary user.
+// onEachKind runs a test on a node with the rights of root, and on one with those of an ordinary user.
 func onEachKind(t *testing.T, test func(*testing.T, *bench)) {
 	t.Run("as root", func(t *testing.T) {
 		if os.Geteuid() != 0 {
@@ -312,7 +312,7 @@ func onEachKind(t *testing.T, test func(*testing.T, *bench)) {
 	t.Run("without root", func(t *testing.T) {
 		b := newBench(t, rootless)
 		if !b.node.isolation.Mounts {
-			t.Skipf("this machine allows no user namespaces: %v", *b.lines)
+			t.Skipf("this machine does not allow user namespaces: %v", *b.lines)
 		}
 		test(t, b)
 	})

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestFourPodsStartAMomentAfterTheyAreBound logs how long it takes from a pod's binding, as a client sees it, until its
+// TestFourPodsStartAMomentAfterTheyAreBound logs the time from a pod's binding, as a client observes it, until its
 // command runs. The bound is far above that. Other load on the machine only makes attempts slower, so one fast attempt
 // of several suffices.
 func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
@@ -20,16 +20,16 @@ func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
 		var slowest time.Duration
 		for try := range tries {
 			slowest = b.slowestStart(fmt.Sprintf("try-%d", try), 4)
-			t.Logf("the slowest of 4 pods ran %v after it was bound", slowest)
+			t.Logf("the slowest of 4 pods started %v after it was bound", slowest)
 			if slowest <= bound {
 				return
 			}
 		}
-		t.Errorf("in the last of %d tries the slowest of 4 pods ran %v after it was bound", tries, slowest)
+		t.Errorf("in the last of %d attempts the slowest of 4 pods started %v after it was bound", tries, slowest)
 	})
 }
 
-// slowestStart creates that many pods, and returns how long after its binding the last one's command ran.
+// slowestStart creates that many pods, and returns how long after its binding the command of the last one ran.
 func (b *bench) slowestStart(name string, pods int) (slowest time.Duration) {
 	b.Helper()
 	watch, err := b.client.CoreV1().Pods(b.namespace).Watch(b.Context(), metav1.ListOptions{})
@@ -56,7 +56,7 @@ func (b *bench) slowestStart(name string, pods int) (slowest time.Duration) {
 		}
 	}
 	for name, since := range boundAt {
-		b.said(name, "\n")
+		b.awaitLogLine(name, "\n")
 		nanoseconds, err := strconv.ParseInt(strings.TrimSpace(b.log(name)), 10, 64)
 		if err != nil {
 			b.Fatal(err)

@@ -19,19 +19,19 @@ import (
 func TestStopEndsEveryProcess(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		b.pod("runs", `echo ready; setsid sleep 31415 & exec sleep 31415`)
-		b.said("runs", "ready")
+		b.awaitLogLine("runs", "ready")
 		began := time.Now()
 		b.node.Stop()
-		if took := time.Since(began); took > stopGrace+2*time.Minute { // far less than they sleep
-			t.Errorf("stopping took %v", took)
+		if took := time.Since(began); took > stopGrace+2*time.Minute { // far less than the processes sleep
+			t.Errorf("stopping took %v, want less than the sleep of the processes", took)
 		}
 		if left := processesWith("31415"); left > 0 {
-			t.Errorf("%d processes are left", left)
+			t.Errorf("%d processes are left, want none", left)
 		}
 	})
 }
 
-// processesWith counts the processes of this machine with an argument.
+// processesWith counts the processes of this machine that have the argument.
 func processesWith(argument string) int {
 	entries, _ := os.ReadDir("/proc")
 	count := 0
@@ -48,35 +48,35 @@ func TestNodeGoesOnWithItsPodsAfterAStop(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		always := func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways }
 		b.pod("done", `echo kept; exit 0`)
-		b.succeeds("done")
+		b.awaitSuccess("done")
 		b.pod("once", `echo ready; exec sleep 1000`)
 		b.pod("always", `echo ready; exec sleep 1000`, always)
-		b.said("once", "ready")
-		b.said("always", "ready")
+		b.awaitLogLine("once", "ready")
+		b.awaitLogLine("always", "ready")
 		b.node.Stop()
 		b.start()
-		failed := b.ends("once", corev1.PodFailed)
+		failed := b.awaitEnd("once", corev1.PodFailed)
 		if end := failed.Status.ContainerStatuses[0].State.Terminated; end.ExitCode == 0 {
-			t.Errorf("the container of the pod that was not to be restarted ended %+v", end)
+			t.Errorf("end of the container that must not be restarted = %+v, want an error", end)
 		}
 		b.awaitPod("always", "restarted", func(pod *corev1.Pod) bool {
 			return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].RestartCount == 1 &&
 				pod.Status.ContainerStatuses[0].State.Running != nil
 		})
-		b.said("always", "ready")
+		b.awaitLogLine("always", "ready")
 		if log := b.log("always", func(o *corev1.PodLogOptions) { o.Previous = true }); log != "ready\n" {
-			t.Errorf("the log of the run before the stop is %q", log)
+			t.Errorf("log of the run before the stop = %q", log)
 		}
 		if log := b.log("done"); log != "kept\n" {
-			t.Errorf("the log of a pod that was done is %q", log)
+			t.Errorf("log of the completed pod = %q", log)
 		}
 	})
 }
 
-// nodeVariable makes the test binary a node that runs until it is killed.
+// nodeVariable is the environment variable that makes the test binary a node that runs until it is killed.
 const nodeVariable = "EXECNODE_TEST_NODE"
 
-// heldNode is what such a node needs.
+// heldNode is the configuration of such a node.
 type heldNode struct {
 	Name, Dir, Kubeconfig string
 	Rootless              bool
@@ -94,14 +94,14 @@ func TestKillOfTheProcessEndsContainersAndTheNextRunReportsThem(t *testing.T) {
 		holder.Wait()
 		b.await("the processes of the pod to be gone", func(context.Context) (bool, error) { return processesWith("27182") == 0, nil })
 		b.start()
-		pod := b.ends("runs", corev1.PodFailed)
+		pod := b.awaitEnd("runs", corev1.PodFailed)
 		if end := pod.Status.ContainerStatuses[0].State.Terminated; end.Reason != "NodeStopped" || end.ExitCode != 137 {
-			t.Errorf("container ended %+v", end)
+			t.Errorf("end of the container = %+v, want NodeStopped with code 137", end)
 		}
 	})
 }
 
-// hold runs the bench's node in a process of its own.
+// hold runs the bench's node in another process.
 func (b *bench) hold() *exec.Cmd {
 	b.Helper()
 	kubeconfig := b.config.Dir + ".kubeconfig"
@@ -124,12 +124,12 @@ func (b *bench) hold() *exec.Cmd {
 	}
 	b.Cleanup(func() { holder.Process.Kill() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		b.Fatalf("the node in a process of its own said %q, %v", line, err)
+		b.Fatalf("output of the node's process = %q, %v, want ready", line, err)
 	}
 	return holder
 }
 
-// holdNode is what the test binary does in that process.
+// holdNode is run by the test binary in that process.
 func holdNode(text string) error {
 	var held heldNode
 	if err := json.Unmarshal([]byte(text), &held); err != nil {

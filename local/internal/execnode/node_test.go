@@ -22,20 +22,20 @@ func TestPodRunsAndEnds(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		started := time.Now()
 		b.pod("hello", `echo hello from $(hostname) in $PWD; echo $HOME $LANG; exit 0`)
-		pod := b.succeeds("hello")
-		t.Logf("a pod was over after %v", time.Since(started))
+		pod := b.awaitSuccess("hello")
+		t.Logf("the pod ended after %v", time.Since(started))
 		if log := b.log("hello"); !strings.Contains(log, "hello from hello in "+b.node.podDir(pod.UID)+"/work") {
-			t.Errorf("log is %q", log)
+			t.Errorf("log = %q", log)
 		}
 		if state := pod.Status.ContainerStatuses[0].State.Terminated; state.Reason != "Completed" || !strings.HasPrefix(state.ContainerID, "process://") {
-			t.Errorf("container ended %+v", state)
+			t.Errorf("end of the container = %+v, want Completed", state)
 		}
 		if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Status != corev1.ConditionFalse || ready.Reason != "PodCompleted" {
-			t.Errorf("ready condition is %+v", ready)
+			t.Errorf("condition Ready = %+v, want False with PodCompleted", ready)
 		}
 		b.pod("fails", `exit 3`)
-		if state := b.ends("fails", corev1.PodFailed).Status.ContainerStatuses[0].State.Terminated; state.ExitCode != 3 || state.Reason != "Error" {
-			t.Errorf("container ended %+v", state)
+		if state := b.awaitEnd("fails", corev1.PodFailed).Status.ContainerStatuses[0].State.Terminated; state.ExitCode != 3 || state.Reason != "Error" {
+			t.Errorf("end of the container = %+v, want Error with code 3", state)
 		}
 	})
 }
@@ -47,15 +47,15 @@ func TestNodeIsRegisteredWithThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cpu := node.Status.Allocatable.Cpu().Value(); cpu < 1 {
-		t.Errorf("node has %d CPUs", cpu)
+		t.Errorf("node has %d CPUs, want at least 1", cpu)
 	}
 	for _, label := range []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable} {
 		if node.Labels[label] == "" {
-			t.Errorf("node lacks label %s", label)
+			t.Errorf("node does not have the label %s", label)
 		}
 	}
 	if len(node.Spec.Taints) > 0 {
-		t.Errorf("node has taints %v", node.Spec.Taints)
+		t.Errorf("taints of the node = %v, want none", node.Spec.Taints)
 	}
 }
 
@@ -75,9 +75,9 @@ func TestInitContainersRunInOrderBeforeTheOthers(t *testing.T) {
 			pod.Spec.Containers[0].VolumeMounts = shared
 			pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		})
-		b.succeeds("ordered")
+		b.awaitSuccess("ordered")
 		if log := b.log("ordered"); log != "one\ntwo\nbeside\n" {
-			t.Errorf("log is %q", log)
+			t.Errorf("log = %q", log)
 		}
 	})
 }
@@ -98,29 +98,29 @@ func TestFailedContainerIsRestartedWithBackOff(t *testing.T) {
 	})
 	container := pod.Status.ContainerStatuses[0]
 	if pod.Status.Phase != corev1.PodRunning || container.RestartCount < 1 || container.LastTerminationState.Terminated == nil {
-		t.Errorf("pod is %s with %+v", pod.Status.Phase, container)
+		t.Errorf("pod is %s with container status %+v, want it running after a restart", pod.Status.Phase, container)
 	}
-	b.toldOf("crash", "BackOff", "Back-off restarting failed container main")
+	b.awaitEvent("crash", "BackOff", "Back-off restarting failed container main")
 	previous := b.log("crash", func(o *corev1.PodLogOptions) { o.Previous = true })
 	if !strings.HasPrefix(previous, "attempt at ") {
-		t.Errorf("previous log is %q", previous)
+		t.Errorf("previous log = %q", previous)
 	}
 }
 
 func TestDeletedPodIsKilledAfterItsGracePeriod(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		b.pod("polite", `trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.05; done`)
-		b.said("polite", "ready")
+		b.awaitLogLine("polite", "ready")
 		b.delete("polite", nil)
-		b.gone("polite")
+		b.awaitGone("polite")
 
 		b.pod("stubborn", `trap "" TERM; echo ready; while :; do sleep 0.05; done`, func(pod *corev1.Pod) {
-			pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) // far more than is waited until it is gone
+			pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600) // far longer than the test waits
 		})
-		b.said("stubborn", "ready")
+		b.awaitLogLine("stubborn", "ready")
 		began := time.Now()
 		b.delete("stubborn", ptr.To[int64](2))
-		b.gone("stubborn")
+		b.awaitGone("stubborn")
 		if took := time.Since(began); took < 2*time.Second {
 			t.Errorf("a pod that ignores SIGTERM, deleted with 2s of grace, was gone after %v", took)
 		}
@@ -134,23 +134,23 @@ func TestPodWithoutCommandIsRefused(t *testing.T) {
 		pod.Spec.Containers[0].Image = "nginx:1"
 	}
 	b.pod("once", "", withoutCommand)
-	pod := b.ends("once", corev1.PodFailed)
+	pod := b.awaitEnd("once", corev1.PodFailed)
 	const want = `container "main" has no command`
 	if pod.Status.Reason != reasonNoCommand || !strings.Contains(pod.Status.Message, want) {
-		t.Errorf("status is %s %q", pod.Status.Reason, pod.Status.Message)
+		t.Errorf("status = %s %q", pod.Status.Reason, pod.Status.Message)
 	}
 	if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Reason != reasonNoCommand || !strings.Contains(ready.Message, want) {
-		t.Errorf("ready condition is %+v", ready)
+		t.Errorf("condition Ready = %+v", ready)
 	}
-	b.toldOf("once", reasonNoCommand, want)
+	b.awaitEvent("once", reasonNoCommand, want)
 
 	b.pod("always", "", withoutCommand, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
 	waiting := b.awaitPod("always", "refused", func(pod *corev1.Pod) bool { return pod.Status.Reason == reasonNoCommand })
 	if waiting.Status.Phase != corev1.PodPending || waiting.Status.ContainerStatuses[0].State.Waiting.Reason != reasonNoCommand {
-		t.Errorf("status is %+v", waiting.Status)
+		t.Errorf("status = %+v, want it pending", waiting.Status)
 	}
 	b.delete("always", nil)
-	b.gone("always")
+	b.awaitGone("always")
 }
 
 func TestProbesDecideReadinessAndRestart(t *testing.T) {
@@ -180,24 +180,24 @@ func TestProbesDecideReadinessAndRestart(t *testing.T) {
 		b.awaitPod("probed", "ready", ready(true))
 		write("dead")
 		b.awaitPod("probed", "restarted", func(pod *corev1.Pod) bool { return pod.Status.ContainerStatuses[0].RestartCount > 0 })
-		b.toldOf("probed", "Unhealthy", "Liveness probe failed")
+		b.awaitEvent("probed", "Unhealthy", "Liveness probe failed")
 	})
 }
 
 func TestLogsFollowUntilTheEnd(t *testing.T) {
 	b := newBench(t, plain)
 	b.pod("talks", `for i in 1 2 3 4 5; do echo line $i; sleep 0.2; done`)
-	b.said("talks", "line 1")
+	b.awaitLogLine("talks", "line 1")
 	stream, err := b.client.CoreV1().Pods(b.namespace).GetLogs("talks", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(stream)
 	if err != nil || string(text) != "line 1\nline 2\nline 3\nline 4\nline 5\n" {
-		t.Errorf("followed log is %q, %v", text, err)
+		t.Errorf("followed log = %q, %v", text, err)
 	}
 	if tail := b.log("talks", func(o *corev1.PodLogOptions) { o.TailLines = ptr.To[int64](2) }); tail != "line 4\nline 5\n" {
-		t.Errorf("tail is %q", tail)
+		t.Errorf("tail = %q", tail)
 	}
 }
 
@@ -219,21 +219,21 @@ func TestEnvironmentAndTerminationMessage(t *testing.T) {
 			container.VolumeMounts = []corev1.VolumeMount{{Name: "settings", MountPath: "/etc/settings"}}
 			pod.Spec.Volumes = []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
 		})
-		pod := b.succeeds("env")
+		pod := b.awaitSuccess("env")
 		log := b.log("env")
 		for _, line := range []string{"RATE=0.1\n", "MY_IP=" + pod.Status.PodIP + "\n", "GREETING=hello env\n", "KUBERNETES_SERVICE_HOST=", "PATH=" + os.Getenv("PATH") + "\n", "\n0.1has-token\n"} {
 			if !strings.Contains(log, line) {
-				t.Errorf("log lacks %q", line)
+				t.Errorf("log does not have %q", line)
 			}
 		}
 		if strings.Contains(log, "must not leak") {
-			t.Error("the machine's environment is in the container")
+			t.Error("the container has the machine's environment")
 		}
 		if t.Failed() {
 			t.Log(log)
 		}
 		if message := pod.Status.ContainerStatuses[0].State.Terminated.Message; message != "done with it\n" {
-			t.Errorf("termination message is %q", message)
+			t.Errorf("termination message = %q", message)
 		}
 	})
 }
@@ -245,34 +245,34 @@ func TestHooksRunAndTheDeadlineEndsAPod(t *testing.T) {
 			return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}}
 		}
 		pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](2)
-		pod.Spec.Volumes = []corev1.Volume{{Name: "said", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "said", MountPath: "/said"}}
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: run("echo started >> /said/it"), PreStop: run("echo stopping >> /said/it")}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "hooks", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "hooks", MountPath: "/hooks"}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: run("echo started >> /hooks/it"), PreStop: run("echo stopping >> /hooks/it")}
 	})
-	pod := b.ends("hooked", corev1.PodFailed)
+	pod := b.awaitEnd("hooked", corev1.PodFailed)
 	if pod.Status.Reason != "DeadlineExceeded" {
-		t.Errorf("pod ended for the reason %q", pod.Status.Reason)
+		t.Errorf("reason of the pod = %q, want DeadlineExceeded", pod.Status.Reason)
 	}
-	said, err := os.ReadFile(filepath.Join(b.node.podDir(pod.UID), "volumes/kubernetes.io~empty-dir/said/it"))
-	if err != nil || string(said) != "started\nstopping\n" {
-		t.Errorf("the hooks said %q, %v", said, err)
+	hooks, err := os.ReadFile(filepath.Join(b.node.podDir(pod.UID), "volumes/kubernetes.io~empty-dir/hooks/it"))
+	if err != nil || string(hooks) != "started\nstopping\n" {
+		t.Errorf("output of the hooks = %q, %v", hooks, err)
 	}
 }
 
 func TestPodWithoutMountsIsRefusedVolumesAndStillRuns(t *testing.T) {
 	b := newBench(t, plain)
 	if len(*b.lines) < 1 {
-		t.Error("at the start the node said nothing")
+		t.Error("the node logged nothing at its start, want the missing mounts")
 	}
 	b.pod("volume", `true`, func(pod *corev1.Pod) {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	})
-	if pod := b.ends("volume", corev1.PodFailed); pod.Status.Reason != reasonNoMounts {
-		t.Errorf("pod ended %s: %s", pod.Status.Reason, pod.Status.Message)
+	if pod := b.awaitEnd("volume", corev1.PodFailed); pod.Status.Reason != reasonNoMounts {
+		t.Errorf("pod ended with reason %s: %s", pod.Status.Reason, pod.Status.Message)
 	}
 	b.pod("bare", `echo fine`)
-	b.succeeds("bare")
+	b.awaitSuccess("bare")
 }
 
 func TestMissingConfigMapIsNamedAndAwaited(t *testing.T) {
@@ -282,25 +282,25 @@ func TestMissingConfigMapIsNamedAndAwaited(t *testing.T) {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "late", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: late}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/etc/late"}}
 	})
-	b.toldOf("early", "FailedMount", `configmap "late" not found`)
+	b.awaitEvent("early", "FailedMount", `configmap "late" not found`)
 	late := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Data: map[string]string{"key": "here at last"}}
 	if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.succeeds("early")
+	b.awaitSuccess("early")
 	if log := b.log("early"); log != "here at last\n" {
-		t.Errorf("log is %q", log)
+		t.Errorf("log = %q", log)
 	}
 }
 
-// TestNothingIsWrittenInSteadyState watches what the node could write to: its Node, its pods and their events.
+// TestNothingIsWrittenInSteadyState watches the objects that the node could write: its Node, its pods and their events.
 func TestNothingIsWrittenInSteadyState(t *testing.T) {
 	b := newBench(t, rootless)
 	b.pod("steady", `exec sleep 1000`, func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].ReadinessProbe = execProbe("true")
 	})
 	b.awaitPod("steady", "ready", podutil.IsPodReady)
-	b.toldOf("steady", "Started", "")
+	b.awaitEvent("steady", "Started", "")
 	versions := func() string {
 		pod, err := b.client.CoreV1().Pods(b.namespace).Get(t.Context(), "steady", metav1.GetOptions{})
 		if err != nil {
@@ -312,14 +312,15 @@ func TestNothingIsWrittenInSteadyState(t *testing.T) {
 		}
 		return pod.ResourceVersion + " " + node.ResourceVersion + " " + b.events("steady")
 	}
-	// More than the status manager's ten seconds, in which it compares what it knows with the API server.
+	// This is more than the status manager's period of ten seconds, after which it compares its state with the API
+	// server.
 	before := versions()
 	select {
 	case <-time.After(12 * time.Second):
 	case <-t.Context().Done():
 	}
 	if after := versions(); after != before {
-		t.Errorf("versions and events went from %q to %q", before, after)
+		t.Errorf("versions and events changed from %q to %q", before, after)
 	}
 }
 
@@ -337,7 +338,7 @@ func TestCommandsRunInContainersThroughTheAPIServer(t *testing.T) {
 		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("from outside\n"), Stdout: &out})
 		var exit utilexec.CodeExitError
 		if !errors.As(err, &exit) || exit.Code != 3 || out.String() != "from outside\nopen\n" {
-			t.Errorf("exec gave %q, %v", out.String(), err)
+			t.Errorf("exec = %q, %v", out.String(), err)
 		}
 	})
 }

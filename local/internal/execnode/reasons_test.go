@@ -31,7 +31,7 @@ func TestTheSameFailureAgainChangesNothing(t *testing.T) {
 		changed := reasons.update(step.result)
 		reason, _, failed := reasons.get("main")
 		if changed != step.changed || reason != step.reason || failed != (step.reason != "") {
-			t.Errorf("after step %d: changed %v, reason %q", i, changed, reason)
+			t.Errorf("after step %d: changed = %v, reason = %q", i, changed, reason)
 		}
 	}
 }

@@ -26,26 +26,26 @@ func TestWhatAProcessCannotHaveIsRefusedByName(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"a pod with commands is taken":            {container(func(*corev1.Container) {}), true, "", ""},
-		"a container without command is not":      {container(func(c *corev1.Container) { c.Command = nil }), true, reasonNoCommand, `container "odd" has no command`},
-		"arguments alone are no command":          {container(func(c *corev1.Container) { c.Command, c.Args = nil, []string{"x"} }), true, reasonNoCommand, "(nginx)"},
-		"init containers count":                   {init, true, reasonNoCommand, `"first"`},
-		"block devices are not":                   {container(func(c *corev1.Container) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), true, reasonUnsupported, "odd"},
-		"a shared process namespace is not":       {shared, true, reasonUnsupported, "shareProcessNamespace"},
-		"mounts are taken where they can be made": {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), true, "", ""},
-		"mounts are not where they cannot":        {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), false, reasonNoMounts, "/data"},
-		"a token nobody asked for is no reason":   {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{tokenMount} }), false, "", ""},
+		"a pod with commands":                            {container(func(*corev1.Container) {}), true, "", ""},
+		"a container without a command":                  {container(func(c *corev1.Container) { c.Command = nil }), true, reasonNoCommand, `container "odd" has no command`},
+		"arguments without a command":                    {container(func(c *corev1.Container) { c.Command, c.Args = nil, []string{"x"} }), true, reasonNoCommand, "(nginx)"},
+		"an init container without a command":            {init, true, reasonNoCommand, `"first"`},
+		"block devices":                                  {container(func(c *corev1.Container) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), true, reasonUnsupported, "odd"},
+		"a shared process namespace":                     {shared, true, reasonUnsupported, "shareProcessNamespace"},
+		"mounts, where possible":                         {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), true, "", ""},
+		"mounts, where impossible":                       {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), false, reasonNoMounts, "/data"},
+		"the default token, where mounts are impossible": {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{tokenMount} }), false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := refuseIfNeeded(&corev1.Pod{Spec: test.spec}, test.mounts)
 			if test.reason == "" {
 				if got != nil {
-					t.Errorf("refused: %+v", got)
+					t.Errorf("refusal = %+v, want none", got)
 				}
 				return
 			}
 			if got == nil || got.Reason != test.reason || !strings.Contains(got.Message, test.words) {
-				t.Errorf("refusal is %+v, want %s with %q", got, test.reason, test.words)
+				t.Errorf("refusal = %+v, want %s with %q", got, test.reason, test.words)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestRefusedPodsThatAlwaysRestartWait(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: policy, Containers: []corev1.Container{{Name: "c"}}}}
 		if got := refuseIfNeeded(pod, true); got.final != final {
-			t.Errorf("with restart policy %s the refusal is final: %v", policy, got.final)
+			t.Errorf("with restart policy %s: refusal final = %v", policy, got.final)
 		}
 	}
 }
@@ -72,13 +72,13 @@ func TestAdaptedPodPullsNothingAndKeepsWhatTheUserWrote(t *testing.T) {
 	}}
 	with, without := adapt(pod, true).Spec, adapt(pod, false).Spec
 	if c := with.Containers[0]; c.ImagePullPolicy != corev1.PullNever || len(c.VolumeMounts) != 2 || c.TerminationMessagePath == "" || len(with.Volumes) != 2 {
-		t.Errorf("with mounts: %+v", with)
+		t.Errorf("adapted spec with mounts = %+v", with)
 	}
 	if c := without.Containers[0]; len(c.VolumeMounts) != 1 || c.TerminationMessagePath != "" || len(without.Volumes) != 1 {
-		t.Errorf("without mounts: %+v", without)
+		t.Errorf("adapted spec without mounts = %+v", without)
 	}
 	if pod.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
-		t.Error("the pod itself was changed")
+		t.Error("the given pod was changed")
 	}
 }
 
@@ -90,7 +90,7 @@ func TestPortClashIsDetectedInTheLog(t *testing.T) {
 		"all fine\n": "",
 	} {
 		if got := clashIn([]byte(log)); got != want {
-			t.Errorf("from %q: %q, want %q", log, got, want)
+			t.Errorf("clashIn(%q) = %q, want %q", log, got, want)
 		}
 	}
 }
@@ -101,19 +101,19 @@ func TestHostnamesAreThoseOfACluster(t *testing.T) {
 		spec         corev1.PodSpec
 		host, domain string
 	}{
-		"a pod's name":              {corev1.PodSpec{}, "pod", ""},
-		"the hostname it asks for":  {corev1.PodSpec{Hostname: "h", Subdomain: "s"}, "h", "s.ns.svc.cluster.local"},
-		"an override has no domain": {corev1.PodSpec{HostnameOverride: ptr.To("o.example"), Subdomain: "s"}, "o.example", ""},
-		"a long one is cut":         {corev1.PodSpec{HostnameOverride: &long}, strings.Repeat("a", 62), ""},
+		"the pod's name":                      {corev1.PodSpec{}, "pod", ""},
+		"a hostname and subdomain":            {corev1.PodSpec{Hostname: "h", Subdomain: "s"}, "h", "s.ns.svc.cluster.local"},
+		"an override, which has no domain":    {corev1.PodSpec{HostnameOverride: ptr.To("o.example"), Subdomain: "s"}, "o.example", ""},
+		"a long override, which is truncated": {corev1.PodSpec{HostnameOverride: &long}, strings.Repeat("a", 62), ""},
 	} {
 		pod := &corev1.Pod{Spec: test.spec}
 		pod.Name, pod.Namespace = "pod", "ns"
 		host, domain, err := hostname(pod, "cluster.local")
 		if err != nil || host != test.host || domain != test.domain {
-			t.Errorf("%s: %q %q, %v", name, host, domain, err)
+			t.Errorf("%s: hostname = %q, domain = %q, error %v", name, host, domain, err)
 		}
 	}
 	if _, _, err := hostname(&corev1.Pod{Spec: corev1.PodSpec{Hostname: "not.a.label"}}, "cluster.local"); err == nil {
-		t.Error("a hostname that is no DNS label was taken")
+		t.Error("a hostname that is not a DNS label was accepted")
 	}
 }

@@ -16,7 +16,7 @@ import (
 // host name, or its client.
 const roleVariable = "EXECNODE_TEST_ROLE"
 
-// playRole is what the test binary does in a pod.
+// playRole is run by the test binary in a pod.
 func playRole(role string) error {
 	switch role {
 	case "serve":
@@ -53,7 +53,7 @@ func playRole(role string) error {
 	}
 }
 
-// as makes the pod's container play a role.
+// as makes the pod's container play the role.
 func as(role string, env ...corev1.EnvVar) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Command = []string{os.Args[0]}

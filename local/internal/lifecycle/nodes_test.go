@@ -19,9 +19,9 @@ func TestSuperfluousNodesOfAnEarlierStartAreDeleted(t *testing.T) {
 		keep       int
 		have, want []string
 	}{
-		{"one of three stays", 1, []string{"local-0", "local-1", "local-2"}, []string{"local-0"}},
-		{"none stays", 0, []string{"local-0", "local-10"}, nil},
-		{"others' nodes stay", 0, []string{"local", "local-x", "localhost", "sim-00000", "worker-3"},
+		{"one of three nodes is kept", 1, []string{"local-0", "local-1", "local-2"}, []string{"local-0"}},
+		{"no node is kept", 0, []string{"local-0", "local-10"}, nil},
+		{"nodes of other owners are kept", 0, []string{"local", "local-x", "localhost", "sim-00000", "worker-3"},
 			[]string{"local", "local-x", "localhost", "sim-00000", "worker-3"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWhatWasStartedOutlivesTheContextOfItsStart(t *testing.T) {
 	}
 	cancel()
 	if err := lifetime.Err(); err != nil {
-		t.Errorf("it ended with its start: %v", err)
+		t.Errorf("the component ended with the context of its start: %v", err)
 	}
 }
 
@@ -69,6 +69,6 @@ func TestStartIsCancelledWithItsContext(t *testing.T) {
 		return nil, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the start gave %v, want the context's error", err)
+		t.Errorf("start = %v, want the context's error", err)
 	}
 }

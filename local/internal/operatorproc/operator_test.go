@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// behaviour is the environment variable that makes this test binary act as an
-// operator, and says how.
+// behaviour is the environment variable that makes this test binary act as an operator, and says how.
 const behaviour = "OPERATORPROC_TEST_BEHAVIOUR"
 
 func TestMain(m *testing.M) {
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "serve", "stubborn":
 		actAsOperator()
-	case "late": // its address is taken at the first start
+	case "late": // its address is in use at the first start
 		tried := os.Args[slices.Index(os.Args, "--kubeconfig")+1] + ".tried"
 		if _, err := os.Stat(tried); err == nil {
 			actAsOperator()
@@ -50,7 +49,7 @@ func actAsOperator() {
 	probes := os.Args[slices.Index(os.Args, "--health-probe-bind-address")+1]
 	asked := 0
 	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked < 3 { // not ready at first, as real ones
+		if asked++; asked < 3 { // not ready at first, like a real operator
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
@@ -72,13 +71,13 @@ func TestStartReturnsWhenTheOperatorIsReadyAndStopEndsIt(t *testing.T) {
 	pid := readPID(t, c)
 	o.Stop()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("process %d is there after Stop: %v", pid, err)
+		t.Errorf("process %d still exists after Stop: %v", pid, err)
 	}
 	if _, err := os.Stat(c.PIDFile); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the pid file is there after Stop: %v", err)
+		t.Errorf("the pid file is left after Stop: %v", err)
 	}
 	if log, _ := os.ReadFile(c.LogFile); !strings.Contains(string(log), "stopped in order") {
-		t.Errorf("the operator was not asked to stop; its log: %s", log)
+		t.Errorf("the operator was not stopped by a signal; its log: %s", log)
 	}
 }
 
@@ -86,7 +85,7 @@ func TestStartFailsWhenTheOperatorEndsBeforeItIsReady(t *testing.T) {
 	c := config(t, "die")
 	_, err := Start(t.Context(), c)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), c.LogFile) {
-		t.Errorf("the error names neither the exit status nor the log: %v", err)
+		t.Errorf("got error %v, want one that names the exit status and the log", err)
 	}
 }
 
@@ -112,13 +111,13 @@ func TestAKilledOperatorIsStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if notice := <-notices; !strings.Contains(notice, "signal: killed") {
-		t.Errorf("the notice does not say what happened: %s", notice)
+		t.Errorf("notice = %s, want the signal", notice)
 	}
 	if notice, want := <-notices, fmt.Sprintf("the operator is ready again, as process %d", readPID(t, c)); notice != want {
-		t.Errorf("the notice is %q, want %q", notice, want)
+		t.Errorf("notice = %q, want %q", notice, want)
 	}
 	if second := readPID(t, c); second == first {
-		t.Errorf("the pid file still names process %d", first)
+		t.Errorf("the pid file still has process %d", first)
 	}
 }
 
@@ -138,7 +137,7 @@ func TestProcessThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 	p.stop(time.Millisecond)
 	if p.fate != "signal: killed" {
-		t.Errorf("the process ended by %q, want a kill", p.fate)
+		t.Errorf("end of the process = %q, want a kill", p.fate)
 	}
 }
 
@@ -147,10 +146,10 @@ func TestCancelledStartLeavesNothing(t *testing.T) {
 	cancel()
 	c := config(t, "serve")
 	if _, err := Start(ctx, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("Start gave %v, want the context's error", err)
+		t.Errorf("Start = %v, want the context's error", err)
 	}
 	if _, err := os.Stat(c.PIDFile); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the pid file is there: %v", err)
+		t.Errorf("the pid file is left: %v", err)
 	}
 }
 
@@ -174,14 +173,14 @@ func TestCheckConfigurationReturnsTheOperatorsError(t *testing.T) {
 	t.Setenv(behaviour, "refuse")
 	err := CheckConfiguration(t.Context(), os.Args[0], "my file")
 	if want := `wrong: ["--config" "my file" "--print-config"]`; err == nil || err.Error() != want {
-		t.Errorf("of a file that is refused: %v, want %s", err, want)
+		t.Errorf("an invalid file: got error %v, want %s", err, want)
 	}
 	t.Setenv(behaviour, "take")
 	if err := CheckConfiguration(t.Context(), os.Args[0], "my file"); err != nil {
-		t.Errorf("of a file that is taken: %v", err)
+		t.Errorf("a valid file: got error %v", err)
 	}
 	if err := CheckConfiguration(t.Context(), os.Args[0]+"-missing", "my file"); err == nil {
-		t.Error("a missing operator takes a file")
+		t.Error("a missing operator accepts a file")
 	}
 }
 
@@ -191,11 +190,11 @@ func TestTheOperatorGetsItsConfiguration(t *testing.T) {
 		c.Configuration = file
 		_, err := Start(t.Context(), c)
 		if err == nil {
-			t.Fatal("an operator that ends is ready")
+			t.Fatal("an operator that exits is reported ready")
 		}
-		said, _ := os.ReadFile(c.LogFile)
-		if got := strings.Contains(string(said), `"--config" "my file"`); got != (file != "") {
-			t.Errorf("with the file %q it was started so: %s", file, said)
+		log, _ := os.ReadFile(c.LogFile)
+		if got := strings.Contains(string(log), `"--config" "my file"`); got != (file != "") {
+			t.Errorf("arguments with the file %q = %s", file, log)
 		}
 	}
 }
@@ -205,15 +204,15 @@ func TestInstallReturnsTheOperatorsError(t *testing.T) {
 	t.Setenv(behaviour, "refuse")
 	err := Install(t.Context(), in)
 	if want := `wrong: ["--kubeconfig" "admin" "--leader-election-namespace" "own" "--install-for" "someone"]`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("where it is refused: %v, want %s", err, want)
+		t.Errorf("a failing installation: got error %v, want %s", err, want)
 	}
 	in.Configuration = "my file"
 	if err := Install(t.Context(), in); err == nil || !strings.Contains(err.Error(), `"--config" "my file"`) {
-		t.Errorf("it is not told the configuration: %v", err)
+		t.Errorf("got error %v, want one that shows the configuration flag", err)
 	}
 	t.Setenv(behaviour, "take")
 	if err := Install(t.Context(), in); err != nil {
-		t.Errorf("where it is done: %v", err)
+		t.Errorf("a successful installation: got error %v", err)
 	}
 }
 

@@ -16,10 +16,10 @@ func TestAnAuthorityIsKeptFromStartToStart(t *testing.T) {
 	first := mustAuthority(t, dir, "ca")
 	second := mustAuthority(t, dir, "ca")
 	if !bytes.Equal(first.PEM(), second.PEM()) {
-		t.Error("the second start made another authority")
+		t.Error("the second start created another authority")
 	}
 	if other := mustAuthority(t, dir, "other"); bytes.Equal(first.PEM(), other.PEM()) {
-		t.Error("two names share one authority")
+		t.Error("two names have the same authority")
 	}
 }
 
@@ -39,7 +39,7 @@ func TestAServerAndAClientOfOneAuthorityTrustEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen.Subject.CommonName != "jo" || len(seen.Subject.Organization) != 1 || seen.Subject.Organization[0] != "system:masters" {
-		t.Errorf("the server saw the client as %s", seen.Subject)
+		t.Errorf("subject of the client = %s", seen.Subject)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestClientOfAnotherAuthorityIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := handshake(mustLoad(t, server), mustLoad(t, client), ca.Pool(), ca.Pool()); err == nil {
-		t.Error("the server took a certificate of an authority that it does not trust")
+		t.Error("the server accepted a certificate of an authority that it does not trust")
 	}
 }
 
@@ -73,10 +73,10 @@ func TestASigningKeyIsKeptAndPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, _ := os.ReadFile(path); !bytes.Equal(first, second) {
-		t.Error("the second start made another key")
+		t.Error("the second start created another key")
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
-		t.Errorf("the key has mode %o, want 600", info.Mode().Perm())
+		t.Errorf("mode of the key = %o, want 600", info.Mode().Perm())
 	}
 }
 
@@ -89,7 +89,7 @@ func TestIncompleteAuthorityIsRecreated(t *testing.T) {
 	mustAuthority(t, dir, "ca")
 }
 
-// handshake returns the client's certificate as the server saw it.
+// handshake returns the client's certificate as the server received it.
 func handshake(server, client tls.Certificate, clientTrusts, serverTrusts *x509.CertPool) (*x509.Certificate, error) {
 	serverEnd, clientEnd := net.Pipe()
 	defer serverEnd.Close()
@@ -99,7 +99,7 @@ func handshake(server, client tls.Certificate, clientTrusts, serverTrusts *x509.
 		dialed <- tls.Client(clientEnd, &tls.Config{
 			Certificates: []tls.Certificate{client}, RootCAs: clientTrusts, ServerName: "127.0.0.1",
 		}).Handshake()
-		// A pipe has no buffer: the server's refusal must find a reader.
+		// A pipe has no buffer: the server's rejection must be read.
 		_, _ = io.Copy(io.Discard, clientEnd)
 	}()
 	accepted := tls.Server(serverEnd, &tls.Config{

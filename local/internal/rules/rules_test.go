@@ -24,15 +24,15 @@ import (
 	policyvalidation "k8s.io/kubernetes/pkg/apis/admissionregistration/validation"
 )
 
-// The chart is in another module, so Go's test cache does not notice changes of it: run with -count=1, as make test
+// The chart is in another module, so that Go's test cache does not notice its changes: run with -count=1, as make test
 // does.
 const chart = "../../../charts/muster"
 
-// An API server accepts only expressions that the previous version knows, to which the cluster may be rolled back: 1.30
-// accepts what 1.29 knew.
+// An API server accepts only expressions that the previous version supports, to which the cluster may be rolled back:
+// 1.30 accepts those of 1.29.
 var understood = version.MajorMinor(1, 29)
 
-// codecs reads manifests as the API server does, defaults included.
+// codecs reads manifests as the API server does, with defaults.
 var codecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	crdinstall.Install(scheme)
@@ -46,15 +46,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The API server's validation compiles every rule and estimates its cost, alone and together with the others of its
-// CRD.
+// TestOldestKubernetesAcceptsEveryCRD: the API server's validation compiles every rule and estimates its cost, alone
+// and together with the others of its CRD.
 func TestOldestKubernetesAcceptsEveryCRD(t *testing.T) {
 	each(t, "apis", func(t *testing.T, object runtime.Object) field.ErrorList {
 		definition, is := object.(*apiextensions.CustomResourceDefinition)
 		if !is {
-			t.Fatalf("%T is no definition", object)
+			t.Fatalf("%T is not a definition", object)
 		}
-		// The API server fills this in when it accepts a CRD.
+		// The API server sets this when it accepts a CRD.
 		definition.Status.StoredVersions = nil
 		for _, v := range definition.Spec.Versions {
 			if v.Storage {
@@ -72,23 +72,24 @@ func TestOldestKubernetesAcceptsEveryPolicy(t *testing.T) {
 			return policyvalidation.ValidateValidatingAdmissionPolicy(object)
 		case *admissionregistration.ValidatingAdmissionPolicyBinding:
 			return policyvalidation.ValidateValidatingAdmissionPolicyBinding(object)
-		// The oldest Kubernetes has no such kind, and the chart leaves these out there. Versions that have it know
-		// more.
+		// The oldest Kubernetes does not have this kind, and the chart omits these objects there. Versions that have it
+		// support more.
 		case *admissionregistration.MutatingAdmissionPolicy:
 			return policyvalidation.ValidateMutatingAdmissionPolicy(object)
 		case *admissionregistration.MutatingAdmissionPolicyBinding:
 			return policyvalidation.ValidateMutatingAdmissionPolicyBinding(object)
 		default:
-			t.Fatalf("%T is no policy", object)
+			t.Fatalf("%T is not a policy", object)
 			return nil
 		}
 	})
 }
 
-// A CRD or policy that uses later features is rejected here; otherwise the tests above would prove nothing.
+// TestLaterFeaturesAreRejected: a CRD or policy that uses later features is rejected; otherwise the tests above would
+// prove nothing.
 func TestLaterFeaturesAreRejected(t *testing.T) {
 	if got := environment.DefaultCompatibilityVersion(); !got.EqualTo(understood) {
-		t.Fatalf("expressions are held against Kubernetes %s, not %s", got, understood)
+		t.Fatalf("expressions are checked for Kubernetes %s, want %s", got, understood)
 	}
 	for _, later := range []string{
 		"[[1], [2]].flatten().size() == 2",
@@ -100,12 +101,12 @@ func TestLaterFeaturesAreRejected(t *testing.T) {
 		}}
 		errs := policyvalidation.ValidateValidatingAdmissionPolicy(policy).ToAggregate()
 		if errs == nil || !strings.Contains(errs.Error(), "compilation failed") {
-			t.Errorf("%s: %v", later, errs)
+			t.Errorf("%s: got errors %v, want a failed compilation", later, errs)
 		}
 	}
 }
 
-// each validates all objects of a directory of the chart.
+// each validates all objects in a directory of the chart.
 func each(t *testing.T, directory string, validate func(*testing.T, runtime.Object) field.ErrorList) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(chart, directory, "*.yaml"))
@@ -131,5 +132,5 @@ func each(t *testing.T, directory string, validate func(*testing.T, runtime.Obje
 	}
 }
 
-// internal is the version of policies that is validated.
+// internal is the version in which policies are validated.
 var internal = admissionregistration.SchemeGroupVersion

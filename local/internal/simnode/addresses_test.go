@@ -16,10 +16,10 @@ func TestLivePodsHaveUniqueAddresses(t *testing.T) {
 		pod := types.UID(fmt.Sprint(i))
 		address := assigned(t, a, pod)
 		if !podRange.Contains(address) {
-			t.Fatalf("%s is not in %s", address, podRange)
+			t.Fatalf("address %s is not in %s", address, podRange)
 		}
 		if other, taken := seen[address.String()]; taken {
-			t.Fatalf("pods %s and %s both have %s", other, pod, address)
+			t.Fatalf("pods %s and %s both have the address %s", other, pod, address)
 		}
 		seen[address.String()] = pod
 	}
@@ -29,14 +29,14 @@ func TestAPodKeepsItsAddressUntilItIsReleased(t *testing.T) {
 	a := newAddresses()
 	first := assigned(t, a, "p")
 	if again := assigned(t, a, "p"); again != first {
-		t.Errorf("asked again, the pod got %s after %s", again, first)
+		t.Errorf("address of the same pod = %s, want %s as before", again, first)
 	}
 	a.release("p")
 	if len(a.taken) != 0 || len(a.owned) != 0 {
-		t.Errorf("after release, %d addresses are taken and %d pods have one", len(a.taken), len(a.owned))
+		t.Errorf("after the release, %d addresses are in use and %d pods have one, want none", len(a.taken), len(a.owned))
 	}
 	if next := assigned(t, a, "q"); next == first {
-		t.Errorf("an address that was just released, %s, was given out at once", next)
+		t.Errorf("the address %s was assigned again right after its release", next)
 	}
 }
 
@@ -44,10 +44,10 @@ func TestAddressesCycleThroughTheRange(t *testing.T) {
 	a := newAddresses()
 	a.next = 1<<23 - 3
 	if last := assigned(t, a, "last"); last != netip.MustParseAddr("10.255.255.254") {
-		t.Errorf("the last address is %s, want 10.255.255.254", last)
+		t.Errorf("last address = %s, want 10.255.255.254", last)
 	}
 	if first := assigned(t, a, "first"); first != netip.MustParseAddr("10.128.0.1") {
-		t.Errorf("after the last address comes %s, want 10.128.0.1", first)
+		t.Errorf("address after the last = %s, want 10.128.0.1", first)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestAddressesOutsideTheRangeAreIgnored(t *testing.T) {
 		a.keep("p", ip)
 	}
 	if len(a.taken) != 0 {
-		t.Errorf("%d addresses are taken, want none", len(a.taken))
+		t.Errorf("%d addresses are in use, want none", len(a.taken))
 	}
 }
 

@@ -19,11 +19,11 @@ func TestAContainerRestartsAsUnderAKubelet(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"on failure, a container that succeeded is done": {
+		"OnFailure: a container that succeeded has completed": {
 			pod: podWith(onFailure), after: []time.Duration{0, 5 * s},
 			want: "write Succeeded; main exited 0 Completed after 5s",
 		},
-		"on failure, the first restart is at once": {
+		"OnFailure: the first restart is immediate": {
 			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s},
 			want: "write Running ready; main running, restarts: 1; again in 5s",
 		},
@@ -31,42 +31,42 @@ func TestAContainerRestartsAsUnderAKubelet(t *testing.T) {
 			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s},
 			want: "write Running; main waiting CrashLoopBackOff, restarts: 1; again in 10s",
 		},
-		"a container that waits is left alone until its time": {
+		"a container in back-off is not changed before its time": {
 			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s, 12 * s},
 			want: "nothing Running; main waiting CrashLoopBackOff, restarts: 1; again in 7.3s",
 		},
-		"then it runs again": {
+		"a container runs again after its back-off": {
 			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s, 20 * s},
 			want: "write Running ready; main running, restarts: 2; again in 5s",
 		},
-		"always means also after success": {
+		"Always: restart after success": {
 			pod: podWith(always), after: []time.Duration{0, 5 * s},
 			want: "write Running ready; main running, restarts: 1; again in 5s",
 		},
-		"a container of no duration comes to rest in its back-off": {
+		"a container of zero duration is in back-off": {
 			pod: podWith(always, lasting("0s")), after: []time.Duration{0},
 			want: "write Running; main waiting CrashLoopBackOff, restarts: 1; again in 10s",
 		},
-		"a container that ran for long is restarted at once each time": {
+		"a container that ran long is restarted at once each time": {
 			pod: podWith(always, lasting("1h")), after: []time.Duration{0, time.Hour, 2 * time.Hour, 3 * time.Hour},
 			want: "write Running ready; main running, restarts: 3; again in 1h0m0s",
 		},
-		"a pod deleted in its back-off has failed as its last run did": {
+		"a pod deleted during back-off fails like its last run": {
 			pod: podWith(onFailure, exiting("7")), after: []time.Duration{0, 5 * s, 10 * s, 12 * s}, change: deleted,
 			want: "write Failed; main exited 7 Error after 5s, restarts: 1",
 		},
-		"a pod deleted while it waits to run again after success has succeeded": {
+		"a pod deleted during back-off after success succeeds": {
 			pod: podWith(always), after: []time.Duration{0, 5 * s, 10 * s, 12 * s}, change: deleted,
 			want: "write Succeeded; main exited 0 Completed after 5s, restarts: 1",
 		},
-		"a container may have a policy of its own": {
+		"a restart policy of the container": {
 			pod: podWith(exiting("1"), container(corev1.Container{
 				Name: "other", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyOnFailure),
 			})),
 			after: []time.Duration{0, 5 * s},
 			want:  "write Running; main exited 1 Error after 5s; other running, restarts: 1; again in 5s",
 		},
-		"a container may have a rule for its exit code": {
+		"a restart rule for an exit code": {
 			pod: podWith(exiting("42"), func(p *corev1.Pod) {
 				p.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
 				p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{

@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// bound is when the pods of these tests reach their machine. It is not a whole second, as the API's times are.
+// bound is the time at which the pods of these tests are bound. It is not a whole second, unlike the API's times.
 var bound = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// podWith returns a pod as kube-scheduler leaves it: bound, and nothing more.
+// podWith returns a pod as kube-scheduler leaves it: bound, without a status.
 func podWith(options ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -85,83 +85,84 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 func TestAPodRunsAsItsAnnotationsSay(t *testing.T) {
 	tests := map[string]struct {
 		pod *corev1.Pod
-		// after lists when, since it was bound, the pod is looked at; change is made before the last of these.
+		// after lists the times since the binding at which the pod is evaluated; change is made before the last of
+		// them.
 		after  []time.Duration
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"a pod that has just been bound runs, for five seconds unless it says otherwise": {
+		"a newly bound pod runs for five seconds by default": {
 			pod: podWith(), after: []time.Duration{0},
 			want: "write Running ready; main running; again in 5s",
 		},
-		"a duration is measured to the millisecond": {
+		"a duration with milliseconds": {
 			pod: podWith(lasting("300ms")), after: []time.Duration{0, 0},
 			want: "nothing Running ready; main running; again in 300ms",
 		},
-		"nothing is written while it runs": {
+		"a running pod is not written": {
 			pod: podWith(lasting("1m")), after: []time.Duration{0, 30 * time.Second},
 			want: "nothing Running ready; main running; again in 30s",
 		},
-		"it succeeds when its time is over": {
+		"a pod succeeds after its duration": {
 			pod: podWith(), after: []time.Duration{0, 5 * time.Second},
 			want: "write Succeeded; main exited 0 Completed after 5s",
 		},
-		"it ends at its time, however late that is seen": {
+		"a pod ends at its time although it is evaluated later": {
 			pod: podWith(), after: []time.Duration{0, time.Hour},
 			want: "write Succeeded; main exited 0 Completed after 5s",
 		},
-		"it fails with the exit code it asked for": {
+		"a pod fails with its exit code": {
 			pod: podWith(exiting("3")), after: []time.Duration{0, 5 * time.Second},
 			want: "write Failed; main exited 3 Error after 5s",
 		},
-		"a pod of no duration ends in its first write": {
+		"a pod of zero duration ends in its first write": {
 			pod: podWith(lasting("0s")), after: []time.Duration{0},
 			want: "write Succeeded; main exited 0 Completed after 0s",
 		},
-		"an ended pod is left alone": {
+		"an ended pod is not written": {
 			pod: podWith(), after: []time.Duration{0, 5 * time.Second, 6 * time.Second},
 			want: "nothing Succeeded; main exited 0 Completed after 5s",
 		},
-		"a shorter duration, written while it runs, counts from its start": {
+		"a shorter duration set during the run counts from the start": {
 			pod: podWith(lasting("1h")), after: []time.Duration{0, 2 * time.Second}, change: lasting("1s"),
 			want: "write Succeeded; main exited 0 Completed after 1s",
 		},
-		"a duration that is none fails the pod before it starts": {
+		"an invalid duration fails the pod before it starts": {
 			pod: podWith(lasting("5 minutes")), after: []time.Duration{0},
 			want: `write Failed InvalidSimulation: annotation muster.dev/sim-duration: "5 minutes" is not a duration; write one such as 90s or 1h30m`,
 		},
-		"a negative duration is none": {
+		"a negative duration is invalid": {
 			pod: podWith(lasting("-1s")), after: []time.Duration{0},
 			want: `write Failed InvalidSimulation: annotation muster.dev/sim-duration: "-1s" is not a duration; write one such as 90s or 1h30m`,
 		},
-		"an exit code that is none fails the pod even while it runs": {
+		"an invalid exit code fails the running pod": {
 			pod: podWith(), after: []time.Duration{0, time.Second}, change: exiting("256"),
 			want: `write Failed InvalidSimulation: annotation muster.dev/sim-exit-code: "256" is not an exit code; write a number from 0 to 255; main exited 143 Error after 1s`,
 		},
-		"a pod is active no longer than its deadline": {
+		"a deadline before the end": {
 			pod:   podWith(lasting("1h"), func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }),
 			after: []time.Duration{0, 0},
 			want:  "nothing Running ready; main running; again in 1m0s",
 		},
-		"at its deadline it has failed": {
+		"a pod fails at its deadline": {
 			pod:   podWith(lasting("1h"), func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }),
 			after: []time.Duration{0, time.Minute},
 			want:  "write Failed DeadlineExceeded: Pod was active on the node longer than the specified deadline; main exited 143 Error after 1m0s",
 		},
-		"init containers have succeeded and sidecars run once it runs": {
+		"a running pod with init containers and sidecars": {
 			pod: podWith(initContainer("fetch"), sidecar("proxy")), after: []time.Duration{0},
 			want: "write Running ready; fetch exited 0 Completed after 0s; proxy running; main running; again in 5s",
 		},
-		"sidecars end with it": {
+		"sidecars end with the pod": {
 			pod: podWith(sidecar("proxy"), exiting("1")), after: []time.Duration{0, 5 * time.Second},
 			want: "write Failed; proxy exited 0 Completed after 5s; main exited 1 Error after 5s",
 		},
-		"a readiness gate that nobody opened keeps it from being ready": {
+		"a closed readiness gate": {
 			pod:   podWith(func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "a.b/c"}} }),
 			after: []time.Duration{0},
 			want:  "write Running; main running; again in 5s",
 		},
-		"a deleted pod ends at once, as failed": {
+		"a deleted pod fails at once": {
 			pod: podWith(lasting("1h")), after: []time.Duration{0, time.Minute}, change: deleted,
 			want: "write Failed; main exited 143 Error after 1m0s",
 		},
@@ -169,11 +170,11 @@ func TestAPodRunsAsItsAnnotationsSay(t *testing.T) {
 			pod: podWith(), after: []time.Duration{0}, change: deleted,
 			want: "write Failed",
 		},
-		"the object of a deleted pod that has ended is removed": {
+		"a deleted pod that has ended is removed": {
 			pod: podWith(inPhase(corev1.PodFailed)), after: []time.Duration{0}, change: deleted,
 			want: "remove Failed",
 		},
-		"finalizers hold a pod that has ended and has no grace left": {
+		"a deleted pod with finalizers": {
 			pod: podWith(inPhase(corev1.PodFailed)), after: []time.Duration{0}, change: withFinalizerLeft,
 			want: "nothing Failed",
 		},
@@ -185,7 +186,7 @@ func TestAPodRunsAsItsAnnotationsSay(t *testing.T) {
 
 func TestARunningPodHasAllThatAKubeletReports(t *testing.T) {
 	pod := podWith(initContainer("fetch"))
-	look(t, pod, place{hostIP: "198.18.0.1", podIP: "10.128.0.9"}, bound)
+	evaluate(t, pod, place{hostIP: "198.18.0.1", podIP: "10.128.0.9"}, bound)
 	start := metav1.NewTime(bound.Truncate(time.Second).Local())
 	yes := func(kind corev1.PodConditionType) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, ObservedGeneration: 1, LastTransitionTime: start}
@@ -218,39 +219,40 @@ func TestARunningPodHasAllThatAKubeletReports(t *testing.T) {
 
 func TestAPodOnTheHostNetworkHasTheAddressOfItsNode(t *testing.T) {
 	pod := podWith(func(p *corev1.Pod) { p.Spec.HostNetwork = true })
-	look(t, pod, place{hostIP: "198.18.0.1"}, bound)
+	evaluate(t, pod, place{hostIP: "198.18.0.1"}, bound)
 	if pod.Status.PodIP != "198.18.0.1" {
-		t.Errorf("pod address %q, want the node's, 198.18.0.1", pod.Status.PodIP)
+		t.Errorf("pod address = %q, want that of the node, 198.18.0.1", pod.Status.PodIP)
 	}
 }
 
 func TestARestartedProcessTakesTheRecordedStart(t *testing.T) {
 	pod := podWith(lasting("1m"))
-	look(t, pod, place{}, bound)
+	evaluate(t, pod, place{}, bound)
 	got := decide(pod, place{}, bound.Add(10*time.Second))
 	want := bound.Truncate(time.Second).Add(time.Minute)
 	if got.action != nothing || !got.due.Equal(want) {
-		t.Errorf("got action %d, due %s; want nothing to do until %s", got.action, got.due, want)
+		t.Errorf("action = %d, due %s, want none until %s", got.action, got.due, want)
 	}
 }
 
 func TestWhatAnotherWroteIsPutRight(t *testing.T) {
-	// The node lifecycle controller sets pods not ready on a node it has lost; when the node is back, so are they.
+	// The node lifecycle controller sets pods not ready on a lost node; when the node is back, they are ready again.
 	pod := podWith(lasting("1m"))
-	look(t, pod, place{}, bound)
+	evaluate(t, pod, place{}, bound)
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodReady {
 			pod.Status.Conditions[i].Status = corev1.ConditionFalse
 		}
 	}
-	d := look(t, pod, place{stepped: bound}, bound.Add(time.Second))
+	d := evaluate(t, pod, place{stepped: bound}, bound.Add(time.Second))
 	const want = "write Running ready; main running; again in 59s"
 	if got := summary(d, pod, bound.Add(time.Second)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// check looks at the pod at each of the times, with what each decision wrote, and compares the last decision.
+// check evaluates the pod at each of the times, with the status that each decision wrote, and compares the last
+// decision.
 func check(t *testing.T, pod *corev1.Pod, after []time.Duration, change func(*corev1.Pod), want string) {
 	t.Helper()
 	at := place{hostIP: "198.18.0.1", podIP: "10.128.0.1"}
@@ -260,11 +262,11 @@ func check(t *testing.T, pod *corev1.Pod, after []time.Duration, change func(*co
 			change(pod)
 		}
 		now := bound.Add(since)
-		d := look(t, pod, at, now)
+		d := evaluate(t, pod, at, now)
 		got = summary(d, pod, now)
 		at.stepped = d.stepped
 		if again := decide(pod, at, now); again.action == writeStatus {
-			t.Errorf("after %s, what was decided is not stable (-first +second):\n%s",
+			t.Errorf("decision after %s is not stable (-first +second):\n%s",
 				since, cmp.Diff(&pod.Status, again.status))
 		}
 	}
@@ -273,8 +275,8 @@ func check(t *testing.T, pod *corev1.Pod, after []time.Duration, change func(*co
 	}
 }
 
-// look decides about the pod and gives it the status that the API would keep.
-func look(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
+// evaluate decides about the pod and gives it the status that the API would store.
+func evaluate(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
 	t.Helper()
 	d := decide(pod, at, now)
 	small, err := stripPod(pod.DeepCopy())
@@ -282,7 +284,7 @@ func look(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(d, decide(small.(*corev1.Pod), at, now), cmp.AllowUnexported(decision{})); diff != "" {
-		t.Errorf("what the informer keeps of the pod leads to another decision (-whole +kept):\n%s", diff)
+		t.Errorf("the pod in the cache leads to another decision (-whole +cached):\n%s", diff)
 	}
 	if d.action != writeStatus {
 		return d
@@ -298,7 +300,7 @@ func look(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
 	return d
 }
 
-// summary tells a decision, and the pod after it, in a line.
+// summary formats a decision, and the pod after it, in a line.
 func summary(d decision, pod *corev1.Pod, now time.Time) string {
 	head := []string{[]string{"nothing", "write", "remove"}[d.action], string(pod.Status.Phase)}
 	if pod.Status.Reason != "" {

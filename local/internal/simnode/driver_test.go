@@ -36,12 +36,12 @@ func TestABoundPodRunsForItsTimeInTwoWrites(t *testing.T) {
 		w.pass(90*time.Second - time.Millisecond)
 		w.expectPhase("just before its time", corev1.PodRunning)
 		if writes := w.writes(); len(writes) > 0 {
-			t.Errorf("while it ran, it was written to: %v", writes)
+			t.Errorf("writes during the run = %v, want none", writes)
 		}
 		w.pass(time.Millisecond)
 		w.expectPhase("at its time", corev1.PodSucceeded)
 		if writes := w.writes(); !slices.Equal(writes, []string{"patch pods/status"}) {
-			t.Errorf("its end took %v, want one write of the status", writes)
+			t.Errorf("writes at the end = %v, want one of the status", writes)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestIdleClusterWritesNothing(t *testing.T) {
 		w.writes()
 		w.pass(24 * time.Hour)
 		if writes := w.writes(); len(writes) > 0 {
-			t.Errorf("in a day without events: %v", writes)
+			t.Errorf("writes in a day without events = %v, want none", writes)
 		}
 	})
 }
@@ -84,10 +84,10 @@ func TestLivePodsHaveDifferentAddressesAndThatOfTheirNode(t *testing.T) {
 		w.create(podWith(named("b"), on("sim-00001")))
 		a, b := w.pod("a").Status, w.pod("b").Status
 		if a.PodIP == "" || b.PodIP == "" || a.PodIP == b.PodIP {
-			t.Errorf("pod addresses %q and %q, want two", a.PodIP, b.PodIP)
+			t.Errorf("pod addresses = %q and %q, want different ones", a.PodIP, b.PodIP)
 		}
 		if a.HostIP != "198.18.0.1" || b.HostIP != "198.18.0.2" {
-			t.Errorf("host addresses %q and %q, want those of the nodes", a.HostIP, b.HostIP)
+			t.Errorf("host addresses = %q and %q, want those of the nodes", a.HostIP, b.HostIP)
 		}
 	})
 }
@@ -109,11 +109,11 @@ func TestADeletedPodEndsAtOnceAndIsRemovedForGood(t *testing.T) {
 		w.updatePod(pod)
 
 		if w.hasPod("p") {
-			t.Error("the pod is still there")
+			t.Error("the pod still exists")
 		}
 		want := []string{"update pods", "patch pods/status", "delete pods"}
 		if diff := cmp.Diff(want, w.writes()); diff != "" {
-			t.Errorf("writes, of which the first is the user's (-want +got):\n%s", diff)
+			t.Errorf("writes, the first by the user (-want +got):\n%s", diff)
 		}
 		wantOptions := metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0),
@@ -173,11 +173,11 @@ func TestFailedWriteIsRetriedAndReportedOnce(t *testing.T) {
 		w.pass(time.Minute)
 		for _, name := range []string{"a", "b"} {
 			if got := w.pod(name).Status.Phase; got != corev1.PodSucceeded {
-				t.Errorf("pod %s is %s in the end, want Succeeded", name, got)
+				t.Errorf("final phase of pod %s = %s, want Succeeded", name, got)
 			}
 		}
-		if len(w.said) != 2 || w.said[1] != "simulated pods: writes succeed again" {
-			t.Errorf("said %q, want one line for the failures and one for their end", w.said)
+		if len(w.logged) != 2 || w.logged[1] != "simulated pods: writes succeed again" {
+			t.Errorf("logged %q, want one line for the failures and one for their end", w.logged)
 		}
 	})
 }
@@ -193,8 +193,8 @@ func TestWriteForAnOutdatedPodIsDropped(t *testing.T) {
 		pod.Labels = map[string]string{"changed": "by another"}
 		w.updatePod(pod)
 		w.expectPhase("after the event of the other's write", corev1.PodRunning)
-		if len(w.said) > 0 {
-			t.Errorf("said %q about a conflict, which is no failure", w.said)
+		if len(w.logged) > 0 {
+			t.Errorf("logged %q about a conflict, which is not a failure", w.logged)
 		}
 	})
 }
@@ -207,7 +207,7 @@ func TestPatchAppliesOnlyToTheDecidedVersion(t *testing.T) {
 	}
 	want := `{"metadata":{"resourceVersion":"1","uid":"uid-p"},"status":{"phase":"Failed"}}`
 	if string(patch) != want {
-		t.Errorf("patch\n got %s\nwant %s", patch, want)
+		t.Errorf("patch:\n got %s\nwant %s", patch, want)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(d.steps.at)+len(d.addresses.owned)+len(d.addresses.taken) > 0 {
-			t.Errorf("left: steps of %d pods, addresses of %d", len(d.steps.at), len(d.addresses.owned))
+			t.Errorf("state is left of deleted pods: steps of %d, addresses of %d", len(d.steps.at), len(d.addresses.owned))
 		}
 	})
 }

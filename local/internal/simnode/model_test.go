@@ -40,11 +40,11 @@ func TestAMachineIsLabelledAndSizedLikeARealOne(t *testing.T) {
 	sizes := map[corev1.ResourceName]string{"cpu": "192", "memory": "2Ti", "ephemeral-storage": "28Ti", "pods": "110", "nvidia.com/gpu": "8"}
 	for name, want := range sizes {
 		if got := node.Status.Allocatable[name]; got.String() != want {
-			t.Errorf("allocatable %s is %s, want %s", name, got.String(), want)
+			t.Errorf("allocatable %s = %s, want %s", name, got.String(), want)
 		}
 	}
 	if got := node.Status.Addresses[0].Address; got != "198.18.1.5" {
-		t.Errorf("address %s, want the 261st of the range, 198.18.1.5", got)
+		t.Errorf("address = %s, want the 261st of the range, 198.18.1.5", got)
 	}
 	wantTaints := []corev1.Taint{{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	if diff := cmp.Diff(wantTaints, node.Spec.Taints); diff != "" {
@@ -56,7 +56,7 @@ func TestEveryKnownProductMakesValidLabels(t *testing.T) {
 	for product := range gpuMemoryMiB {
 		m, err := newModel(Config{Nodes: 1, GPUs: 16, GPUProduct: product, Logf: quiet})
 		if err != nil {
-			t.Errorf("%s: %v", product, err)
+			t.Errorf("product %s: %v", product, err)
 			continue
 		}
 		for key, value := range m.node(maxNodes-1, time.Now()).Labels {
@@ -72,11 +72,11 @@ func TestInvalidConfigurationIsRejected(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"fewer nodes than none": {Config{Nodes: -1}, "-1 simulated nodes asked for: give a number from 0 to 100000"},
-		"more nodes than names": {Config{Nodes: 100_001}, "100001 simulated nodes asked for: give a number from 0 to 100000"},
-		"fewer GPUs than none":  {Config{GPUs: -1}, "-1 GPUs per simulated node asked for: give 0 or more"},
-		"GPUs of no product":    {Config{GPUs: 8}, "simulated nodes have GPUs but no GPU product: name one, such as NVIDIA-H100-80GB-HBM3"},
-		"a product that is no label": {Config{GPUs: 8, GPUProduct: "H100 80GB"},
+		"a negative number of nodes": {Config{Nodes: -1}, "-1 simulated nodes asked for: give a number from 0 to 100000"},
+		"more nodes than names":      {Config{Nodes: 100_001}, "100001 simulated nodes asked for: give a number from 0 to 100000"},
+		"a negative number of GPUs":  {Config{GPUs: -1}, "-1 GPUs per simulated node asked for: give 0 or more"},
+		"GPUs without a product":     {Config{GPUs: 8}, "simulated nodes have GPUs but no GPU product: name one, such as NVIDIA-H100-80GB-HBM3"},
+		"a product that is not a label": {Config{GPUs: 8, GPUProduct: "H100 80GB"},
 			`GPU product "H100 80GB" cannot be a node label`},
 	}
 	for name, test := range tests {
@@ -91,15 +91,15 @@ func TestInvalidConfigurationIsRejected(t *testing.T) {
 }
 
 func TestUnknownProductHasNoMemoryLabelAndIsReported(t *testing.T) {
-	var said []string
+	var logged []string
 	m, err := newModel(Config{Nodes: 1, GPUs: 4, GPUProduct: "Home-Made-1", Logf: func(format string, _ ...any) {
-		said = append(said, format)
+		logged = append(logged, format)
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value, given := m.node(0, time.Now()).Labels[labelGPUMemory]; given || len(said) != 1 {
-		t.Errorf("memory label %q, %d lines said; want none, and one line", value, len(said))
+	if value, given := m.node(0, time.Now()).Labels[labelGPUMemory]; given || len(logged) != 1 {
+		t.Errorf("memory label = %q and %d log lines, want no label and one line", value, len(logged))
 	}
 }
 
@@ -125,7 +125,7 @@ func TestNodeIndexAcceptsOnlyGeneratedNames(t *testing.T) {
 		"sim-1": false, "sim-0000a": false, "sim-000001": false, "node-00001": false, "sim--0001": false, "sim-+0001": false,
 	} {
 		if _, got := nodeIndex(name); got != want {
-			t.Errorf("%s is ours: %t, want %t", name, got, want)
+			t.Errorf("nodeIndex(%s) = %t, want %t", name, got, want)
 		}
 	}
 }

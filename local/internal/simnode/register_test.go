@@ -25,7 +25,7 @@ func TestAnEmptyClusterGetsAllNodesInOneWriteEach(t *testing.T) {
 
 func TestTaintOfNewNodesIsRemoved(t *testing.T) {
 	inWorld(t, func(w *world) {
-		// As the API server's admission does.
+		// The API server's admission does this.
 		w.client.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			node := action.(clienttesting.CreateAction).GetObject().(*corev1.Node)
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
@@ -43,7 +43,7 @@ func TestAFailedRegistrationNamesTheNode(t *testing.T) {
 		w.failing("create", "nodes", 1, errBroken{})
 		_, err := start(w.t.Context(), w.client, Config{Nodes: 1})
 		if err == nil || err.Error() != "registering simulated node sim-00000: broken" {
-			t.Errorf("got error %v", err)
+			t.Errorf("got error %v, want one that names the node", err)
 		}
 	})
 }
@@ -59,8 +59,8 @@ func TestNodesOfAnEarlierRun(t *testing.T) {
 		writes []string
 		check  func(t *testing.T, w *world)
 	}{
-		"are kept without a write if they are as they should be": {again: 2},
-		"keep what others put on them": {
+		"are kept without a write if they are up to date": {again: 2},
+		"keep changes of other clients": {
 			again: 2,
 			change: func(n *corev1.Node) {
 				n.Labels["team"] = "red"
@@ -70,31 +70,31 @@ func TestNodesOfAnEarlierRun(t *testing.T) {
 			check: func(t *testing.T, w *world) {
 				n := w.node("sim-00001")
 				if n.Labels["team"] != "red" || !n.Spec.Unschedulable || len(n.Spec.Taints) != 2 {
-					t.Errorf("a label, cordon or taint is gone: %v %t %v", n.Labels, n.Spec.Unschedulable, n.Spec.Taints)
+					t.Errorf("labels = %v, unschedulable = %t, taints = %v, want those of the other client kept", n.Labels, n.Spec.Unschedulable, n.Spec.Taints)
 				}
 			},
 		},
-		"get back the labels that they lost": {
+		"get missing labels back": {
 			again:  2,
 			change: func(n *corev1.Node) { delete(n.Labels, LabelRack) },
 			writes: []string{"update nodes"},
 			check: func(t *testing.T, w *world) {
 				if got := w.node("sim-00001").Labels[LabelRack]; got != "rack-0000" {
-					t.Errorf("rack %q", got)
+					t.Errorf("rack = %q, want rack-0000", got)
 				}
 			},
 		},
-		"take the size that is asked for now": {
+		"get the requested size": {
 			again:  2,
 			change: func(n *corev1.Node) { n.Status.Allocatable = corev1.ResourceList{} },
 			writes: []string{"update nodes/status"},
 			check: func(t *testing.T, w *world) {
 				if got := w.node("sim-00001").Status.Allocatable[resourceGPU]; got.Value() != 8 {
-					t.Errorf("%s GPUs", got.String())
+					t.Errorf("allocatable GPUs = %s, want 8", got.String())
 				}
 			},
 		},
-		"are Ready again, and without the taints of one that is not": {
+		"become Ready and lose the taints of a node that is not": {
 			again: 2,
 			change: func(n *corev1.Node) {
 				for i := range n.Status.Conditions {
@@ -113,26 +113,26 @@ func TestNodesOfAnEarlierRun(t *testing.T) {
 					return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 				})
 				if !ready || len(n.Spec.Taints) != 1 {
-					t.Errorf("ready: %t, taints: %v", ready, n.Spec.Taints)
+					t.Errorf("ready = %t, taints = %v, want ready with one taint", ready, n.Spec.Taints)
 				}
 			},
 		},
-		"are deleted beyond the number asked for": {
+		"are deleted beyond the requested number": {
 			again:  1,
 			writes: []string{"delete nodes"},
 			check: func(t *testing.T, w *world) {
 				if got := strings.Join(w.nodeNames(), " "); got != "sim-00000" {
-					t.Errorf("nodes %s", got)
+					t.Errorf("nodes = %s, want sim-00000", got)
 				}
 			},
 		},
-		"are not ours if we do not give such names, and stay": {
+		"are kept if their names are not generated": {
 			again:  0,
 			change: func(n *corev1.Node) { n.Name = "sim-mine"; n.ResourceVersion = "" },
 			writes: []string{"delete nodes", "delete nodes"},
 			check: func(t *testing.T, w *world) {
 				if got := strings.Join(w.nodeNames(), " "); got != "sim-mine" {
-					t.Errorf("nodes %s", got)
+					t.Errorf("nodes = %s, want sim-mine", got)
 				}
 			},
 		},

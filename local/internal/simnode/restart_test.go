@@ -21,9 +21,9 @@ func TestARunningPodGoesOnThroughARestartOfTheProcess(t *testing.T) {
 
 		w.start(1)
 		if writes := w.writes(); len(writes) > 0 {
-			t.Errorf("the start wrote %v, though all was as it should be", writes)
+			t.Errorf("writes at the start = %v, want none", writes)
 		}
-		// The API keeps whole seconds, so from here on they are what counts.
+		// The API stores whole seconds, so that only those count from here on.
 		end := before.Status.StartTime.Add(time.Minute)
 		w.pass(time.Until(end) - time.Millisecond)
 		w.expectPhase("just before a minute since its recorded start", corev1.PodRunning)
@@ -49,7 +49,7 @@ func TestWhatFellDueWhileNobodyRanHappensAtTheStartAsOfItsTime(t *testing.T) {
 		w.expectPhase("at the start", corev1.PodFailed)
 		ended := w.pod("p").Status.ContainerStatuses[0].State.Terminated
 		if ran := ended.FinishedAt.Sub(ended.StartedAt.Time); ran != time.Minute || ended.ExitCode != 2 {
-			t.Errorf("it ran for %s and exited %d, want 1m0s and 2", ran, ended.ExitCode)
+			t.Errorf("the pod ran for %s and exited with %d, want 1m0s and 2", ran, ended.ExitCode)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestBackOffGoesOnThroughARestartOfTheProcess(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(1)
 		w.create(podWith(lasting("1s"), exiting("1"), restarting(corev1.RestartPolicyOnFailure)))
-		w.pass(2 * time.Second) // ran, restarted at once, ran again
+		w.pass(2 * time.Second) // it ran, was restarted at once, and ran again
 		w.expectRestarts("in its back-off", 1)
 		first.Stop()
 		w.pass(5 * time.Second)
@@ -84,10 +84,10 @@ func TestPodsChangedWhileStoppedAreHandledAtTheStart(t *testing.T) {
 
 		w.start(1)
 		if w.hasPod("p") {
-			t.Error("the deleted pod is still there")
+			t.Error("the deleted pod still exists")
 		}
 		if got := w.pod("new").Status.Phase; got != corev1.PodRunning {
-			t.Errorf("the pod that was bound meanwhile is %s, want Running", got)
+			t.Errorf("phase of the pod that was bound meanwhile = %s, want Running", got)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestAPodThatEndedBeforeItsRemovalIsRemovedAtTheStart(t *testing.T) {
 		w.create(podWith(inPhase(corev1.PodFailed), deleted))
 		w.start(1)
 		if w.hasPod("p") {
-			t.Error("the pod is still there")
+			t.Error("the pod still exists")
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestPodsOfBothRunsHaveDifferentAddresses(t *testing.T) {
 		owner := map[string]string{}
 		for _, pod := range list.Items {
 			if other, taken := owner[pod.Status.PodIP]; taken || pod.Status.PodIP == "" {
-				t.Errorf("pods %s and %s have the address %q", other, pod.Name, pod.Status.PodIP)
+				t.Errorf("pods %s and %s have the same address %q", other, pod.Name, pod.Status.PodIP)
 			}
 			owner[pod.Status.PodIP] = pod.Name
 		}
@@ -135,7 +135,7 @@ func TestPodsOfASuperfluousNodeAreNotUpdated(t *testing.T) {
 		first.Stop()
 		w.start(1)
 		w.pass(time.Hour)
-		w.expectPhase("an hour after its node went", corev1.PodRunning)
+		w.expectPhase("an hour after its node was deleted", corev1.PodRunning)
 	})
 }
 

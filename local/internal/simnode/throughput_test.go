@@ -20,15 +20,15 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// TestThroughputOnARealControlPlane is run by hand. It measures how fast pods go from creation to completion on a
-// cluster with simulated nodes, of which there must be enough for ten pods each:
+// TestThroughputOnARealControlPlane is run by hand. It measures the time of pods from creation to completion on a
+// cluster with simulated nodes, of which there must be one for every ten pods:
 //
 //	muster up --ephemeral --no-operator --nodes 0 --sim-nodes 200
 //	MUSTER_SIM_KUBECONFIG=… [MUSTER_SIM_PODS=2000] go test -v -run Throughput ./internal/simnode
 func TestThroughputOnARealControlPlane(t *testing.T) {
 	kubeconfig := os.Getenv("MUSTER_SIM_KUBECONFIG")
 	if kubeconfig == "" {
-		t.Skip("MUSTER_SIM_KUBECONFIG names no cluster to measure on")
+		t.Skip("MUSTER_SIM_KUBECONFIG does not name a cluster")
 	}
 	pods := 2000
 	if text := os.Getenv("MUSTER_SIM_PODS"); text != "" {

@@ -21,11 +21,11 @@ type world struct {
 	t      *testing.T
 	client *fake.Clientset
 
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	logged []string
 }
 
-// inWorld runs a test in a world with these pods and nodes. A goroutine that outlives the test fails it.
+// inWorld runs a test in a world with these pods and nodes. A goroutine that is left after the test fails it.
 func inWorld(t *testing.T, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		test(&world{t: t, client: fake.NewClientset()})
@@ -40,7 +40,7 @@ func (w *world) start(nodes int) *Cluster {
 		Logf: func(format string, args ...any) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.said = append(w.said, fmt.Sprintf(format, args...))
+			w.logged = append(w.logged, fmt.Sprintf(format, args...))
 		},
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) hasPod(name string) bool {
 func (w *world) expectPhase(when string, want corev1.PodPhase) {
 	w.t.Helper()
 	if got := w.pod("p").Status.Phase; got != want {
-		w.t.Errorf("%s, the pod is %s, want %s", when, got, want)
+		w.t.Errorf("%s: phase of the pod = %s, want %s", when, got, want)
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *world) setReady(name string, status corev1.ConditionStatus) {
 	w.updateNode(node)
 }
 
-// writes returns what was written since the last call, each as "verb resource/subresource".
+// writes returns the writes since the last call, each as "verb resource/subresource".
 func (w *world) writes() []string {
 	var writes []string
 	for _, action := range w.client.Actions() {
@@ -174,7 +174,7 @@ func (w *world) writes() []string {
 	return writes
 }
 
-// failing makes the next writes of this kind fail, as often as times says.
+// failing makes the next writes of this kind fail, up to the given number of times.
 func (w *world) failing(verb, resource string, times int, err error) {
 	w.client.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		if times == 0 {
@@ -188,6 +188,6 @@ func (w *world) failing(verb, resource string, times int, err error) {
 func (w *world) expectRestarts(when string, want int32) {
 	w.t.Helper()
 	if got := w.pod("p").Status.ContainerStatuses[0].RestartCount; got != want {
-		w.t.Errorf("%s, the container was restarted %d times, want %d", when, got, want)
+		w.t.Errorf("%s: the container was restarted %d times, want %d", when, got, want)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// holdDir is the environment variable that makes this test binary hold a
-// directory as another process would: until its input ends or it is stopped.
+// holdDir is the environment variable that makes this test binary hold a directory as another process would, until its
+// input ends or it is stopped.
 const holdDir = "STATEDIR_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -45,20 +45,20 @@ func TestClaimMakesAPrivateDirectoryAndReleaseLeavesItsData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if mode := info.Mode().Perm(); mode != 0o700 {
-			t.Errorf("%s has mode %o, want 700", folder, mode)
+			t.Errorf("mode of %s = %o, want 700", folder, mode)
 		}
 	}
 	if pid, _ := os.ReadFile(d.Path("pid")); strings.TrimSpace(string(pid)) != strconv.Itoa(os.Getpid()) {
-		t.Errorf("the pid file says %q", pid)
+		t.Errorf("pid file = %q, want this process", pid)
 	}
 	if err := d.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Path("pid")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the pid file outlives the claim: %v", err)
+		t.Errorf("the pid file is left after Release: %v", err)
 	}
 	if _, err := os.Stat(d.Etcd()); err != nil {
-		t.Errorf("the data is gone: %v", err)
+		t.Errorf("the data was removed: %v", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestATemporaryDirectoryIsRemovedAtRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Path()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the directory is there after Release: %v", err)
+		t.Errorf("the directory is left after Release: %v", err)
 	}
 }
 
@@ -83,10 +83,10 @@ func TestDirectoryHasOneHolderWhosePIDIsReported(t *testing.T) {
 	_, err := Claim(root)
 	var inUse *InUseError
 	if !errors.As(err, &inUse) || inUse.PID != other.Process.Pid || inUse.Dir != root {
-		t.Fatalf("Claim gave %v, want that process %d holds %s", err, other.Process.Pid, root)
+		t.Fatalf("Claim = %v, want an error that process %d holds %s", err, other.Process.Pid, root)
 	}
 	if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "muster down --dir "+root) {
-		t.Errorf("the error is not one line that says what to do: %v", err)
+		t.Errorf("got error %v, want one line with the next command", err)
 	}
 	if pid, held, err := Holder(root); pid != other.Process.Pid || !held || err != nil {
 		t.Errorf("Holder = %d, %t, %v; want process %d", pid, held, err, other.Process.Pid)
@@ -101,14 +101,14 @@ func TestKilledHolderReleasesTheDirectory(t *testing.T) {
 	}
 	_ = other.Wait()
 	if _, err := os.Stat(filepath.Join(root, "pid")); err != nil {
-		t.Fatalf("the test is to find a stale pid file: %v", err)
+		t.Fatalf("the stale pid file for the test is missing: %v", err)
 	}
 
 	if _, held, err := Holder(root); held || err != nil {
-		t.Errorf("Holder says held %t, %v", held, err)
+		t.Errorf("Holder: held = %t, %v, want not held", held, err)
 	}
 	if _, err := Stop(t.Context(), root); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("Stop gave %v, want ErrNotRunning", err)
+		t.Errorf("Stop = %v, want ErrNotRunning", err)
 	}
 	d, err := Claim(root)
 	if err != nil {
@@ -127,27 +127,27 @@ func TestStopEndsTheHolderAndReturnsWhenItIsGone(t *testing.T) {
 		t.Fatalf("Stop = %d, %v; want %d", pid, err, other.Process.Pid)
 	}
 	if _, held, err := Holder(root); held || err != nil {
-		t.Errorf("after Stop, Holder says held %t, %v", held, err)
+		t.Errorf("Holder after Stop: held = %t, %v, want not held", held, err)
 	}
 }
 
 func TestStopGivesUpWhenItsTimeEnds(t *testing.T) {
 	root := t.TempDir()
 	other := startHolder(t, root)
-	// A stopped process does not react, whatever it is sent.
+	// A process that is stopped by SIGSTOP does not react to other signals.
 	if err := other.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := Stop(ctx, root); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kill -9") {
-		t.Errorf("Stop gave %v, want that time ran out and what to do", err)
+		t.Errorf("Stop = %v, want a timeout and the next command", err)
 	}
 }
 
 func TestMissingDirectoryHasNoHolder(t *testing.T) {
 	if _, err := Stop(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("Stop gave %v, want ErrNotRunning", err)
+		t.Errorf("Stop = %v, want ErrNotRunning", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestUnusableDirectoryIsOneLineWithAdvice(t *testing.T) {
 	}
 	_, err := Claim(filepath.Join(file, "below"))
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--dir") {
-		t.Errorf("Claim gave %v", err)
+		t.Errorf("Claim = %v, want one line with --dir", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func startHolder(t *testing.T, dir string) *exec.Cmd {
 		_ = holder.Wait()
 	})
 	if line, err := bufio.NewReader(output).ReadString('\n'); line != "holding\n" {
-		t.Fatalf("the holder said %q (%v)", line, err)
+		t.Fatalf("output of the holder = %q (%v)", line, err)
 	}
 	return holder
 }

@@ -23,7 +23,7 @@ type cluster struct {
 	expected string
 	changed  chan struct{}
 
-	mu sync.Mutex // for what changes during a test
+	mu sync.Mutex // guards fields that change during a test
 }
 
 func (c *cluster) Expects(namespace, service, hostname string) bool {
@@ -145,7 +145,7 @@ func TestHostsFileHasTheNamesThatTheSearchPathWouldFind(t *testing.T) {
 func TestServerTellsMissingNamesFromMissingAddresses(t *testing.T) {
 	server, err := Serve(netip.MustParseAddr("127.88.0.53"), example)
 	if err != nil {
-		t.Skipf("port 53 is not for this user: %v", err)
+		t.Skipf("this user may not use port 53: %v", err)
 	}
 	defer server.Close()
 	for _, test := range []struct {
@@ -189,11 +189,11 @@ func TestLookupWaitsForAStartingPod(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if other := zone.Await(ctx, "other.set.ml.svc.cluster.local"); other.Exists || time.Since(began) > 0 {
-			t.Errorf("a name that nobody expects is %+v after %v", other, time.Since(began))
+			t.Errorf("answer for an unexpected name = %+v after %v, want none at once", other, time.Since(began))
 		}
 		got := zone.Await(ctx, "late.set.ml.svc.cluster.local")
 		if len(got.Addresses) != 1 || time.Since(began) != time.Second {
-			t.Errorf("the name is %+v after %v", got, time.Since(began))
+			t.Errorf("answer = %+v after %v, want one address after 1s", got, time.Since(began))
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestLookupOfAPodThatNeverStartsFails(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if got := zone.Await(ctx, "late.set.ml.svc.cluster.local"); got.Exists || time.Since(began) != maxNameWait {
-			t.Errorf("the name is %+v after %v", got, time.Since(began))
+			t.Errorf("answer = %+v after %v, want none after the longest wait", got, time.Since(began))
 		}
 	})
 }

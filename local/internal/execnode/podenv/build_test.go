@@ -69,7 +69,7 @@ func TestVariablesComeFromWhereTheManifestSays(t *testing.T) {
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Optional: ptr.To(true)}},
 		},
 		Env: []corev1.EnvVar{
-			{Name: "CFG_MODE", Value: "slow"}, // wins over envFrom
+			{Name: "CFG_MODE", Value: "slow"}, // takes precedence over envFrom
 			{Name: "MASTER", Value: "worker-0.$(SUBDOMAIN):$(MISSING):$$(RATE):$(CFG_RATE)"},
 			{Name: "POD", ValueFrom: field("metadata.name")},
 			{Name: "APP", ValueFrom: field("metadata.labels['app']")},
@@ -138,7 +138,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	} {
 		_, err := Build(pod(), &corev1.Container{Env: []corev1.EnvVar{{Name: "X", ValueFrom: &test.source}}}, facts(t))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "variable X") {
-			t.Errorf("%s missing gives %v, want %q", what, err, test.want)
+			t.Errorf("missing %s: got error %v, want %q", what, err, test.want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// holdVariable makes the test binary hold a fabric until it is killed.
+// holdVariable is the environment variable that makes the test binary hold a fabric until it is killed.
 const holdVariable = "PODNET_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func openFabric(t testing.TB) *Fabric {
 	}
 	fabric, err := Open()
 	if err != nil {
-		t.Skipf("this machine allows no networks: %v", err)
+		t.Skipf("this machine does not allow networks: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := fabric.Close(); err != nil {
@@ -84,7 +84,7 @@ func TestPodsListenOnTheSamePortAndReachEachOther(t *testing.T) {
 				t.Fatalf("pod %d cannot reach pod %d: %v", from, to, err)
 			}
 			if got := read(t, conn); got != fmt.Sprintf("pod %d", to) {
-				t.Errorf("pod %d at pod %d's address heard %q", from, to, got)
+				t.Errorf("pod %d read %[3]q at pod %[2]d's address", from, to, got)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func TestPodsListenOnTheSamePortAndReachEachOther(t *testing.T) {
 		t.Fatalf("the machine cannot reach a pod: %v", err)
 	}
 	if got := read(t, conn); got != "pod 1" {
-		t.Errorf("the machine at pod 1's address heard %q", got)
+		t.Errorf("the machine read %q at pod 1's address", got)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestPodReachesTheMachineAndAProxyOnItsOwnLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, conn); got != "machine" {
-		t.Errorf("heard %q", got)
+		t.Errorf("read %q, want machine", got)
 	}
 	service := netip.MustParseAddrPort("10.96.0.1:443")
 	inPod, err := pod.Listen(service)
@@ -149,7 +149,7 @@ func TestPodReachesTheMachineAndAProxyOnItsOwnLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, conn); got != "service" {
-		t.Errorf("heard %q", got)
+		t.Errorf("read %q, want service", got)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestNothingIsLeftWhenTheProcessIsKilled(t *testing.T) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	name := strings.TrimSpace(line)
 	if err != nil || !strings.HasPrefix(name, "muster") {
-		t.Fatalf("no second fabric: %q, %v", name, err)
+		t.Fatalf("starting a second fabric: %q, %v", name, err)
 	}
 	if _, err := net.InterfaceByName(name); err != nil {
 		t.Fatalf("the interface of the other process: %v", err)
@@ -187,7 +187,7 @@ func TestNothingIsLeftWhenTheProcessIsKilled(t *testing.T) {
 				return
 			}
 		case <-patience:
-			t.Fatalf("interface %s outlived its process", name)
+			t.Fatalf("interface %s is left after its process was killed", name)
 		}
 	}
 }
@@ -207,12 +207,12 @@ func TestTheMachineIsLockedByOneProcessAtATime(t *testing.T) {
 	}()
 	select {
 	case err := <-second:
-		t.Fatalf("a second lock did not wait: %v", err)
+		t.Fatalf("the second lock did not wait: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	unlock()
 	if err := <-second; err != nil {
-		t.Errorf("the lock was not handed on: %v", err)
+		t.Errorf("the second lock failed: %v", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// scene builds what was seen of a pod whose main container is called main.
+// scene builds what was observed of a pod whose main container is called main.
 type scene struct{ Seen }
 
 func a(policy corev1.RestartPolicy) *scene {
@@ -38,7 +38,7 @@ func (s *scene) sidecar(name string) *scene {
 	return s
 }
 
-// run adds a run of a container; later ones are newer.
+// run adds a run of a container; later runs are newer.
 func (s *scene) run(name string, state kubecontainer.State, code int) *scene {
 	attempt := 0
 	for _, other := range s.Runtime.ContainerStatuses {
@@ -96,31 +96,31 @@ func TestPhaseFollowsFromContainers(t *testing.T) {
 		scene *scene
 		want  corev1.PodPhase
 	}{
-		"nothing has run":                               {a(never), corev1.PodPending},
-		"the container runs":                            {a(never).runs("main"), corev1.PodRunning},
-		"the container succeeded":                       {a(never).exited("main", 0), corev1.PodSucceeded},
-		"the container failed for good":                 {a(never).exited("main", 1), corev1.PodFailed},
-		"the container failed and will restart":         {a(onFailure).exited("main", 1), corev1.PodRunning},
-		"the container succeeded and is not restarted":  {a(onFailure).exited("main", 0), corev1.PodSucceeded},
-		"the container succeeded and is restarted":      {a(always).exited("main", 0), corev1.PodRunning},
-		"the container waits in back-off":               {a(always).exited("main", 1).waits("main", "CrashLoopBackOff"), corev1.PodRunning},
-		"the container could not be created":            {a(always).waits("main", "CreateContainerConfigError"), corev1.PodPending},
-		"a deleted pod's containers were stopped":       {a(always).exited("main", 143).over(), corev1.PodFailed},
-		"a deleted pod's containers ended well":         {a(always).exited("main", 0).over(), corev1.PodSucceeded},
-		"an init container runs":                        {a(never).init("first").runs("first"), corev1.PodPending},
-		"an init container failed for good":             {a(never).init("first").exited("first", 1), corev1.PodFailed},
-		"an init container failed and will restart":     {a(onFailure).init("first").exited("first", 1), corev1.PodPending},
-		"init is done and the container runs":           {a(never).init("first").exited("first", 0).runs("main"), corev1.PodRunning},
-		"init was forgotten and the container runs":     {a(never).init("first").runs("main"), corev1.PodRunning},
-		"a sidecar has not started":                     {a(never).sidecar("proxy").runs("proxy"), corev1.PodPending},
-		"a sidecar and the container run":               {a(never).sidecar("proxy").runs("proxy").runs("main").started("proxy"), corev1.PodRunning},
-		"the container is done and a sidecar still up":  {a(never).sidecar("proxy").exited("main", 0).runs("proxy").started("proxy"), corev1.PodRunning},
-		"the container is done and a sidecar went down": {a(never).sidecar("proxy").exited("main", 0).exited("proxy", 137), corev1.PodSucceeded},
-		"a pod that has failed stays failed":            {a(never).was(corev1.PodFailed).runs("main"), corev1.PodFailed},
+		"no container has run":                                            {a(never), corev1.PodPending},
+		"the container runs":                                              {a(never).runs("main"), corev1.PodRunning},
+		"the container succeeded":                                         {a(never).exited("main", 0), corev1.PodSucceeded},
+		"the container failed for good":                                   {a(never).exited("main", 1), corev1.PodFailed},
+		"the container failed and will restart":                           {a(onFailure).exited("main", 1), corev1.PodRunning},
+		"the container succeeded and is not restarted":                    {a(onFailure).exited("main", 0), corev1.PodSucceeded},
+		"the container succeeded and is restarted":                        {a(always).exited("main", 0), corev1.PodRunning},
+		"the container waits in back-off":                                 {a(always).exited("main", 1).waits("main", "CrashLoopBackOff"), corev1.PodRunning},
+		"the container could not be created":                              {a(always).waits("main", "CreateContainerConfigError"), corev1.PodPending},
+		"a deleted pod's containers were stopped":                         {a(always).exited("main", 143).over(), corev1.PodFailed},
+		"a deleted pod's containers succeeded":                            {a(always).exited("main", 0).over(), corev1.PodSucceeded},
+		"an init container runs":                                          {a(never).init("first").runs("first"), corev1.PodPending},
+		"an init container failed for good":                               {a(never).init("first").exited("first", 1), corev1.PodFailed},
+		"an init container failed and will restart":                       {a(onFailure).init("first").exited("first", 1), corev1.PodPending},
+		"init containers are done and the container runs":                 {a(never).init("first").exited("first", 0).runs("main"), corev1.PodRunning},
+		"the init container is not known any more and the container runs": {a(never).init("first").runs("main"), corev1.PodRunning},
+		"a sidecar has not started":                                       {a(never).sidecar("proxy").runs("proxy"), corev1.PodPending},
+		"a sidecar and the container run":                                 {a(never).sidecar("proxy").runs("proxy").runs("main").started("proxy"), corev1.PodRunning},
+		"the container is done and a sidecar still up":                    {a(never).sidecar("proxy").exited("main", 0).runs("proxy").started("proxy"), corev1.PodRunning},
+		"the container is done and a sidecar went down":                   {a(never).sidecar("proxy").exited("main", 0).exited("proxy", 137), corev1.PodSucceeded},
+		"a pod that has failed stays failed":                              {a(never).was(corev1.PodFailed).runs("main"), corev1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Generate(test.scene.Seen).Phase; got != test.want {
-				t.Errorf("phase is %s, want %s", got, test.want)
+				t.Errorf("phase = %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -129,11 +129,11 @@ func TestPhaseFollowsFromContainers(t *testing.T) {
 func TestRestartKeepsTheLastEndAndCounts(t *testing.T) {
 	got := Generate(a(corev1.RestartPolicyAlways).exited("main", 3).runs("main").Seen).ContainerStatuses[0]
 	if got.RestartCount != 1 || got.State.Running == nil || got.LastTerminationState.Terminated == nil || got.LastTerminationState.Terminated.ExitCode != 3 {
-		t.Errorf("status is %+v", got)
+		t.Errorf("container status = %+v, want it running after one restart", got)
 	}
 	backOff := Generate(a(corev1.RestartPolicyAlways).exited("main", 3).waits("main", "CrashLoopBackOff").Seen).ContainerStatuses[0]
 	if backOff.State.Waiting == nil || backOff.State.Waiting.Reason != "CrashLoopBackOff" || backOff.LastTerminationState.Terminated.ExitCode != 3 {
-		t.Errorf("status in back-off is %+v", backOff)
+		t.Errorf("container status in back-off = %+v", backOff)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestContainerThatVanishedWhileRunningHasEnded(t *testing.T) {
 	got := Generate(seen.Seen)
 	last := got.ContainerStatuses[0].LastTerminationState.Terminated
 	if last == nil || last.ExitCode != 137 || last.Reason != "ContainerStatusUnknown" || got.ContainerStatuses[0].RestartCount != 1 {
-		t.Errorf("status is %+v", got.ContainerStatuses[0])
+		t.Errorf("container status = %+v, want ContainerStatusUnknown with one restart", got.ContainerStatuses[0])
 	}
 }
 
@@ -154,7 +154,7 @@ func TestFailureEndsThePodAndKeepsItsAddress(t *testing.T) {
 	seen.Failure = &Failure{Reason: "DeadlineExceeded", Message: "too long"}
 	got := Generate(seen.Seen)
 	if got.Phase != corev1.PodFailed || got.Reason != "DeadlineExceeded" || got.Message != "too long" || got.PodIP != "10.64.0.2" {
-		t.Errorf("status is %s %s %q at %s", got.Phase, got.Reason, got.Message, got.PodIP)
+		t.Errorf("status = %s %s %q at %s", got.Phase, got.Reason, got.Message, got.PodIP)
 	}
 }
 
@@ -164,11 +164,11 @@ func TestConditionsFollowReadinessAndKeepOthers(t *testing.T) {
 	got := Generate(seen.Seen)
 	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled, "example.com/gate"} {
 		if _, condition := podutil.GetPodCondition(&got, kind); condition == nil || condition.Status != corev1.ConditionTrue {
-			t.Errorf("condition %s is %+v, want true", kind, condition)
+			t.Errorf("condition %s = %+v, want True", kind, condition)
 		}
 	}
 	done := Generate(a(corev1.RestartPolicyNever).exited("main", 0).Seen)
 	if _, ready := podutil.GetPodCondition(&done, corev1.PodReady); ready.Status != corev1.ConditionFalse || ready.Reason != "PodCompleted" {
-		t.Errorf("a pod that is done has Ready %+v", ready)
+		t.Errorf("condition Ready of a completed pod = %+v", ready)
 	}
 }

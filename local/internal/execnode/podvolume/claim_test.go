@@ -27,7 +27,7 @@ func TestMemoryOfDeadNodesIsRemovedAndOfLivingOnesKept(t *testing.T) {
 		"muster-0-living": true, "muster-7-other-user": true, "muster-0-own": true, "muster-0-own/old": false, "muster-0-dead": false,
 	} {
 		if _, err := os.Stat(filepath.Join(root, name)); (err == nil) != want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("directory %s: %v, want it kept: %t", name, err, want)
 		}
 	}
 	if again, err := claim(filepath.Join(root, "muster-0-own")); err == nil {
@@ -50,6 +50,6 @@ func TestNameWithoutDashHasNoFamily(t *testing.T) {
 	}
 	defer own.Close()
 	if _, err := os.Stat(sibling); err != nil {
-		t.Errorf("a directory of somebody else is gone: %v", err)
+		t.Errorf("a directory of another owner was removed: %v", err)
 	}
 }

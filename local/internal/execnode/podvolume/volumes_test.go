@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// node is the volumes of a node whose namespace ml has a ConfigMap "settings" and a Secret "keys".
+// node returns the volumes of a node whose namespace ml has a ConfigMap "settings" and a Secret "keys".
 func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,20 +104,20 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 		{"kube-api-access", "token", "token of default for uid-1"}, {"kube-api-access", "rate", "0.1"},
 	} {
 		if got := content(want.volume, want.file); got != want.text {
-			t.Errorf("%s/%s is %q, want %q", want.volume, want.file, got, want.text)
+			t.Errorf("%s/%s = %q, want %q", want.volume, want.file, got, want.text)
 		}
 		if !made[want.volume].ReadOnly {
-			t.Errorf("volume %s may be written to", want.volume)
+			t.Errorf("volume %s is writable, want read-only", want.volume)
 		}
 	}
 	for _, name := range []string{"memory", "keys"} {
 		real, err := filepath.EvalSymlinks(made[name].Path)
 		if err != nil || !strings.HasPrefix(real, filepath.Join(dir, "memory-0", "uid-1")) {
-			t.Errorf("volume %s is at %s (%v), not in memory", name, real, err)
+			t.Errorf("path of volume %s = %s (%v), want one in memory", name, real, err)
 		}
 	}
 	if made["host"].Path != filepath.Join(host, "made") {
-		t.Errorf("the host path is %s", made["host"].Path)
+		t.Errorf("host path = %s", made["host"].Path)
 	}
 	if err := os.WriteFile(filepath.Join(made["scratch"].Path, "kept"), nil, 0o600); err != nil {
 		t.Error(err)
@@ -127,14 +127,14 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := content("settings", "rate"); got != "0.2" {
-		t.Errorf("after the ConfigMap changed, the volume has %q", got)
+		t.Errorf("content after the ConfigMap changed = %q, want 0.2", got)
 	}
 	content("scratch", "kept")
 	if err := volumes.Remove(pod.UID); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "memory-0", "uid-1")); !os.IsNotExist(err) {
-		t.Errorf("memory of a removed pod: %v", err)
+		t.Errorf("memory volume of a removed pod: got error %v, want not found", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestMissingObjectIsNamedAndMayAppearLater(t *testing.T) {
 		"v": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, DefaultMode: ptr.To[int32](0o644)}},
 	}))
 	if err == nil || !strings.Contains(err.Error(), `volume "v"`) || !strings.Contains(err.Error(), `"none" not found`) || isUnsupported(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want one that names volume and object", err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestDriversAreRefused(t *testing.T) {
 	volumes, _, _ := node(t)
 	_, err := volumes.SetUp(t.Context(), podWith(map[string]corev1.VolumeSource{"v": {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
 	if !isUnsupported(err) {
-		t.Errorf("an NFS volume gives %v", err)
+		t.Errorf("an NFS volume: got error %v, want unsupported", err)
 	}
 }
 
@@ -187,13 +187,13 @@ func TestClaimIsThePathThatItIsBoundTo(t *testing.T) {
 	}
 	for _, name := range []string{"data", "local"} {
 		if got, err := use(name); err != nil || got.Path != path {
-			t.Errorf("claim %s is %+v, %v", name, got, err)
+			t.Errorf("claim %s = %+v, %v", name, got, err)
 		}
 	}
 	if _, err := use("cloud"); !isUnsupported(err) {
-		t.Errorf("a claim on a driver's volume gives %v", err)
+		t.Errorf("a claim on a driver's volume: got error %v, want unsupported", err)
 	}
 	if _, err := use("waiting"); err == nil || isUnsupported(err) || !strings.Contains(err.Error(), "not bound") {
-		t.Errorf("an unbound claim gives %v", err)
+		t.Errorf("an unbound claim: got error %v, want not bound", err)
 	}
 }

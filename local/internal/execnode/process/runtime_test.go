@@ -15,7 +15,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// machine is a runtime with what tests ask of it.
+// machine is a runtime with the operations that tests need.
 type machine struct {
 	*Runtime
 	t      testing.TB
@@ -32,7 +32,7 @@ func newMachine(t testing.TB, limit Isolation) *machine {
 	t.Cleanup(spawner.Stop)
 	isolation, err := Detect(spawner, limit, t.TempDir())
 	if err != nil && limit.Mounts {
-		t.Skipf("this machine allows no such isolation: %v", err)
+		t.Skipf("this machine does not allow this isolation: %v", err)
 	}
 	m.Runtime, err = New(Options{
 		Dir: m.dir, PodDir: func(uid string) string { return filepath.Join(m.dir, "pods", uid) },
@@ -57,7 +57,7 @@ func newMachine(t testing.TB, limit Isolation) *machine {
 	return m
 }
 
-// start runs a shell script as a container and gives its ID.
+// start runs a shell script as a container and returns its ID.
 func (m *machine) start(script string, change ...func(*runtimeapi.ContainerConfig)) string {
 	m.t.Helper()
 	id, err := m.tryStart(script, change...)
@@ -83,11 +83,11 @@ func (m *machine) tryStart(script string, change ...func(*runtimeapi.ContainerCo
 	return id, m.StartContainer(m.t.Context(), id)
 }
 
-// patience bounds every wait, on a machine that is busy with other tests.
+// patience bounds every wait; it suffices on a machine that is busy with other tests.
 const patience = 2 * time.Minute
 
-// ended waits for the end of a container.
-func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
+// awaitEnd waits for the end of a container.
+func (m *machine) awaitEnd(id string) *runtimeapi.ContainerStatus {
 	m.t.Helper()
 	m.mu.Lock()
 	c := m.containers[id]
@@ -95,7 +95,7 @@ func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
 	select {
 	case <-c.ended:
 	case <-time.After(patience):
-		m.t.Fatalf("container %s did not end", id)
+		m.t.Fatalf("timed out waiting until container %s ends", id)
 	}
 	response, err := m.ContainerStatus(m.t.Context(), id, false)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
 	return response.GetStatus()
 }
 
-// log returns what a container said, without times.
+// log returns the output of a container, without times.
 func (m *machine) log(id string) string {
 	m.t.Helper()
 	response, err := m.ContainerStatus(m.t.Context(), id, false)
@@ -123,7 +123,7 @@ func (m *machine) log(id string) string {
 	return text.String()
 }
 
-// levels are the kinds of machine that the tests below run on.
+// levels are the kinds of machine on which the tests below run.
 var levels = map[string]Isolation{
 	"with root":             {Mounts: true, Processes: true},
 	"in a user namespace":   Unprivileged,
@@ -136,7 +136,7 @@ func onEveryMachine(t *testing.T, test func(t *testing.T, m *machine)) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, limit)
 			if m.options.Isolation != limit {
-				t.Skipf("this machine gives %+v", m.options.Isolation)
+				t.Skipf("this machine allows only %+v", m.options.Isolation)
 			}
 			test(t, m)
 		})
@@ -146,14 +146,14 @@ func onEveryMachine(t *testing.T, test func(t *testing.T, m *machine)) {
 func TestCommandRunsAndItsEndIsReported(t *testing.T) {
 	onEveryMachine(t, func(t *testing.T, m *machine) {
 		id := m.start("echo out; echo err >&2; pwd; exit 3")
-		status := m.ended(id)
+		status := m.awaitEnd(id)
 		if status.GetExitCode() != 3 || status.GetReason() != "Error" {
 			t.Errorf("ended with %d %q, want 3 Error", status.GetExitCode(), status.GetReason())
 		}
 		log := m.log(id)
 		for _, line := range []string{"stdout F out\n", "stderr F err\n", "stdout F " + filepath.Join(m.dir, "pods/uid-1/work") + "\n"} {
 			if !strings.Contains(log, line) {
-				t.Errorf("log lacks %q:\n%s", line, log)
+				t.Errorf("log does not have %q:\n%s", line, log)
 			}
 		}
 	})
@@ -163,9 +163,9 @@ func TestCommandThatIsNotThereIsAStartError(t *testing.T) {
 	onEveryMachine(t, func(t *testing.T, m *machine) {
 		id, err := m.tryStart("", func(c *runtimeapi.ContainerConfig) { c.Command = []string{"no-such-program"} })
 		if err == nil || !strings.Contains(err.Error(), "not found in $PATH") {
-			t.Errorf("error %v does not say that the program is not in PATH", err)
+			t.Errorf("got error %v, want one about the PATH", err)
 		}
-		if status := m.ended(id); status.GetExitCode() != 128 || status.GetReason() != "StartError" {
+		if status := m.awaitEnd(id); status.GetExitCode() != 128 || status.GetReason() != "StartError" {
 			t.Errorf("ended with %d %q, want 128 StartError", status.GetExitCode(), status.GetReason())
 		}
 	})
@@ -177,28 +177,28 @@ func TestStopSendsSIGTERMAndThenKillsEverything(t *testing.T) {
 		if err := m.StopContainer(t.Context(), polite, 30); err != nil {
 			t.Fatal(err)
 		}
-		if code := m.ended(polite).GetExitCode(); code != 143 {
+		if code := m.awaitEnd(polite).GetExitCode(); code != 143 {
 			t.Errorf("a process without a handler ended with %d, want 143", code)
 		}
 		stubborn := m.start(`trap "" TERM; echo ready; (setsid sleep 1000 &) ; while :; do sleep 1; done`)
-		m.said(stubborn, "ready")
+		m.awaitLogLine(stubborn, "ready")
 		if err := m.StopContainer(t.Context(), stubborn, 0); err != nil {
 			t.Fatal(err)
 		}
-		if code := m.ended(stubborn).GetExitCode(); code != 137 {
+		if code := m.awaitEnd(stubborn).GetExitCode(); code != 137 {
 			t.Errorf("a process that ignores SIGTERM ended with %d, want 137", code)
 		}
 	})
 }
 
-// said waits until a container has said a line.
-func (m *machine) said(id, line string) {
+// awaitLogLine waits until a container has logged a line.
+func (m *machine) awaitLogLine(id, line string) {
 	m.t.Helper()
 	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return strings.Contains(m.log(id), line), nil
 	})
 	if err != nil {
-		m.t.Fatalf("container never said %q:\n%s", line, m.log(id))
+		m.t.Fatalf("timed out waiting until the container logs %q:\n%s", line, m.log(id))
 	}
 }
 
@@ -230,7 +230,7 @@ func TestVolumesAppearWhereTheManifestSays(t *testing.T) {
 				ls /dev/null /etc/passwd /proc/self/exe
 				touch /muster-test/deep/volume/x || echo read-only
 				hostname; head -1 /etc/resolv.conf`, mounts)
-			status := m.ended(id)
+			status := m.awaitEnd(id)
 			log := m.log(id)
 			if status.GetExitCode() != 0 || strings.Count(log, "hello") != 5 || !strings.Contains(log, "stdout F read-only") ||
 				!strings.Contains(log, "stdout F pod-host") || !strings.Contains(log, "stdout F nameserver 10.1.2.3") {
@@ -238,7 +238,7 @@ func TestVolumesAppearWhereTheManifestSays(t *testing.T) {
 			}
 			for _, path := range []string{"/muster-test", "/dev/muster-test-log", "/etc/muster-test"} {
 				if _, err := os.Lstat(path); !os.IsNotExist(err) {
-					t.Errorf("%s exists on the machine now: %v", path, err)
+					t.Errorf("%s was created on the machine: %v", path, err)
 				}
 			}
 		})
@@ -260,21 +260,21 @@ func TestMountsInsideMountsFindTheirPlace(t *testing.T) {
 			}
 			id := m.start(`cd /muster-test && ls ro ro/inner rw rw/inner && touch rw/new`, func(c *runtimeapi.ContainerConfig) {
 				c.Mounts = []*runtimeapi.Mount{
-					// In an order that is not the one in which they can be made.
+					// The order is not one in which they can be mounted.
 					{HostPath: inner, ContainerPath: "/muster-test/ro/inner"},
 					{HostPath: inner, ContainerPath: "/muster-test/rw/inner"},
 					{HostPath: writable, ContainerPath: "/muster-test/rw"},
 					{HostPath: readOnly, ContainerPath: "/muster-test/ro", Readonly: true},
 				}
 			})
-			if status := m.ended(id); status.GetExitCode() != 0 || strings.Count(m.log(id), "F deep\n") != 2 || strings.Count(m.log(id), "F kept\n") != 2 {
+			if status := m.awaitEnd(id); status.GetExitCode() != 0 || strings.Count(m.log(id), "F deep\n") != 2 || strings.Count(m.log(id), "F kept\n") != 2 {
 				t.Errorf("ended with %d:\n%s", status.GetExitCode(), m.log(id))
 			}
 			if _, err := os.Stat(filepath.Join(writable, "new")); err != nil {
-				t.Errorf("what the container wrote is not in the volume: %v", err)
+				t.Errorf("the file that the container wrote is not in the volume: %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(readOnly, "inner")); !os.IsNotExist(err) {
-				t.Errorf("a volume that is read only has a new entry: %v", err)
+				t.Errorf("a read-only volume has a new entry: %v", err)
 			}
 		})
 	}
@@ -287,15 +287,15 @@ func TestCommandsRunInsideAContainer(t *testing.T) {
 		})
 		out, errs, err := m.ExecSync(t.Context(), id, []string{"sh", "-c", "echo $GREETING; echo oops >&2"}, 0)
 		if err != nil || string(out) != "hello\n" || string(errs) != "oops\n" {
-			t.Errorf("exec gave %q, %q, %v", out, errs, err)
+			t.Errorf("exec = %q, %q, %v", out, errs, err)
 		}
 		_, _, err = m.ExecSync(t.Context(), id, []string{"sh", "-c", "exit 7"}, 0)
 		var exit utilexec.CodeExitError
 		if !errors.As(err, &exit) || exit.Code != 7 {
-			t.Errorf("exec of exit 7 gave %v", err)
+			t.Errorf("exec of exit 7: got error %v, want code 7", err)
 		}
 		if _, _, err = m.ExecSync(t.Context(), id, []string{"sleep", "1000"}, 50*time.Millisecond); err == nil {
-			t.Error("a command longer than its timeout gave no error")
+			t.Error("a command longer than its timeout returned no error")
 		}
 	})
 }
@@ -303,7 +303,7 @@ func TestCommandsRunInsideAContainer(t *testing.T) {
 func TestProcessLeftBehindEndsWithItsContainer(t *testing.T) {
 	onEveryMachine(t, func(t *testing.T, m *machine) {
 		id := m.start(`setsid sleep 4242 & exit 0`)
-		if code := m.ended(id).GetExitCode(); code != 0 { // ended waits for its output too, which the sleep holds open
+		if code := m.awaitEnd(id).GetExitCode(); code != 0 { // awaitEnd waits for its output too, which the sleep keeps open
 			t.Errorf("ended with %d, want 0", code)
 		}
 	})
@@ -312,7 +312,7 @@ func TestProcessLeftBehindEndsWithItsContainer(t *testing.T) {
 func TestContainersOfAnEarlierRunAreKnown(t *testing.T) {
 	m := newMachine(t, Isolation{})
 	done, running := m.start("exit 5"), m.start("exec sleep 1000")
-	m.ended(done)
+	m.awaitEnd(done)
 	later, err := New(m.options)
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 // nobody is the UID of an unprivileged user that every machine has.
 const nobody = 65534
 
-// TestAllWithoutPrivileges runs the tests of containers once more as a user without rights.
+// TestAllWithoutPrivileges runs the tests of containers again as a user without privileges.
 func TestAllWithoutPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("runs without rights already")
+		t.Skip("already runs without privileges")
 	}
-	// The directory that go test runs the binary from may be closed to others.
+	// The directory from which go test runs the binary may not be readable for others.
 	dir, err := os.MkdirTemp("", "process-")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAllWithoutPrivileges(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	if !strings.Contains(string(out), "--- PASS: TestStopSendsSIGTERMAndThenKillsEverything/as_plain_processes") {
-		t.Errorf("nothing ran:\n%s", out)
+		t.Errorf("the tests did not run:\n%s", out)
 	}
 	t.Logf("user namespaces work: %v", strings.Contains(string(out), "--- PASS: TestVolumesAppearWhereTheManifestSays/in_a_user_namespace"))
 }
