@@ -26,7 +26,7 @@ func TestDeadLeaderIsReplacedWithinFiveSeconds(t *testing.T) {
 	}
 }
 
-func TestProfilesAreNotServedToEverybody(t *testing.T) {
+func TestProfilesNeedLoopbackOrAuthentication(t *testing.T) {
 	for address, may := range map[string]bool{"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, ":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false, "0": false} {
 		if _, err := metricsServer(options{metricsAddress: address, profiling: true}); (err == nil) != may {
 			t.Errorf("profiles at %s: error %v", address, err)

@@ -71,7 +71,7 @@ func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
 	}
 }
 
-func TestWhatAnAuditFinds(t *testing.T) {
+func TestAuditFindsDifferences(t *testing.T) {
 	of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}
 	about := func(name, version string) difference {
 		return difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}, version: version}

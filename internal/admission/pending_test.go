@@ -107,9 +107,9 @@ func TestPendingWriter(t *testing.T) {
 func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
 	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
-	var news sync.Once
+	var second sync.Once
 	w.before = func(string) error {
-		news.Do(func() { p.note(waits("two")) })
+		second.Do(func() { p.note(waits("two")) })
 		return nil
 	}
 	ctx, stop := context.WithCancel(t.Context())

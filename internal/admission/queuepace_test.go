@@ -91,9 +91,9 @@ func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 // idle queue.
 func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p := newPace(t)
-	var news sync.Once
+	var second sync.Once
 	p.world.before = func(string) error {
-		news.Do(func() { p.pending(2) })
+		second.Do(func() { p.pending(2) })
 		return nil
 	}
 	p.pending(1)

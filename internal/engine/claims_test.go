@@ -29,7 +29,7 @@ func TestLargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 	}
 }
 
-func TestQuotaKeptForItsFirstIsFreeToTheRestOfTheQueue(t *testing.T) {
+func TestQuotaReservedForTheFirstIsAvailableToItsQueue(t *testing.T) {
 	e := New(Options{})
 	decisionsAfter(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
 		job("running", "other", 6, 1, 0, 0))

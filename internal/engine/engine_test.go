@@ -336,11 +336,11 @@ func at(version int64, w WorkloadSet, holds *Admission) WorkloadSet {
 	return w
 }
 
-func TestAdmissionThatWasTakenBackIsNotKept(t *testing.T) {
+func TestAdmissionThatWasRevokedIsNotKept(t *testing.T) {
 	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
 	written := Written{Key: a.Key, UID: a.UID, Version: 5}
 	// The watch skipped the states in which a had its quota for a while.
-	for name, news := range map[string][]Event{
+	for name, events := range map[string][]Event{
 		"the event follows the result of the write":  {written, at(7, a, nil)},
 		"the event precedes the result of the write": {at(7, a, nil), written},
 	} {
@@ -351,7 +351,7 @@ func TestAdmissionThatWasTakenBackIsNotKept(t *testing.T) {
 			if e.Holds(b.Key) != nil {
 				t.Fatal("b holds quota that a still holds")
 			}
-			for _, ev := range news {
+			for _, ev := range events {
 				if set, ok := ev.(WorkloadSet); ok {
 					set.Inactive = true // it was deactivated and evicted, and its quota was released
 					ev = set

@@ -188,10 +188,10 @@ func TestFairPreemptionAcrossCohorts(t *testing.T) {
 	}
 }
 
-// TestVictimIsNotRestoredIfAnotherWouldBeWronged: evicting a workload of the preemptor's own queue makes its share
+// TestVictimIsNotRestoredIfTheSharesForbidIt: evicting a workload of the preemptor's own queue makes its share
 // small enough to evict p1. There would then be quota for the first victim again, but restoring it would make the share
 // larger than p's.
-func TestVictimIsNotRestoredIfAnotherWouldBeWronged(t *testing.T) {
+func TestVictimIsNotRestoredIfTheSharesForbidIt(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("lab", "", 11), localOf("p"), localOf("q"), queueOf("p", "lab", 0),
 		evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WithinQueue: preempt.LowerPriority}))
 	s.happens(job("own", "q", 3, 1, -1, 0), job("p1", "p", 6, 1, 0, 1), job("p2", "p", 2, 1, 0, 2))

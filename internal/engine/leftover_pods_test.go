@@ -35,9 +35,9 @@ func TestPodsOfAnEarlierAdmissionAreNotThoseOfAPromise(t *testing.T) {
 	s.want("its old pod is gone", s.happens(podGone("low", 0)), "admit low in q")
 }
 
-// TestPromiseIsTakenByEarlierWorkloads: while pods of an earlier admission terminate, the promise goes to a workload of
-// higher priority.
-func TestPromiseIsTakenByEarlierWorkloads(t *testing.T) {
+// TestPromiseGoesToAWorkloadOfHigherPriority: while pods of an earlier admission terminate, the promise goes to a
+// workload of higher priority.
+func TestPromiseGoesToAWorkloadOfHigherPriority(t *testing.T) {
 	s := onlyNode(t, 1)
 	s.happens(job("low", "q", 1, 1, 0, 0), pod("low", 0, "a1", 1))
 	s.want("a workload of higher priority arrives", s.happens(job("high", "q", 1, 1, 1, 1)), "high waits: WaitingForPreemptedWorkloads", "low waits: TopologyPlacementFailed")

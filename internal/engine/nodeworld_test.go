@@ -89,7 +89,7 @@ func (w *world) nodeStep(t *rapid.T) {
 	case kind < 9:
 		w.setNode(t, rapid.SampledFrom(nodeNames).Draw(t, "changed node"))
 	case kind < 10:
-		name := rapid.SampledFrom(nodeNames).Draw(t, "node that goes")
+		name := rapid.SampledFrom(nodeNames).Draw(t, "deleted node")
 		delete(w.nodes.nodes, name)
 		w.apply(NodeDeleted{name})
 	case kind < 15:

@@ -267,7 +267,7 @@ func TestCapacityIsPromisedOnceAlthoughItsHolderStays(t *testing.T) {
 // they would release had been promised.
 func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"),
-		job("stays", "q", 2, 1, 0, 0), job("goes", "q", 2, 1, 0, 1))
+		job("stays", "q", 2, 1, 0, 0), job("leaves", "q", 2, 1, 0, 1))
 	s.engine.Apply(job("high", "q", 3, 1, 1, 2))
 	s.jobs["high"] = job("high", "q", 3, 1, 1, 2)
 	for _, d := range decideAll(s.engine, s.now) {
@@ -278,7 +278,7 @@ func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s.want("another workload arrives", s.happens(job("other", "r", 1, 1, 2, 3)), "other waits: WaitingForPreemptedWorkloads")
 	s.engine.Apply(Failed{Key: Key{Namespace: "ns", Name: "stays"}, UID: "stays-uid"})
 	s.want("an eviction was not written", s.happens(), "evict stays for high: in queue", "other waits: WaitingForPreemptedWorkloads")
-	s.want("the pods of one victim are gone", s.happens(s.stopped("goes")), "admit other in r", "goes waits: WaitingForQuota")
+	s.want("the pods of one victim are gone", s.happens(s.stopped("leaves")), "admit other in r", "leaves waits: WaitingForQuota")
 	s.want("both have ended", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
 }
 

@@ -44,9 +44,9 @@ func TestQueuesOfAHigherRank(t *testing.T) {
 		"evict b1 for d2: while borrowing", "d2 waits: WaitingForPreemptedWorkloads")
 }
 
-// TestHigherQueueLosesOnlyWhatItOwes: a queue of higher rank returns borrowed quota to its owner, but loses nothing to
-// a workload of higher priority in a lower queue that borrows itself.
-func TestHigherQueueLosesOnlyWhatItOwes(t *testing.T) {
+// TestHigherQueueLosesOnlyBorrowedQuota: a queue of higher rank returns borrowed quota to its owner, but loses nothing
+// to a workload of higher priority in a lower queue that borrows itself.
+func TestHigherQueueLosesOnlyBorrowedQuota(t *testing.T) {
 	low := queueOf("low", "cluster", 1)
 	low.Preemption = preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true}
 	high := ranked("high", 5, 10)

@@ -34,16 +34,16 @@ func (s *scene) shrunk(name string) WorkloadSet {
 func (s *scene) sizes(names ...string) []int32 {
 	s.Helper()
 	for range 50 {
-		var news []Event
+		var events []Event
 		for name, job := range s.jobs {
 			switch {
 			case job.Evicted:
-				news = append(news, s.stopped(name))
+				events = append(events, s.stopped(name))
 			case job.Admission.hasSurplus():
-				news = append(news, s.shrunk(name))
+				events = append(events, s.shrunk(name))
 			}
 		}
-		if decided := s.happens(news...); len(news) == 0 && len(decided) == 0 {
+		if decided := s.happens(events...); len(events) == 0 && len(decided) == 0 {
 			break
 		}
 	}

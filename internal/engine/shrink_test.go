@@ -82,9 +82,9 @@ func TestReclaimingKeepsToTheRules(t *testing.T) {
 	s.want("a job of higher priority arrives", s.happens(job("higher", "q", 3, 1, 1, 2)), "resize borrower from 8 to 5 for higher", "higher waits: WaitingForPreemptedWorkloads")
 }
 
-// TestHigherPriorityGivesNothingThatALowerOneHas: a job does not shrink for a claim that a job of lower priority can
-// satisfy; it would grow back into it at once.
-func TestHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
+// TestLowerPriorityIsReclaimedBeforeAHigherOneShrinks: a job does not shrink for a claim that a job of lower priority
+// can satisfy; it would grow back into it at once.
+func TestLowerPriorityIsReclaimedBeforeAHigherOneShrinks(t *testing.T) {
 	q := queueOf("q", "lab", 8)
 	q.Preemption.Reclaim = preempt.Any
 	high, low := between("high", 2, 4, 1, 0), between("low", 2, 4, 0, 1)

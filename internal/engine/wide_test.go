@@ -73,8 +73,8 @@ func (w *world) setWideQueue(t *rapid.T, name string) {
 	q.Cohort = rapid.SampledFrom(w.wide.cohorts).Draw(t, "cohort of "+name)
 	q.Groups, q.Quotas = groups, wideQuotas(t, name)
 	q.Fungibility = flavor.Fungibility{
-		NextBeforeBorrowing:  rapid.Bool().Draw(t, name+" looks on before it borrows"),
-		NextBeforePreempting: rapid.Bool().Draw(t, name+" looks on before it preempts"),
+		NextBeforeBorrowing:  rapid.Bool().Draw(t, name+" tries the next flavor before borrowing"),
+		NextBeforePreempting: rapid.Bool().Draw(t, name+" tries the next flavor before preempting"),
 	}
 	if q.Fungibility.NextBeforeBorrowing && q.Fungibility.NextBeforePreempting {
 		q.Fungibility.PreemptsRatherThanBorrows = rapid.Bool().Draw(t, name+" preempts rather than borrows")

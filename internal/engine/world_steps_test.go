@@ -44,7 +44,7 @@ func (w *world) hold(t *rapid.T, name string) {
 		ev.Inactive = !ev.Inactive
 		ev.Generation++
 	case 2:
-		toggle(&ev.Gated, "somebody")
+		toggle(&ev.Gated, "a controller")
 	case 3:
 		toggle(&ev.BackoffReason, "waits for a while")
 	case 4:
@@ -78,14 +78,14 @@ func (w *world) reportReason(name string) {
 func (w *world) environmentStep(t *rapid.T) {
 	l, there := w.locals[Key{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace of the LocalQueue"),
 		Name: rapid.SampledFrom(queueNames).Draw(t, "LocalQueue")}]
-	switch kind := rapid.IntRange(0, 11).Draw(t, "restless"); {
+	switch kind := rapid.IntRange(0, 11).Draw(t, "kind of event around the jobs"); {
 	case kind < 2:
 		w.setNamespace(t, rapid.SampledFrom(namespaces).Draw(t, "moves"))
 	case kind < 4 && there:
 		l.Stopped = !l.Stopped
 		w.setLocal(l)
 	case kind < 6 && there:
-		l.ClusterQueue = rapid.SampledFrom(queueNames).Draw(t, "leads to")
+		l.ClusterQueue = rapid.SampledFrom(queueNames).Draw(t, "points to")
 		l.Weight = drawWeight(t, "the LocalQueue")
 		w.setLocal(l)
 	case kind < 7 && there:
@@ -103,7 +103,7 @@ func (w *world) environmentStep(t *rapid.T) {
 		w.clock = w.clock.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}).Draw(t, "the clock jumps"))
 	default:
 		if names := slices.Sorted(maps.Keys(w.reasons)); len(names) > 0 {
-			w.reportReason(rapid.SampledFrom(names).Draw(t, "told"))
+			w.reportReason(rapid.SampledFrom(names).Draw(t, "reported job"))
 		}
 	}
 }

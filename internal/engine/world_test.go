@@ -103,8 +103,8 @@ func (w *world) setQueue(t *rapid.T, name string) {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
 	q.Preemption.Standing = preempt.Standing{
-		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Protected: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
-	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
+		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Protected: rapid.IntRange(0, 3).Draw(t, name+" is protected if 0") == 0}
+	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" is ordered by usage")
 	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).Draw(t, name+" accepts")
 	q.Stopped = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
 	w.queues[name] = q
@@ -203,7 +203,7 @@ func (w *world) step(t *rapid.T) {
 		w.nodeStep(t)
 		return
 	}
-	if rapid.IntRange(0, 5).Draw(t, "restless if 0") == 0 {
+	if rapid.IntRange(0, 5).Draw(t, "event around the jobs if 0") == 0 {
 		w.environmentStep(t)
 		return
 	}
@@ -223,13 +223,13 @@ func (w *world) step(t *rapid.T) {
 		ev.PodSets[0].Reclaimable = drawEnded(t, ev.PodSets[0])
 		w.submit(t, ev)
 	case kind < 9:
-		name := rapid.SampledFrom(names).Draw(t, "ends")
+		name := rapid.SampledFrom(names).Draw(t, "finished job")
 		w.apply(WorkloadGone{w.jobs[name].Key})
 		delete(w.jobs, name)
 	case kind < 13 && len(w.open) > 0:
 		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, accepted, accepted, lost, rejected}).Draw(t, "answer"))
 	case kind < 15: // the watch delivers the state of the API server, or the job has stopped
-		name := rapid.SampledFrom(names).Draw(t, "seen")
+		name := rapid.SampledFrom(names).Draw(t, "observed job")
 		w.observe(name)
 	case kind < 17:
 		w.hold(t, rapid.SampledFrom(names).Draw(t, "held back"))

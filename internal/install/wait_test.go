@@ -37,10 +37,10 @@ func TestAwaitServed(t *testing.T) {
 		}
 	}
 
-	taken := made(t, direct, "fourths", "First")
+	conflicting := made(t, direct, "fourths", "First")
 	refused := func(ctx context.Context) (bool, error) {
-		err := direct.Get(ctx, client.ObjectKeyFromObject(taken), taken)
-		return len(taken.Status.Conditions) > 0, err
+		err := direct.Get(ctx, client.ObjectKeyFromObject(conflicting), conflicting)
+		return len(conflicting.Status.Conditions) > 0, err
 	}
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, refused); err != nil {
 		t.Fatal(err)

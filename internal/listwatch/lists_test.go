@@ -171,9 +171,9 @@ func TestAnErrorOfTheConsumerEndsTheList(t *testing.T) {
 			return err
 		},
 	} {
-		taken := 0
-		if err := read(func(runtime.Object) error { taken++; return enough }); !errors.Is(err, enough) || taken != 1 {
-			t.Errorf("%s: %d objects were passed on, error %v, want one and the consumer's error", what, taken, err)
+		passed := 0
+		if err := read(func(runtime.Object) error { passed++; return enough }); !errors.Is(err, enough) || passed != 1 {
+			t.Errorf("%s: %d objects were passed on, error %v, want one and the consumer's error", what, passed, err)
 		}
 	}
 }

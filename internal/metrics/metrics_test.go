@@ -14,7 +14,7 @@ var (
 	waits  = metrics.NewHistogram("muster_test_wait_seconds", "Waits.", []float64{1, 2}).WithLabelValues()
 )
 
-func TestWhatIsDeclaredIsListedAndServed(t *testing.T) {
+func TestDeclaredMetricsAreListedAndServed(t *testing.T) {
 	knocks.WithLabelValues("front").Inc()
 	waits.Observe(1.5)
 	values := metricstest.Values(t)

@@ -35,10 +35,10 @@ func TestRoundGrowsAndShrinks(t *testing.T) {
 
 func TestCrashIsRestartedWithinTheBudget(t *testing.T) {
 	o := newOperator(t, "2:2")
-	begun := t.TempDir() // marks the rounds that the other member has started, so that it joins each
+	started := t.TempDir() // marks the rounds that the other member has started, so that it joins each
 	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"
-		until [ -e `+begun+`/$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.01; done; exit 7`, "LATTICE_MAX_RESTARTS=2")
-	other := o.run(1, `touch `+begun+`/$TORCHELASTIC_RESTART_COUNT; `+works)
+		until [ -e `+started+`/$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.01; done; exit 7`, "LATTICE_MAX_RESTARTS=2")
+	other := o.run(1, `touch `+started+`/$TORCHELASTIC_RESTART_COUNT; `+works)
 	for _, run := range []string{"run 0 of 0", "run 1 of 0", "run 2 of 0"} {
 		crashes.awaitOutput(run)
 	}
@@ -132,7 +132,7 @@ func TestRoundContinuesWhileTheOperatorIsDown(t *testing.T) {
 	o.awaitRequest("uid-job-worker-1")
 	first.wantNoOutput("saved")
 	second.wantNoOutput("saved")
-	// The round goes on, and later changes are observed.
+	// The round continues, and later changes are observed.
 	o.deletePod(1)
 	o.run(2, works).awaitOutput("part 1 of 2")
 	first.awaitOutput("part 0 of 2")

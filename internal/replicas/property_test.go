@@ -133,7 +133,7 @@ func TestReplicasRestartWithinTheirBudget(t *testing.T) {
 					c.delete(pod)
 				}
 			default:
-				c.step(rapid.SampledFrom(names).Draw(t, "goes on"), rapid.Bool().Draw(t, "fails"))
+				c.step(rapid.SampledFrom(names).Draw(t, "pod"), rapid.Bool().Draw(t, "fails"))
 			}
 		}
 		for turn := 0; ; turn++ {

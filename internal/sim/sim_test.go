@@ -153,9 +153,9 @@ func TestSimulationIsDeterministic(t *testing.T) {
 	})
 }
 
-// TestNoMoreIsHeldThanThereIs: at any time jobs hold at most all GPUs, and each running job has a size within its
+// TestHeldGPUsNeverExceedTheCluster: at any time jobs hold at most all GPUs, and each running job has a size within its
 // bounds.
-func TestNoMoreIsHeldThanThereIs(t *testing.T) {
+func TestHeldGPUsNeverExceedTheCluster(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, jobs := drawn(t)
 		held, sum := make([]int32, len(jobs)), int64(0)

@@ -9,8 +9,8 @@ import (
 
 func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 	const (
-		lacks = `{"error":"secrets is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"secrets\" in API group \"\" at the cluster scope"}`
-		quota = `{"error":"pods \"a\" is forbidden: exceeded quota: compute, requested: pods=1"}`
+		missingRight = `{"error":"secrets is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"secrets\" in API group \"\" at the cluster scope"}`
+		quota        = `{"error":"pods \"a\" is forbidden: exceeded quota: compute, requested: pods=1"}`
 	)
 	dir := t.TempDir()
 	if err := refusals(dir); err != nil {
@@ -28,7 +28,7 @@ func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 	if err := refusals(dir); err != nil {
 		t.Errorf("a refusal by a quota: got error %v, want none", err)
 	}
-	say(quota, lacks)
+	say(quota, missingRight)
 	if err := refusals(dir); err == nil || !strings.Contains(err.Error(), "cannot list") || strings.Contains(err.Error(), "exceeded") {
 		t.Errorf("a missing right: got error %v, want one that names it", err)
 	}

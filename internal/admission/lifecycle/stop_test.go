@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestADrainedQueueEvictsWhatRuns(t *testing.T) {
+func TestADrainedQueueEvictsAdmittedWorkloads(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts lifecycle.Facts
 		want  string
@@ -27,7 +27,7 @@ func TestADrainedQueueEvictsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
+func TestAHeldQueueKeepsAdmittedWorkloads(t *testing.T) {
 	gone, ending, closed := open(), open(), open()
 	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	gone.LocalQueue, gone.ClusterQueue = nil, nil

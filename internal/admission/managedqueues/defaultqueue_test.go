@@ -312,7 +312,7 @@ func TestNoDetectionIfNodesOnDemandIsConfigured(t *testing.T) {
 	}
 }
 
-func TestRemovingTheLabelMakesTheQueueTheUsers(t *testing.T) {
+func TestAQueueWithoutTheLabelIsNotUpdated(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	k.keep()
 	q := k.queue()

@@ -73,7 +73,7 @@ func TestPriorityAndStrategyOfAVolcanoQueue(t *testing.T) {
 	}
 }
 
-func TestVolcanoQueuesShareWhatNoneDeserves(t *testing.T) {
+func TestVolcanoQueuesShareUndeservedCapacity(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	one := clusterQueueFor(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
 	two := clusterQueueFor(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)

@@ -258,7 +258,7 @@ func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 func (w *world) refused(a *Ask, n Node) string {
 	f := w.flavors[a.Flavor]
 	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
-		return "a place on a node that is no good"
+		return "a place on a node that refuses the pods"
 	}
 	for _, level := range w.topologies[f.Topology].Levels {
 		if n.Labels[level] == "" {

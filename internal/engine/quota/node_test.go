@@ -200,9 +200,9 @@ func TestUsageIsThatOfARebuiltTree(t *testing.T) {
 			tree.Queue("q0") // apply each change at once
 			someChange(t, tree, queues)
 		}
-		kept := describe(tree, queues)
+		incremental := describe(tree, queues)
 		tree.stale = true
-		if diff := cmp.Diff(describe(tree, queues), kept); diff != "" {
+		if diff := cmp.Diff(describe(tree, queues), incremental); diff != "" {
 			t.Fatalf("usage (-rebuilt +incremental):\n%s", diff)
 		}
 	})

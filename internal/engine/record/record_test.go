@@ -132,14 +132,14 @@ func (w *world) nodeStep() {
 		bound := place.Pod{Key: pod, Node: on, Requests: map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 3).Draw(w.T, "gpu of a pod")},
 			HostPorts: rapid.SampledFrom([][]place.HostPort{nil, {{Protocol: corev1.ProtocolTCP, Port: 80}}}).Draw(w.T, "ports")}
 		if len(w.jobs) > 0 && rapid.Bool().Draw(w.T, "of a workload") {
-			bound.Workload, bound.PodSet = rapid.SampledFrom(w.jobs).Draw(w.T, "whose").Key, "main"
+			bound.Workload, bound.PodSet = rapid.SampledFrom(w.jobs).Draw(w.T, "workload of the pod").Key, "main"
 		}
 		w.apply(engine.PodBound{Pod: bound})
 	case 5:
 		w.apply(engine.PodGone{Key: pod})
 	case 6:
 		if len(w.jobs) > 0 {
-			w.apply(engine.PodUnschedulable{Workload: rapid.SampledFrom(w.jobs).Draw(w.T, "whose").Key, Node: on})
+			w.apply(engine.PodUnschedulable{Workload: rapid.SampledFrom(w.jobs).Draw(w.T, "workload of the pod").Key, Node: on})
 		}
 	}
 }

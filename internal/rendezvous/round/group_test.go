@@ -362,10 +362,10 @@ func TestOperatorRestartWhileARoundBegins(t *testing.T) {
 	r.want("2: 0=0/2 1=1/2")
 }
 
-// TestRoundsWithEqualNumberAndMasterAreToldApart: an operator that restarted and gets no request from a running member
-// numbers from 1 again, with the same rank 0. A disconnected member of the earlier round 1 has another part than the
-// members of the new round 1.
-func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
+// TestRoundsWithEqualNumberAndMasterAreDistinguished: an operator that restarted and gets no request from a running
+// member numbers from 1 again, with the same rank 0. A disconnected member of the earlier round 1 has another part than
+// the members of the new round 1.
+func TestRoundsWithEqualNumberAndMasterAreDistinguished(t *testing.T) {
 	for where, comesBack := range map[string]func(*simulation){
 		"to that operator":               func(r *simulation) { r.send(r.pods[name(1)]) },
 		"to the next, before the others": func(r *simulation) { r.restartInOrder(2, 3, []string{name(1), name(0), name(2)}) },

@@ -16,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAClusterServesContinuesWithItsDataAndGoesDown(t *testing.T) {
+func TestAClusterKeepsItsDataBetweenStarts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 30))
 	first := up(t, "--dir", dir, "--no-operator", "--nodes", "0")
 	if info, err := os.Stat(first.kubeconfig()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig = %v, %v, want mode 600", info, err)
 	}
-	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"key": "value"}}
-	if _, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), kept, metav1.CreateOptions{}); err != nil {
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"key": "value"}}
+	if _, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), stored, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -90,7 +90,7 @@ func TestEphemeralClustersRunSideBySideAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
+func TestAKilledClusterEndsItsOperatorAndStartsAgain(t *testing.T) {
 	dir, operator := t.TempDir(), fakeOperator(t)
 	first := up(t, "--dir", dir, "--operator", operator, "--nodes", "0")
 	child := operatorPID(t, dir)
@@ -141,12 +141,12 @@ func TestInterruptedStartEndsCleanly(t *testing.T) {
 }
 
 func TestUsageErrorIsOneLineWithAdvice(t *testing.T) {
-	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	defer listener.Close()
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

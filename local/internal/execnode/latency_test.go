@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestFourPodsStartAMomentAfterTheyAreBound logs the time from a pod's binding, as a client observes it, until its
+// TestFourPodsStartSoonAfterTheyAreBound logs the time from a pod's binding, as a client observes it, until its
 // command runs. The bound is far above that. Other load on the machine only makes attempts slower, so one fast attempt
 // of several suffices.
-func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
+func TestFourPodsStartSoonAfterTheyAreBound(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		const bound, tries = 10 * time.Second, 5
 		var slowest time.Duration

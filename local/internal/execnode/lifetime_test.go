@@ -44,7 +44,7 @@ func processesWith(argument string) int {
 	return count
 }
 
-func TestNodeGoesOnWithItsPodsAfterAStop(t *testing.T) {
+func TestNodeContinuesItsPodsAfterAStop(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		always := func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways }
 		b.pod("done", `echo kept; exit 0`)

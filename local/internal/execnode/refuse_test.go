@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestWhatAProcessCannotHaveIsRefusedByName(t *testing.T) {
+func TestUnsupportedPodsAreRefusedWithTheReason(t *testing.T) {
 	tokenMount := corev1.VolumeMount{Name: "kube-api-access-abcde", MountPath: serviceAccountPath}
 	dataMount := corev1.VolumeMount{Name: "data", MountPath: "/data"}
 	container := func(change func(*corev1.Container)) corev1.PodSpec {

@@ -49,7 +49,7 @@ func TestSuperfluousNodesOfAnEarlierStartAreDeleted(t *testing.T) {
 	}
 }
 
-func TestWhatWasStartedOutlivesTheContextOfItsStart(t *testing.T) {
+func TestComponentsOutliveTheContextOfTheirStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lifetime, err := startWithin(ctx, func(ctx context.Context) (context.Context, error) { return ctx, nil })
 	if err != nil {

@@ -235,7 +235,7 @@ func TestARestartedProcessTakesTheRecordedStart(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherWroteIsPutRight(t *testing.T) {
+func TestStatusChangedByAnotherWriterIsCorrected(t *testing.T) {
 	// The node lifecycle controller sets pods not ready on a lost node; when the node is back, they are ready again.
 	pod := podWith(lasting("1m"))
 	evaluate(t, pod, place{}, bound)

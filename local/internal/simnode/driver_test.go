@@ -221,9 +221,9 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.create(podWith(named("ends")))
-		w.create(podWith(named("goes"), lasting("1h")))
+		w.create(podWith(named("deleted"), lasting("1h")))
 		w.pass(time.Minute)
-		if err := w.client.CoreV1().Pods("default").Delete(ctx, "goes", metav1.DeleteOptions{}); err != nil {
+		if err := w.client.CoreV1().Pods("default").Delete(ctx, "deleted", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

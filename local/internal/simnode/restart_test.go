@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestARunningPodGoesOnThroughARestartOfTheProcess(t *testing.T) {
+func TestARunningPodContinuesThroughARestartOfTheProcess(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(1)
 		w.create(podWith(lasting("1m")))
@@ -37,13 +37,13 @@ func TestARunningPodGoesOnThroughARestartOfTheProcess(t *testing.T) {
 	})
 }
 
-func TestWhatFellDueWhileNobodyRanHappensAtTheStartAsOfItsTime(t *testing.T) {
+func TestStepsDueWhileStoppedHappenAtTheStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(1)
 		w.create(podWith(lasting("1m"), exiting("2")))
 		first.Stop()
 		w.pass(time.Hour)
-		w.expectPhase("while nobody drives it", corev1.PodRunning)
+		w.expectPhase("while the process is stopped", corev1.PodRunning)
 
 		w.start(1)
 		w.expectPhase("at the start", corev1.PodFailed)
@@ -54,7 +54,7 @@ func TestWhatFellDueWhileNobodyRanHappensAtTheStartAsOfItsTime(t *testing.T) {
 	})
 }
 
-func TestBackOffGoesOnThroughARestartOfTheProcess(t *testing.T) {
+func TestBackOffContinuesThroughARestartOfTheProcess(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.start(1)
 		w.create(podWith(lasting("1s"), exiting("1"), restarting(corev1.RestartPolicyOnFailure)))

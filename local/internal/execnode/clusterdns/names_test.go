@@ -142,7 +142,7 @@ func TestHostsFileHasTheNamesThatTheSearchPathWouldFind(t *testing.T) {
 	}
 }
 
-func TestServerTellsMissingNamesFromMissingAddresses(t *testing.T) {
+func TestServerDistinguishesMissingNamesFromMissingAddresses(t *testing.T) {
 	server, err := Serve(netip.MustParseAddr("127.88.0.53"), example)
 	if err != nil {
 		t.Skipf("this user may not use port 53: %v", err)

@@ -125,7 +125,7 @@ func TestServicesAreVariablesIfThePodAsksAndTheAPIServerAlways(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamed(t *testing.T) {
+func TestMissingSourcesOfVariablesAreNamed(t *testing.T) {
 	name := func(n string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: n} }
 	for what, test := range map[string]struct {
 		source corev1.EnvVarSource
