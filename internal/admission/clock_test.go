@@ -84,7 +84,7 @@ func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	r := newWorkloads(w, lifecyclePolicy(config.Default()))
 	for _, later := range []time.Duration{0, time.Hour, 10 * 365 * 24 * time.Hour} {
 		r.clock = clocktesting.NewFakeClock(now.Add(later))
-		same(t, "wait", r.settle(t, "a", w), time.Duration(0))
+		expectEqual(t, "wait", r.settle(t, "a", w), time.Duration(0))
 	}
-	same(t, "writes", w.written(), []string(nil))
+	expectEqual(t, "writes", w.written(), []string(nil))
 }

@@ -65,7 +65,7 @@ func TestObjectsInUseAreKept(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			same(t, "writes", w.written(), test.writes)
+			expectEqual(t, "writes", w.written(), test.writes)
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 			w := newWorld(t, test.queue)
 			var q queued
 			clusterQueueKeeper(w, w).enqueueUsed(reservedQueue).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
-			same(t, "requests", q.requests, test.want)
+			expectEqual(t, "requests", q.requests, test.want)
 		})
 	}
 }

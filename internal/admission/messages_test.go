@@ -61,7 +61,7 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 				t.Fatalf("engine decisions = %+v, want one", decided)
 			}
 			why := decided[0].Why
-			same(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
+			expectEqual(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
 		})
 	}
 }

@@ -69,7 +69,7 @@ func (r *workloads) settle(t *testing.T, name string, writes *world) time.Durati
 	return 0
 }
 
-func same(t *testing.T, what string, got, want any) {
+func expectEqual(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -100,7 +100,7 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), test.workload)
 			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
-			same(t, "writes", w.written(), test.want)
+			expectEqual(t, "writes", w.written(), test.want)
 			if !test.then(w.workload("a")) {
 				t.Errorf("final status = %+v", w.workload("a").Status)
 			}
@@ -137,9 +137,9 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 	}
 	for lost := 1; lost <= writes; lost++ {
 		got, again := end(lost)
-		same(t, "writes", again, writes)
-		same(t, "status", got.Status, want.Status)
-		same(t, "spec", got.Spec, want.Spec)
+		expectEqual(t, "writes", again, writes)
+		expectEqual(t, "status", got.Status, want.Status)
+		expectEqual(t, "spec", got.Spec, want.Spec)
 	}
 }
 
@@ -173,8 +173,8 @@ func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 		}
 	}
 	r := newWorkloads(w, lifecycle.Policy{})
-	same(t, "wait", r.settle(t, "a", w), 10*time.Minute)
-	same(t, "long wait", r.settle(t, "b", w), time.Hour)
+	expectEqual(t, "wait", r.settle(t, "a", w), 10*time.Minute)
+	expectEqual(t, "long wait", r.settle(t, "b", w), time.Hour)
 }
 
 func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
@@ -198,7 +198,7 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 			if _, err := newWorkloads(w, policy).Reconcile(t.Context(), requestFor("a")); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "writes", w.written(), test.want)
+			expectEqual(t, "writes", w.written(), test.want)
 		})
 	}
 }
@@ -225,7 +225,7 @@ func TestOnlyUpdatesThatNeedAStepAreEnqueued(t *testing.T) {
 		r.enqueueNeedingStep().Create(t.Context(), event.CreateEvent{Object: o}, &q)
 		r.enqueueNeedingStep().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
 	}
-	same(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
+	expectEqual(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
 }
 
 func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
@@ -235,18 +235,18 @@ func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
 
 	open := newClusterQueue("cq", "8")
 	w := newWorld(t, append(objects, open)...)
-	same(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+	expectEqual(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
 
 	drained := newClusterQueue("cq", "8")
 	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = newWorld(t, append(objects, drained)...)
-	same(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
+	expectEqual(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
 		[]reconcile.Request{requestFor("runs"), requestFor("runs")})
 
 	local := newLocalQueue("q", "cq")
 	local.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = newWorld(t, newClusterQueue("cq", "8"), local, admittedWorkload("runs"))
-	same(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
+	expectEqual(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
 		[]reconcile.Request{requestFor("runs")})
 }
 
@@ -283,10 +283,10 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		},
 		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
 	}
-	same(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
+	expectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
 		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffMax: time.Hour, BackoffLimit: ptr.To[int32](3)},
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	same(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+	expectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
 }

@@ -37,8 +37,6 @@ func elasticHolder(name string, fewest, size, priority int32) WorkloadSet {
 
 func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
 
-func policy(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
-
 // summary returns an explanation in short lines.
 func summary(x reason.Explanation) []string {
 	lines := []string{fmt.Sprintf("%s %s %d/%d", x.State, x.Code, x.Position, x.Length)}
@@ -109,27 +107,27 @@ func TestExplain(t *testing.T) {
 				"would fit after c"},
 		},
 		"workloads that it may preempt, and others that it may not": {
-			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)),
+			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)),
 				holds("low", "q", 2, 0), holds("high", "q", 2, 9), job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
 				"held by high 2m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5", "held by low 2m: ",
 				"would preempt low InClusterQueue", "would fit after high"},
 		},
 		"a workload within its queue's own quota is not preempted, and one outside the shortage is not named": {
-			given: []Event{policy(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
+			given: []Event{evicting(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
 				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by own 4m: within the quota of ClusterQueue r or its cohort", "would fit after own"},
 		},
 		"a borrower reclaims nothing": {
-			given: []Event{policy(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
+			given: []Event{evicting(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 3, 0), holds("borrower", "r", 1, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
 				"held by mine 3m: withinClusterQueue is Never",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never", "would fit after mine"},
 		},
 		"a borrower that may preempt may not preempt all": {
-			given: []Event{policy(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WhileBorrowing: true, Threshold: new(int32(2))}),
+			given: []Event{evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WhileBorrowing: true, Threshold: new(int32(2))}),
 				queueOf("r", "lab", 0), localOf("r"), queueOf("s", "lab", 1), localOf("s"), queueOf("lender", "lab", 9),
 				holds("equal", "r", 4, 5), holds("above", "r", 3, 3), holds("low", "r", 1, 2), holds("partly", "s", 2, 0), job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
@@ -147,7 +145,7 @@ func TestExplain(t *testing.T) {
 			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest", "flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
 		},
 		"a borrower reclaims nothing even if others of its queue are evicted for it": {
-			given: []Event{policy(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
+			given: []Event{evicting(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 1, 0), holds("kept", "q", 1, 9), holds("borrower", "r", 1, 9), job("x", "q", 1, 3, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never",
@@ -165,7 +163,7 @@ func TestExplain(t *testing.T) {
 				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
 		"an inadmissible workload has no holders": {
-			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
+			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
 			want:  []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
 		},
 		"evicted workloads are awaited": {
@@ -229,7 +227,7 @@ func TestExplainBeforeTheQueueWasEvaluated(t *testing.T) {
 // the promise against the workload itself.
 func TestExplainOfAPromise(t *testing.T) {
 	e := New(Options{})
-	decisionsAfter(e, defaultFlavor, policy(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
+	decisionsAfter(e, defaultFlavor, evicting(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
 		holds("low", "q", 4, 0), job("x", "q", 1, 3, 5, 0))
 	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
@@ -250,7 +248,7 @@ func TestExplainOfAPromise(t *testing.T) {
 func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	any := preempt.Policy{Reclaim: preempt.Any}
 	of := func(name string, w quota.Weight) ClusterQueueSet {
-		return weighing(policy(queueOf(name, "lab", 1), any), w)
+		return weighing(evicting(queueOf(name, "lab", 1), any), w)
 	}
 	s := newScene(t, bothStrategies, of("poor", quota.One), localOf("poor"), of("rich", quota.One), localOf("rich"), of("none", 0), localOf("none"), queueOf("spare", "lab", 3),
 		job("n", "none", 1, 1, 0, 0), job("p", "poor", 3, 1, 0, 1), job("r", "rich", 2, 1, 0, 2))
