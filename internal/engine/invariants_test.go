@@ -344,17 +344,6 @@ func TestReplayGivesTheSameDecisions(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
-		replayed := New(w.options)
-		var again []Decision
-		for _, entry := range w.log {
-			if entry.event != nil {
-				replayed.Apply(entry.event)
-			} else {
-				again = append(again, decideAll(replayed, entry.decidedAt)...)
-			}
-		}
-		if diff := cmp.Diff(w.decided, again); diff != "" {
-			t.Fatalf("replay differs (-live +replayed):\n%s", diff)
-		}
+		w.checkReplay(t)
 	})
 }

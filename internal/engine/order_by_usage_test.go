@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/fair"
@@ -268,17 +267,6 @@ func TestLocalQueuesShareAClusterQueueEvenly(t *testing.T) {
 		if difference := admitted["a"] - admitted["b"]; difference < -3 || difference > 3 {
 			t.Fatalf("admitted %v, want about as many of each LocalQueue", admitted)
 		}
-		replayed := New(options)
-		var again []Decision
-		for _, entry := range w.log {
-			if entry.event != nil {
-				replayed.Apply(entry.event)
-			} else {
-				again = append(again, decideAll(replayed, entry.decidedAt)...)
-			}
-		}
-		if diff := cmp.Diff(w.decided, again); diff != "" {
-			t.Fatalf("replay differs (-live +replayed):\n%s", diff)
-		}
+		w.checkReplay(t)
 	})
 }

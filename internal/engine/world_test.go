@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -332,6 +333,22 @@ func (w *world) starting() bool {
 		}
 	}
 	return false
+}
+
+// checkReplay checks that a new engine makes the same decisions when the log of events and passes is replayed.
+func (w *world) checkReplay(t *rapid.T) {
+	replayed := New(w.options)
+	var again []Decision
+	for _, entry := range w.log {
+		if entry.event != nil {
+			replayed.Apply(entry.event)
+		} else {
+			again = append(again, decideAll(replayed, entry.decidedAt)...)
+		}
+	}
+	if diff := cmp.Diff(w.decided, again); diff != "" {
+		t.Fatalf("replay differs (-live +replayed):\n%s", diff)
+	}
 }
 
 // describe logs the events up to now.
