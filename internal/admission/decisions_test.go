@@ -44,6 +44,7 @@ type singleWriter struct {
 	reported []engine.Event
 }
 
+// newSingleWriter returns a writer with the engine's decision to admit the Workload ns/a.
 func newSingleWriter(t *testing.T, w *world) *singleWriter {
 	t.Helper()
 	return newSingleWriterOf(w, decide(t, w.workload("a")))

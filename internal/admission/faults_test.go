@@ -51,6 +51,7 @@ type faultRun struct {
 	over   []string // times at which the quota was exceeded; guarded by the world's lock
 }
 
+// newFaultRun returns a run with the fault at the given write of a Workload.
 func newFaultRun(t *testing.T, f fault, at int32, objects ...client.Object) *faultRun {
 	w := newWorld(t, objects...)
 	d := &faultRun{running: &running{w, &feed{world: w}}, fault: f, at: at, killed: make(chan struct{}, 1)}
@@ -86,6 +87,7 @@ func (d *faultRun) restart() {
 
 var errDead = errors.New("the operator is dead")
 
+// kill ends the operator; its writes fail from then on.
 func (d *faultRun) kill() error {
 	d.dead.Store(true)
 	d.killed <- struct{}{}

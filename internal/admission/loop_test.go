@@ -105,6 +105,7 @@ type running struct {
 	feed *feed
 }
 
+// start starts admission over a world with the objects, until the end of the test.
 func start(t *testing.T, objects ...client.Object) *running {
 	t.Helper()
 	r, stop := startRecorded(t, noRecorder{}, objects...)

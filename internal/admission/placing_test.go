@@ -28,6 +28,7 @@ type nodeScene struct {
 	at time.Time
 }
 
+// newNodeScene returns a scene with the given objects.
 func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
 	f := &nodeScene{translator: newTestTranslator(), Engine: engine.New(engine.Options{}), at: now}
 	f.pods.filled = f.Filled
@@ -39,10 +40,12 @@ func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
 	return f
 }
 
+// readyNode returns a Node of 4 cpu that is ready.
 func readyNode(name string) *corev1.Node {
 	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, now).Node
 }
 
+// observe applies the events to the engine.
 func (f *nodeScene) observe(events ...engine.Event) {
 	for _, ev := range events {
 		f.Apply(ev)

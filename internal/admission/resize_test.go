@@ -46,6 +46,7 @@ func (f *nodeScene) sizes(name string) []string {
 	return out
 }
 
+// wantSizes compares the sizes of the Workload; when says what happened before.
 func (f *nodeScene) wantSizes(when, name string, want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {

@@ -69,6 +69,7 @@ func (r *workloads) settle(t *testing.T, name string, writes *world) time.Durati
 	return 0
 }
 
+// expectEqual fails the test if the values differ.
 func expectEqual(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

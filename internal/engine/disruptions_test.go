@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
+// holds checks that the jobs still hold quota.
 func (s *scene) holds(names ...string) {
 	s.Helper()
 	for _, name := range names {

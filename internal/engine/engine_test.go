@@ -30,7 +30,10 @@ func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
 	}}
 }
 
-func strict(q ClusterQueueSet) ClusterQueueSet       { q.Strategy = Strict; return q }
+// strict returns the queue with the strategy StrictFIFO.
+func strict(q ClusterQueueSet) ClusterQueueSet { q.Strategy = Strict; return q }
+
+// stoppedQueue returns the queue with a stop policy.
 func stoppedQueue(q ClusterQueueSet) ClusterQueueSet { q.Stopped = true; return q }
 
 // localOf returns the LocalQueue ns/name, which points to the ClusterQueue of the same name.
@@ -55,6 +58,7 @@ func (e *Engine) Holds(key Key) *Admission {
 	return nil
 }
 
+// gone returns the event that the job is deleted or finished.
 func gone(name string) WorkloadGone { return WorkloadGone{Key{Namespace: "ns", Name: name}} }
 
 var defaultFlavor = FlavorSet{Flavor{Name: "default"}}

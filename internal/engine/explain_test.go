@@ -35,6 +35,7 @@ func elasticHolder(name string, fewest, size, priority int32) WorkloadSet {
 	return w
 }
 
+// evicted returns the workload as it is while it is being evicted.
 func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
 
 // summary returns an explanation in short lines.

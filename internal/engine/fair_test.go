@@ -19,8 +19,10 @@ var (
 	reclaimAny = preempt.Policy{Reclaim: preempt.Any}
 )
 
+// weighing returns the queue with this fair-sharing weight.
 func weighing(q ClusterQueueSet, w quota.Weight) ClusterQueueSet { q.Weight = &w; return q }
 
+// cohortOf returns a cohort with this amount of cpu as its own quota.
 func cohortOf(name, parent string, cpu int64) CohortSet {
 	return CohortSet{Cohort{Name: name, Parent: parent, Quotas: queueOf(name, "", cpu).Quotas}}
 }

@@ -17,6 +17,7 @@ const (
 	halfLife = 10 * time.Minute
 )
 
+// byUsage returns options that order ClusterQueues by usage with this half-life.
 func byUsage(halfLife time.Duration) Options {
 	return Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: halfLife, Interval: sampling}}
 }
@@ -28,15 +29,18 @@ func shared(cpu int64) []Event {
 	return []Event{q, toQ("a"), toQ("b")}
 }
 
+// toQ returns the LocalQueue ns/name, which points to the ClusterQueue q.
 func toQ(name string) LocalQueueSet {
 	return LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: name}, ClusterQueue: "q"}}
 }
 
+// withConsumption returns the LocalQueue with this amount of cpu as the recorded usage.
 func withConsumption(l LocalQueueSet, cpu float64, at time.Time) LocalQueueSet {
 	l.Consumed, l.ConsumedAt = fair.Consumption{"cpu": cpu}, at
 	return l
 }
 
+// advance moves the clock, and returns the decisions that follow.
 func (s *scene) advance(d time.Duration) []string {
 	s.now = s.now.Add(d)
 	return s.happens()

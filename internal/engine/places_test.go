@@ -48,6 +48,7 @@ func pod(job string, n int, on string, cpu int64) PodBound {
 	return PodBound{p}
 }
 
+// podGone returns the event that the n-th pod of the job is gone.
 func podGone(job string, n int) PodGone {
 	return PodGone{Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}}
 }
@@ -67,6 +68,7 @@ func (s *scene) places(name string) (out []string) {
 	return out
 }
 
+// wantPlaces compares the nodes of the job's pods.
 func (s *scene) wantPlaces(name string, want ...string) {
 	s.Helper()
 	if got := s.places(name); !slices.Equal(got, want) {

@@ -58,6 +58,7 @@ func (s *scene) sizes(names ...string) []int32 {
 	return out
 }
 
+// wantSizes compares the sizes of the jobs; when says what happened before.
 func (s *scene) wantSizes(when string, names []string, want ...int32) {
 	s.Helper()
 	if got := s.sizes(names...); !slices.Equal(got, want) {

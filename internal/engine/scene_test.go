@@ -19,6 +19,7 @@ type scene struct {
 	now    time.Time
 }
 
+// newScene returns a scene in which the given events have been decided on.
 func newScene(t *testing.T, options Options, given ...Event) *scene {
 	s := &scene{T: t, engine: New(options), jobs: map[string]WorkloadSet{}, now: epoch}
 	s.happens(append([]Event{defaultFlavor}, given...)...)

@@ -47,6 +47,7 @@ func emptyWorld(options Options) *world {
 		reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
+// newWorld returns a world with random options and queues of cpu in one flavor.
 func newWorld(t *rapid.T) *world {
 	options := drawOptions(t)
 	w := emptyWorld(options)
@@ -86,12 +87,14 @@ func drawOptions(t *rapid.T) Options {
 	return options
 }
 
+// drawWeight draws a fair-sharing weight, or nil for the default.
 func drawWeight(t *rapid.T, of string) *quota.Weight {
 	return rapid.SampledFrom([]*quota.Weight{nil, nil, weight(0), weight(quota.One / 2), weight(3 * quota.One)}).Draw(t, "weight of "+of)
 }
 
 func weight(w quota.Weight) *quota.Weight { return &w }
 
+// setQueue creates or changes the ClusterQueue at random.
 func (w *world) setQueue(t *rapid.T, name string) {
 	cohort := rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name)
 	q := queueOf(name, cohort, rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
@@ -112,6 +115,7 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	w.apply(q)
 }
 
+// apply logs the event, applies it to the engine, and drops the open decisions that it supersedes.
 func (w *world) apply(ev Event) {
 	w.log = append(w.log, entry{event: ev})
 	w.engine.Apply(ev)
@@ -119,6 +123,7 @@ func (w *world) apply(ev Event) {
 	w.open = slices.DeleteFunc(w.open, func(d Decision) bool { return superseded[d.Key] == d.Serial })
 }
 
+// decide runs a pass one second after the last one.
 func (w *world) decide() []Decision {
 	w.clock = w.clock.Add(time.Second)
 	return w.decideNow()

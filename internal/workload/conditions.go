@@ -36,10 +36,9 @@ func TrueSince(w *kueue.Workload, kind string) time.Time {
 	return time.Time{}
 }
 
-// QueuedSince returns since when the Workload has waited in its queue, or had waited when it was admitted: since its
-// condition Requeued last changed, or since its creation if it was never requeued. While Requeued is False, the
-// Workload is out of its queue since that change. The write that admits a drained Workload sets Requeued to True, so
-// that the time that its queue was stopped does not count.
+// QueuedSince returns when the Workload last entered its queue: the last transition of its condition Requeued, or its
+// creation if it never was evicted. If Requeued is False, that is the time since which it is out of its queue. The write
+// that admits a drained Workload sets Requeued to True, so that the time that its queue was stopped never counts.
 func QueuedSince(w *kueue.Workload) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
 		return c.LastTransitionTime.Time
