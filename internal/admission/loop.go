@@ -257,7 +257,7 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 
 // updateQueues updates the statuses and metrics of the queues whose usage changed.
 func (l *loop) updateQueues() {
-	clusterQueues, localQueues := l.engine.PopChangedQueues()
+	clusterQueues, localQueues := l.engine.TakeChangedQueues()
 	for _, name := range clusterQueues {
 		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
 		if usage, ok := l.engine.QueueUsage(name); ok {
@@ -267,7 +267,7 @@ func (l *loop) updateQueues() {
 			l.forgetQueue(key)
 		}
 	}
-	for _, name := range l.engine.PopChangedCohorts() {
+	for _, name := range l.engine.TakeChangedCohorts() {
 		key := statusOf{ofCohort, engine.Key{Name: name}}
 		if share, ok := l.engine.CohortShare(name); ok {
 			l.queues.noteCohort(name, share)

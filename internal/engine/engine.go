@@ -105,10 +105,10 @@ type Engine struct {
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unreported keyQueue
-	// touched and touchedLocal are the queues whose usage may have changed since PopChangedQueues.
+	// touched and touchedLocal are the queues whose usage may have changed since TakeChangedQueues.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
-	// touchedCohorts are the cohorts whose share may have changed since PopChangedCohorts.
+	// touchedCohorts are the cohorts whose share may have changed since TakeChangedCohorts.
 	touchedCohorts sets.Set[string]
 }
 

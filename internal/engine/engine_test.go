@@ -320,9 +320,9 @@ func TestFlavorsAreTriedInOrder(t *testing.T) {
 func TestCohortCycleIsReportedByTheQueuesBelow(t *testing.T) {
 	e := New(Options{})
 	decisionsAfter(e, defaultFlavor, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 4), localOf("q"))
-	e.PopChangedQueues()
+	e.TakeChangedQueues()
 	decisionsAfter(e, CohortSet{Cohort{Name: "x", Parent: "x"}})
-	clusterQueues, localQueues := e.PopChangedQueues()
+	clusterQueues, localQueues := e.TakeChangedQueues()
 	if diff := cmp.Diff([]string{"q"}, clusterQueues); diff != "" {
 		t.Errorf("ClusterQueues (-want +got):\n%s", diff)
 	}

@@ -234,7 +234,7 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 
 func TestShareOfAQueueAndACohort(t *testing.T) {
 	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3), queueOf("q", "lab", 0), localOf("q"))
-	s.engine.PopChangedCohorts()
+	s.engine.TakeChangedCohorts()
 	s.happens(job("a", "q", 4, 1, 0, 0))
 	if u, _ := s.engine.QueueUsage("q"); u.Share == nil || *u.Share != 445 {
 		t.Errorf("share of the queue = %v thousandths", u.Share)
@@ -245,7 +245,7 @@ func TestShareOfAQueueAndACohort(t *testing.T) {
 	if share, ok := s.engine.CohortShare("top"); !ok || share != 0 {
 		t.Errorf("share of the root = %d thousandths, known %v", share, ok)
 	}
-	s.want("the shares change", s.engine.PopChangedCohorts(), "lab", "top")
+	s.want("the shares change", s.engine.TakeChangedCohorts(), "lab", "top")
 	off := newScene(t, Options{}, cohortOf("lab", "", 3), queueOf("q", "lab", 0))
 	if u, _ := off.engine.QueueUsage("q"); u.Share != nil {
 		t.Error("got a share, want none without fair sharing")

@@ -146,7 +146,7 @@ func TestUsageDecaysByTheHalfLife(t *testing.T) {
 
 func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), withConsumption(toQ("a"), 8, epoch))...)
-	s.engine.PopChangedQueues()
+	s.engine.TakeChangedQueues()
 	for range 100 {
 		s.advance(sampling)
 	}
@@ -156,7 +156,7 @@ func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	if due := s.engine.Due(); !due.IsZero() {
 		t.Errorf("next pass due at %v, want none", due)
 	}
-	if _, touched := s.engine.PopChangedQueues(); len(touched) > 0 {
+	if _, touched := s.engine.TakeChangedQueues(); len(touched) > 0 {
 		t.Errorf("the status of LocalQueues %v changes, want none without usage", touched)
 	}
 }

@@ -36,8 +36,8 @@ func (e *Engine) touchCohorts(q *clusterQueue) {
 	}
 }
 
-// PopChangedCohorts returns the cohorts whose share may have changed since the last call, sorted by name.
-func (e *Engine) PopChangedCohorts() []string {
+// TakeChangedCohorts returns the cohorts whose share may have changed since the last call, sorted by name.
+func (e *Engine) TakeChangedCohorts() []string {
 	names := sets.List(e.touchedCohorts)
 	e.touchedCohorts.Clear()
 	return names

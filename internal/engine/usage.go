@@ -120,8 +120,8 @@ func (e *Engine) count(c charges, sign int) {
 	}
 }
 
-// PopChangedQueues returns the queues whose usage or counts may have changed since the last call, sorted by name.
-func (e *Engine) PopChangedQueues() (clusterQueues []string, localQueues []Key) {
+// TakeChangedQueues returns the queues whose usage or counts may have changed since the last call, sorted by name.
+func (e *Engine) TakeChangedQueues() (clusterQueues []string, localQueues []Key) {
 	clusterQueues = sets.List(e.touched)
 	localQueues = e.touchedLocal.UnsortedList()
 	slices.SortFunc(localQueues, order.CompareKeys)
