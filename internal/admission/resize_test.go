@@ -46,7 +46,7 @@ func (f *nodeScene) sizes(name string) []string {
 	return out
 }
 
-// wantSizes compares the sizes of the Workload; when says what happened before.
+// wantSizes compares the sizes of the Workload; when describes the situation.
 func (f *nodeScene) wantSizes(when, name string, want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {
@@ -79,14 +79,14 @@ func (f *nodeScene) shrunk(name string) {
 func TestAJobShrinksAndGrows(t *testing.T) {
 	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
 	f.decide()
-	f.wantSizes("it is alone", "large", "3", "9", "")
+	f.wantSizes("only Workload", "large", "3", "9", "")
 
 	f.at = f.at.Add(time.Minute)
 	one := newWorkload("one", 1, quantities("cpu", "3"))
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
 	f.create(one)
 	f.decide()
-	f.wantSizes("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
+	f.wantSizes("another Workload needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	if f.sizes("one") != nil {
 		t.Error("the other Workload got quota that is still in use")
 	}
@@ -101,7 +101,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 
 	f.observe(f.deleted(f.world.workload("one"))...)
 	f.decide()
-	f.wantSizes("the other ends", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+	f.wantSizes("the other Workload ended", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 	since := meta.FindStatusCondition(f.world.workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
 	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
 		t.Errorf("ResizedAt = %s, want %s", since, f.at)
@@ -113,7 +113,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 func TestLoweringAJobShrinksIt(t *testing.T) {
 	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 2, 3))
 	f.decide()
-	f.wantSizes("it is alone", "large", "3", "9", "")
+	f.wantSizes("only Workload", "large", "3", "9", "")
 
 	says := func(pods int32) {
 		w := f.world.workload("large")
@@ -142,5 +142,5 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 	f.decide()
 	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
-	f.wantSizes("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+	f.wantSizes("raised to all pods", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }

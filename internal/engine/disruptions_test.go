@@ -64,7 +64,7 @@ func TestMissingFlavorDoesNotAffectOthers(t *testing.T) {
 	s := newScene(t, Options{}, q, localOf("q"))
 	s.want("a workload fits the other flavor", s.happens(job("a", "q", 2, 1, 0, 0)), "admit a in q")
 	s.want("a workload does not fit the other flavor", s.happens(job("b", "q", 3, 1, 0, 1)), "b waits: ExceedsMaxQuota")
-	s.want("the job arrives", s.happens(FlavorSet{Flavor{Name: "gone"}}), "admit b in q")
+	s.want("the missing flavor is created", s.happens(FlavorSet{Flavor{Name: "gone"}}), "admit b in q")
 	s.want("the flavor is deleted", s.happens(FlavorDeleted{"gone"}))
 	s.holds("a", "b")
 }

@@ -37,12 +37,12 @@ func TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated(t *testing.T) {
 	}
 }
 
-// TestReducedOvercommitOfANodeWakesPreemptors: nothing is free on an overcommitted node yet, but the evicted workload
-// would now leave enough for a preemptor.
+// TestReducedOvercommitOfANodeWakesPreemptors: nothing is free on an overcommitted node yet, but an eviction would now
+// leave enough for a preemptor.
 func TestReducedOvercommitOfANodeWakesPreemptors(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4)})...)
 	s.happens(job("low", "q", 1, 2, 0, 0), pod("low", 0, "a1", 2))
-	s.want("both arrive", append(s.happens(pod("low", 0, "a1", 2), pod("", 0, "a1", 4)), s.happens(job("high", "q", 1, 2, 1, 1))...), "high waits: TopologyPlacementFailed")
+	s.want("a foreign pod and the preemptor arrive", append(s.happens(pod("low", 0, "a1", 2), pod("", 0, "a1", 4)), s.happens(job("high", "q", 1, 2, 1, 1))...), "high waits: TopologyPlacementFailed")
 	s.want("the other pod shrinks", s.happens(pod("", 0, "a1", 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 }
 

@@ -279,7 +279,7 @@ func TestReleasedCapacityIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s.engine.Apply(Failed{Key: Key{Namespace: "ns", Name: "stays"}, UID: "stays-uid"})
 	s.want("an eviction was not written", s.happens(), "evict stays for high: in queue", "other waits: WaitingForPreemptedWorkloads")
 	s.want("the pods of one victim are gone", s.happens(s.stopped("leaves")), "admit other in r", "leaves waits: WaitingForQuota")
-	s.want("both have ended", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
+	s.want("the pods of both victims are gone", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
 }
 
 // TestWithdrawnWorkloadIsEvictedForTheOneThatWaits: the preemptor lost its promise to another workload, and can no

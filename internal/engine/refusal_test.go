@@ -110,6 +110,6 @@ func TestPromiseOutlivesAnEarlierRejection(t *testing.T) {
 	high.Generation++
 	s.want("the job is changed", s.happens(high), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	s.now = s.now.Add(2 * firstRetry)
-	s.want("the retry time is reached", s.happens(job("first", "q", 2, 1, 5, -1)), "first waits: WaitingForQuota")
+	s.want("a workload that is first in order arrives", s.happens(job("first", "q", 2, 1, 5, -1)), "first waits: WaitingForQuota")
 	s.want("the quota is free", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }

@@ -58,11 +58,11 @@ func (s *scene) sizes(names ...string) []int32 {
 	return out
 }
 
-// wantSizes compares the sizes of the jobs; when says what happened before.
+// wantSizes compares the sizes of the jobs; when describes the situation.
 func (s *scene) wantSizes(when string, names []string, want ...int32) {
 	s.Helper()
 	if got := s.sizes(names...); !slices.Equal(got, want) {
-		s.Errorf("after %s: sizes of %v = %v, want %v", when, names, got, want)
+		s.Errorf("%s: sizes of %v = %v, want %v", when, names, got, want)
 	}
 }
 
@@ -71,15 +71,15 @@ func TestWorkedCases(t *testing.T) {
 	both := []string{"job1", "job2"}
 	begin := func(t *testing.T) *scene {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
-		s.wantSizes("job1 alone", both, 4, 0)
+		s.wantSizes("only job1", both, 4, 0)
 		s.happens(between("job2", 2, 4, 0, 1))
-		s.wantSizes("job2 comes", both, 3, 2)
+		s.wantSizes("job2 arrives", both, 3, 2)
 		return s
 	}
 	t.Run("a priority is raised, and its job deleted", func(t *testing.T) {
 		s := begin(t)
 		s.happens(s.changed("job2", func(w *Workload) { w.Priority = 1 }))
-		s.wantSizes("job2 is of higher priority", both, 0, 4)
+		s.wantSizes("job2 has a higher priority", both, 0, 4)
 		s.happens(gone("job2"))
 		s.wantSizes("job2 is deleted", both, 4, 0)
 	})
@@ -96,19 +96,19 @@ func TestWorkedCases(t *testing.T) {
 	t.Run("one job has a fixed size", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 3, 3, 0, 0))
 		s.happens(between("job2", 1, 3, 0, 1))
-		s.wantSizes("both", both, 3, 2)
+		s.wantSizes("both jobs", both, 3, 2)
 	})
 	for name, at := range map[string][3]int{"in this order": {0, 1, 2}, "C first": {1, 2, 0}} {
 		t.Run("three jobs on nine units, "+name, func(t *testing.T) {
 			s := newScene(t, Options{}, queueOf("q", "", 9), localOf("q"))
 			s.happens(between("A", 2, 4, 0, at[0]), between("B", 2, 4, 0, at[1]), between("C", 2, 2, 0, at[2]))
-			s.wantSizes("all", []string{"A", "B", "C"}, 4, 3, 2)
+			s.wantSizes("all three jobs", []string{"A", "B", "C"}, 4, 3, 2)
 		})
 	}
 	t.Run("two jobs on four units", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job1", 2, 4, 0, 0))
 		s.happens(between("job2", 2, 4, 0, 1))
-		s.wantSizes("every minimum of a level comes first", both, 2, 2)
+		s.wantSizes("minimum sizes come first", both, 2, 2)
 	})
 }
 
@@ -121,25 +121,25 @@ func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 			q := queueOf("q", "", nominal)
 			q.Preemption.WithinQueue = policy
 			s := newScene(t, Options{}, q, localOf("q"), between("job1", 1, 4, 0, 0))
-			s.wantSizes("job1 alone", three, 4, 0, 0)
+			s.wantSizes("only job1", three, 4, 0, 0)
 			return s
 		}
 		t.Run(fmt.Sprint(policy), func(t *testing.T) {
 			s := begin(t, 6)
 			s.happens(between("job2", 1, 4, 0, 1))
-			s.wantSizes("more than its minimum is free", three, 4, 2, 0)
+			s.wantSizes("more than the minimum is free", three, 4, 2, 0)
 			s.happens(between("job3", 2, 4, 0, 2))
-			s.wantSizes("there is none", three, 2, 2, 2)
+			s.wantSizes("nothing is free", three, 2, 2, 2)
 
 			s = begin(t, 6)
 			s.happens(between("job2", 1, 4, -1, 1))
-			s.wantSizes("one of lower priority", three, 4, 2, 0)
+			s.wantSizes("a job of lower priority", three, 4, 2, 0)
 			s.happens(between("job3", 1, 4, 0, 2))
-			s.wantSizes("an equal of the first", three, 4, 0, 2)
+			s.wantSizes("a job of the priority of the first", three, 4, 0, 2)
 
 			s = begin(t, 6)
 			s.happens(between("job2", 1, 4, 1, 1))
-			s.wantSizes("a higher priority has all that it can use", three, 2, 4, 0)
+			s.wantSizes("a job of higher priority", three, 2, 4, 0)
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestPlacesFollowTheSize(t *testing.T) {
 	s.want("its quota is released and its pod remains", s.happens(s.shrunk("large")))
 	s.want("the last pod is gone", s.happens(podGone("large", 3)), "admit one in q")
 	s.wantPlaces("one", last+":1")
-	s.want("the rigid job ends", s.happens(gone("one")), "resize large from 3 to 4")
+	s.want("the other job ends", s.happens(gone("one")), "resize large from 3 to 4")
 	if got := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places; !slices.Equal(got, ranks) {
 		t.Errorf("places = %v, want %v as before", got, ranks)
 	}
@@ -215,7 +215,7 @@ func TestGrowthStaysInTheRequiredDomain(t *testing.T) {
 	w := between("large", 2, 5, 0, 1)
 	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	s.happens(w)
-	s.wantSizes("it has a rack", []string{"large"}, 4)
+	s.wantSizes("the job has a rack", []string{"large"}, 4)
 	s.happens(gone("other"))
 	s.wantSizes("another rack is free", []string{"large"}, 4)
 }
@@ -234,11 +234,11 @@ func TestGrowthStaysInItsRackIfNamesRepeat(t *testing.T) {
 	w := between("large", 2, 4, 0, 1)
 	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	s.happens(w)
-	s.wantSizes("it has the rack of one block", []string{"large"}, 2)
+	s.wantSizes("the job has the rack of one block", []string{"large"}, 2)
 	s.happens(gone("other"))
 	s.wantSizes("the rack of the other block is free", []string{"large"}, 2)
 	s.happens(in("x", "a2", 2))
-	s.wantSizes("its own is larger", []string{"large"}, 3)
+	s.wantSizes("its own rack has another node", []string{"large"}, 3)
 	s.wantPlaces("large", "a1:2", "a2:1")
 }
 

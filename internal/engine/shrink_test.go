@@ -29,7 +29,7 @@ func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := lent(t, preempt.Any, options)
-			s.wantSizes("alone", []string{"borrower"}, 8)
+			s.wantSizes("only job", []string{"borrower"}, 8)
 			s.want("a rigid job arrives", s.happens(job("rigid", "q", 3, 1, 0, 1)), "resize borrower from 8 to 5 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
 			s.want("its surplus pods are gone", s.happens(s.shrunk("borrower")), "admit rigid in q")
 			s.want("one more rigid job arrives", s.happens(job("last", "q", 1, 1, 0, 2)), "resize borrower from 5 to 4 for last", "last waits: WaitingForPreemptedWorkloads")
@@ -52,7 +52,7 @@ func TestReclaimingStopsOnlyTheNecessary(t *testing.T) {
 		s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), elastic)
 		s.now = s.now.Add(time.Minute)
 		s.happens(rigid)
-		s.wantSizes("both borrow all", []string{"borrower", "lodger"}, 4, 4)
+		s.wantSizes("both borrow everything", []string{"borrower", "lodger"}, 4, 4)
 		return s
 	}
 	t.Run("the elastic job can spare enough", func(t *testing.T) {
@@ -90,9 +90,9 @@ func TestLowerPriorityIsReclaimedBeforeAHigherOneShrinks(t *testing.T) {
 	high, low := between("high", 2, 4, 1, 0), between("low", 2, 4, 0, 1)
 	high.Queue, low.Queue = "p", "p"
 	s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), high, low)
-	s.wantSizes("both borrow all", []string{"high", "low"}, 4, 4)
+	s.wantSizes("both borrow everything", []string{"high", "low"}, 4, 4)
 	s.want("another workload arrives", s.happens(job("owner", "q", 3, 1, 0, 2)), "evict low for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
-	s.wantSizes("the eviction of low", []string{"high", "low", "owner"}, 4, 0, 3)
+	s.wantSizes("low was evicted", []string{"high", "low", "owner"}, 4, 0, 3)
 }
 
 // TestReclaimingOnNodes: the pods removed by a shrink are on nodes that the preemptor can use.
@@ -102,7 +102,7 @@ func TestReclaimingOnNodes(t *testing.T) {
 	q := queueOf("q", "lab", 16)
 	q.Preemption.Reclaim = preempt.Any
 	s := cluster(t, q, queueOf("p", "lab", 0), localOf("p"), whole)
-	s.wantSizes("alone", []string{"borrower"}, 4)
+	s.wantSizes("only job", []string{"borrower"}, 4)
 	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "borrower"}).PodSets[0].Places {
 		s.happens(pod("borrower", n, at.Node, 4))
 	}
@@ -154,7 +154,7 @@ func TestLostPlaceIsReplacedBeforeAGangShrinks(t *testing.T) {
 	whole := between("gang", 1, 3, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
 	s := cluster(t, whole)
-	s.wantSizes("alone", []string{"gang"}, 3)
+	s.wantSizes("only job", []string{"gang"}, 3)
 	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
 		s.happens(pod("gang", n, at.Node, 4))
 	}

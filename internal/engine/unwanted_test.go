@@ -18,7 +18,7 @@ func (s *scene) wants(name string, most int32) WorkloadSet {
 // again if it wants more, into what is free then.
 func TestUnwantedPodsAreGivenToOthers(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
-	s.wantSizes("alone", []string{"job"}, 4)
+	s.wantSizes("only job", []string{"job"}, 4)
 	s.happens(between("other", 1, 1, -1, 1))
 	s.want("the job wants fewer pods", s.happens(s.wants("job", 2)), "resize job from 4 to 2", "other waits: WaitingForPreemptedWorkloads")
 	s.want("its surplus pods are gone", s.happens(s.shrunk("job")), "admit other in q")
@@ -33,7 +33,7 @@ func TestUnwantedPodsAreGivenToOthers(t *testing.T) {
 // count.
 func TestJobThatWantsLessThanItsMinimumKeepsThat(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 3, 4, 0, 0))
-	s.wantSizes("alone", []string{"job"}, 4)
+	s.wantSizes("only job", []string{"job"}, 4)
 	s.want("the job wants one pod", s.happens(s.wants("job", 1)), "resize job from 4 to 3")
 	s.happens(s.shrunk("job"))
 	s.want("a job of equal priority needs everything", s.happens(between("other", 4, 4, 0, 1)), "other waits: WaitingForQuota")
@@ -43,7 +43,7 @@ func TestJobThatWantsLessThanItsMinimumKeepsThat(t *testing.T) {
 // TestNewEngineShrinksJobsThatWantLess: a new engine shrinks jobs that wanted less while none ran.
 func TestNewEngineShrinksJobsThatWantLess(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
-	s.wantSizes("alone", []string{"job"}, 4)
+	s.wantSizes("only job", []string{"job"}, 4)
 	s.engine = New(Options{})
 	s.want("the engine starts", s.happens(queueOf("q", "", 4), localOf("q"), s.wants("job", 2)), "resize job from 4 to 2")
 	s.want("nothing else changes", s.happens())
@@ -52,7 +52,7 @@ func TestNewEngineShrinksJobsThatWantLess(t *testing.T) {
 // TestRejectedShrinkIsRetried: the job keeps its pods until the retry succeeds.
 func TestRejectedShrinkIsRetried(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 1, 4, 0, 0))
-	s.wantSizes("alone", []string{"job"}, 4)
+	s.wantSizes("only job", []string{"job"}, 4)
 	s.engine.Apply(s.wants("job", 2))
 	decided := s.engine.Decide(s.now)
 	if len(decided) != 1 || decided[0].Resize == nil || !decided[0].Resize.Unwanted {
