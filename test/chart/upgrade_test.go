@@ -2,11 +2,13 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -154,4 +157,35 @@ func hasPolicy(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// TestEverythingIsRemovedWhileTheOperatorRuns follows docs/install.md: the definitions are deleted first, with jobs that
+// run and jobs that wait, because only the operator removes the finalizers of what is in use.
+func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
+	h := newHelm(t)
+	h.install(nil)
+	w := harness.New(t)
+	o := operate(t)
+	defer o.End(syscall.SIGTERM)
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("8")})
+	w.Create(w.Job("runs", "q", 2))
+	w.UntilWorkloadOf("runs", "runs", harness.Runs)
+	w.Create(w.Job("waits", "q", 7))
+	w.UntilWorkloadOf("waits", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
+
+	c := definitions(t)
+	if err := c.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"muster.dev/served": "true"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	var left apiextensionsv1.CustomResourceDefinitionList
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := c.List(ctx, &left)
+		return len(left.Items) == 0, err
+	})
+	if err != nil {
+		t.Fatalf("waiting until all definitions are gone: %v; %d are left", err, len(left.Items))
+	}
+	h.uninstall()
 }
