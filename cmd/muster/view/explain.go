@@ -330,18 +330,19 @@ func (q *Queue) covers() []corev1.ResourceName {
 }
 
 // queuesFor returns the names of queues that jobs of the namespace may use: its LocalQueues, and the ClusterQueues
-// whose namespace selector matches, as far as the reader may see them.
+// whose namespace selector matches, as far as the reader may see them. A queue that is being deleted is none of them.
 func queuesFor(snapshot *Snapshot, namespace string) []string {
 	var names []string
 	for i := range snapshot.LocalQueues {
-		if snapshot.LocalQueues[i].Namespace == namespace {
-			names = append(names, snapshot.LocalQueues[i].Name)
+		if lq := &snapshot.LocalQueues[i]; lq.Namespace == namespace && lq.DeletionTimestamp.IsZero() {
+			names = append(names, lq.Name)
 		}
 	}
 	at := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
 	for i := range snapshot.ClusterQueues {
-		if at >= 0 && workload.SelectsNamespace(&snapshot.ClusterQueues[i], &snapshot.Namespaces[at]) {
-			names = append(names, snapshot.ClusterQueues[i].Name)
+		cq := &snapshot.ClusterQueues[i]
+		if at >= 0 && cq.DeletionTimestamp.IsZero() && workload.SelectsNamespace(cq, &snapshot.Namespaces[at]) {
+			names = append(names, cq.Name)
 		}
 	}
 	slices.Sort(names)

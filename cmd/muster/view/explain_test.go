@@ -155,10 +155,13 @@ func TestExplainListsTheQueuesThatAJobCouldUse(t *testing.T) {
 	snapshot.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
 	snapshot.LocalQueues = append(snapshot.LocalQueues, elsewhere)
 	for name, selector := range map[string]*metav1.LabelSelector{
-		"all": {}, "none": nil, "others": {MatchLabels: map[string]string{"team": "other"}},
+		"all": {}, "deleted": {}, "none": nil, "others": {MatchLabels: map[string]string{"team": "other"}},
 	} {
 		q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		q.Spec.NamespaceSelector = selector
+		if name == "deleted" {
+			q.DeletionTimestamp = &metav1.Time{Time: now}
+		}
 		snapshot.ClusterQueues = append(snapshot.ClusterQueues, q)
 	}
 	snapshot.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace, Labels: map[string]string{"team": "other"}}},
