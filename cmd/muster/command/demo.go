@@ -19,20 +19,20 @@ func newDemo(streams genericiooptions.IOStreams) *cobra.Command {
 	options := demo.Options{Out: streams.Out}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Play the examples on a cluster of their own, and check how they end",
+		Short: "Run the examples on a cluster of their own, and check how they end",
 		Long: `Start an ephemeral cluster with one node that is this machine and 16 simulated GPU machines, apply the examples,
 show queues and jobs until all are done, print a summary and the log of one worker, and stop the cluster.
 
-The exit code is 0 if every job ended as it should.`,
+The exit code is 0 if every job ended as expected.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			silenceLibraries()
 			return runDemo(cmd.Context(), options, folder)
 		},
 	}
-	cmd.Flags().BoolVar(&options.Keep, "keep", false, "Leave the cluster up after the end, until Ctrl-C.")
-	cmd.Flags().StringVar(&folder, "examples", "", "Play the manifests <folder>/<name>.yaml of this directory instead of the built-in ones.")
-	cmd.Flags().DurationVar(&options.Timeout, "timeout", 5*time.Minute, "Give up when not all jobs are done after this time.")
+	cmd.Flags().BoolVar(&options.Keep, "keep", false, "Keep the cluster running after the end, until Ctrl-C.")
+	cmd.Flags().StringVar(&folder, "examples", "", "Run the manifests <folder>/<name>.yaml of this directory instead of the built-in ones.")
+	cmd.Flags().DurationVar(&options.Timeout, "timeout", 5*time.Minute, "Give up after this time.")
 	return cmd
 }
 

@@ -34,12 +34,14 @@ func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &explainOptions{config: genericclioptions.NewConfigFlags(true), kube: genericclioptions.NewPrintFlags("")}
 	cmd := &cobra.Command{
 		Use:   "explain [namespace/][kind/]name | explain kind name",
-		Short: "Say why a job waits, or how it runs",
-		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what each flavor of its
-queue says to it, who holds the rest and whether they may be preempted, whose end would let it in, and what its pods lack.
+		Short: "Explain why a job waits, or how it runs",
+		Long: `Explain why one job waits, or how it runs: what it requests, its position in the queue, what each flavor of the queue
+lacks for it, which jobs hold that and whether they may be preempted, after the end of which jobs it would fit, and the
+problems of its pods.
 
-It reads all that decisions depend on with your rights, the configuration that the operator publishes among it, and
-decides as the operator would. What you may not list, it says, and tells what the operator wrote last.
+It reads with your rights what the operator decides from, and runs the operator's engine on it under the configuration
+that the operator publishes. If you may not list all of it, it names what is missing and shows what the operator wrote
+last.
 
 The exit code is 0 if the job runs, may run or has completed, and 1 if it does not.`,
 		Example: `  muster explain pytorch
@@ -59,7 +61,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 	cmd.ValidArgsFunction = o.complete
 	addClusterFlags(cmd, o.config)
 	o.kube.AddFlags(cmd)
-	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "A configuration file of the operator: decide as it would under that, not under the one that it publishes.")
+	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "Use this configuration file, not the configuration that the operator publishes.")
 	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
 	return cmd
 }

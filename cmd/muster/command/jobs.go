@@ -41,8 +41,8 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces.")
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, as kubectl has it: key=value,key!=value.")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on as jobs change, until Ctrl-C.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, written as for kubectl: key=value,key!=value.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")
 	return cmd
 }
 

@@ -54,8 +54,8 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Batch and training jobs on Kubernetes: which run, which wait, and why",
 		Long: `Muster runs batch and training jobs on Kubernetes: jobs queue, start as gangs, and finish.
 
-  muster up       starts a cluster on this machine; muster demo plays the examples on one
-  muster jobs     says of each job whether it runs and, if not, why
+  muster up       starts a cluster on this machine; muster demo runs the examples on one
+  muster jobs     lists jobs: which run, which wait, and why; muster explain shows one in full
   muster kubectl  is the real kubectl`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -24,7 +24,7 @@ func (o *outputFlags) addTo(cmd *cobra.Command) {
 	o.kube.AddFlags(cmd)
 	cmd.Flag("output").Usage = "Output format. One of: (wide, name, json, yaml, jsonpath=…, go-template=…)."
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no header line.")
-	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Order by this field of -o json, such as .waitSeconds.")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Sort by this field of -o json, such as .waitSeconds.")
 }
 
 // format returns the value of -o.

@@ -26,9 +26,9 @@ func newQueues(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "queues",
 		Aliases: []string{"queue"},
-		Short:   "List queues: quota, how much of it is used, and what the head of the queue waits for",
-		Long: `List the ClusterQueues, a line for each resource of each flavor. With -n, only those that a LocalQueue of that
-namespace leads to.`,
+		Short:   "List queues: quota, usage, and what the next job waits for",
+		Long: `List the ClusterQueues, a line for each resource of each flavor. With -n, only those to which a LocalQueue of that
+namespace points.`,
 		Example: `  muster queues
   muster queues -n lab -w`,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
@@ -37,7 +37,7 @@ namespace leads to.`,
 	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List all ClusterQueues, which is the default without -n.")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on as queues change, until Ctrl-C.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")
 	return cmd
 }
 

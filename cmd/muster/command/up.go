@@ -14,7 +14,7 @@ func newUp() *cobra.Command {
 		Short: "Start a real Kubernetes control plane with Muster on this machine, until Ctrl-C",
 		Long: `Start etcd, kube-apiserver, kube-scheduler, kube-controller-manager, Muster's operator and, by default, a node
 that runs containers' commands as processes of this machine. It stays in the foreground and stops all of it on Ctrl-C
-or SIGTERM. The program muster-local does it and has the flags: they are listed when it has been built.`,
+or SIGTERM. The program muster-local does this; its flags are listed here once it has been built.`,
 	})
 }
 
@@ -22,8 +22,8 @@ func newDown() *cobra.Command {
 	return passToLocal(&cobra.Command{
 		Use:   "down [flags]",
 		Short: "Stop the cluster that `muster up` runs elsewhere",
-		Long: `Stop the cluster that a ` + "`muster up`" + ` in another terminal runs. Its data stay, for the next one on the same
-directory.`,
+		Long: `Stop the cluster that a ` + "`muster up`" + ` in another terminal runs. Its data stays, for the next ` + "`muster up`" + ` on the
+same directory.`,
 	})
 }
 

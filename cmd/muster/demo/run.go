@@ -167,7 +167,7 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 	if wrong := overtaken(last.jobs); len(wrong) > 0 {
 		return fmt.Errorf("jobs were not served in the order of their priority: %s", strings.Join(wrong, "; "))
 	}
-	s.console.say("\nall %d jobs ended as they should, %s after the start", len(s.expected), time.Since(s.console.begin).Round(time.Second))
+	s.console.say("\nall %d jobs ended as expected, %s after the start", len(s.expected), time.Since(s.console.begin).Round(time.Second))
 	return nil
 }
 

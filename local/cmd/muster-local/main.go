@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const (
@@ -55,6 +56,8 @@ func run(ctx context.Context, name string, args []string) int {
 }
 
 func command(name string) *cobra.Command {
+	// Kubernetes' packages register a --version here, which cobra would add to every command, without effect.
+	pflag.CommandLine = pflag.NewFlagSet(name, pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:           name,
 		Short:         "A Kubernetes cluster for development, in one process on this machine",

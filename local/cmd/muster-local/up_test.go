@@ -163,6 +163,7 @@ func TestUsageErrorIsOneLineWithAdvice(t *testing.T) {
 		{"a missing operator", "up --ephemeral --operator " + file + "-none", exitUsage, []string{file + "-none", "no such file", "make build", "--no-operator"}},
 		{"an operator that is not executable", "up --ephemeral --operator " + file, exitUsage, []string{file, "not an executable file"}},
 		{"an unknown flag", "up --frobnicate", exitUsage, []string{"--frobnicate", "`muster up --help`"}},
+		{"a flag of a linked package", "up --version", exitUsage, []string{"--version", "`muster up --help`"}},
 		{"an unknown flag of down", "down --port 1", exitUsage, []string{"--port", "down --help"}},
 		{"a flag that is not a number", "up --nodes many", exitUsage, []string{"many", "--nodes"}},
 		{"a negative number", "up --nodes -1", exitUsage, []string{"--nodes", "0 or more"}},
