@@ -33,7 +33,7 @@ type explainOptions struct {
 func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &explainOptions{config: genericclioptions.NewConfigFlags(true), kube: genericclioptions.NewPrintFlags("")}
 	cmd := &cobra.Command{
-		Use:   "explain [namespace/][kind/]name | explain kind name",
+		Use:   "explain [[namespace/]kind/]name | explain kind name",
 		Short: "Explain why a job waits, or how it runs",
 		Long: `Explain why one job waits, or how it runs: what it requests, its position in the queue, what each flavor of the queue
 lacks for it, which jobs hold that and whether they may be preempted, after the end of which jobs it would fit, and the

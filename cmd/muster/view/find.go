@@ -8,7 +8,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// Name identifies a job as users type it: [namespace/][kind/]name.
+// Name identifies a job as users type it: [[namespace/]kind/]name.
 type Name struct {
 	Namespace, Kind, Name string // Namespace and Kind may be empty
 }
