@@ -7,6 +7,10 @@ const (
 	// of the LocalQueue that, once a user has created it, queues the jobs of its namespace that name no queue.
 	DefaultQueue = "default"
 
+	// DefaultTopology is the name of the Topology of the ResourceFlavor default. It is not default: Kueue's own examples
+	// give that name to a topology of blocks and racks, and few nodes have their labels.
+	DefaultTopology = "muster-nodes"
+
 	// MadeForLabel is on LocalQueues that Muster created so that a job can name a ClusterQueue directly; the value is
 	// that ClusterQueue's name. Unlike the LocalQueue default of a user, such a LocalQueue never queues jobs that name
 	// no queue.

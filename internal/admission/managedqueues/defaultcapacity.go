@@ -114,9 +114,9 @@ func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 func canonical(q resource.Quantity) resource.Quantity { return resource.MustParse(q.String()) }
 
 // defaultTopology has nodes as its only level, for clusters of which no racks or zones are known.
-func defaultTopology() *kueue.Topology {
+func defaultTopology(name string) *kueue.Topology {
 	return &kueue.Topology{
-		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
 		Spec:       kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}},
 	}
 }
@@ -128,7 +128,7 @@ func defaultFlavor() *kueue.ResourceFlavor {
 		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
 		Spec: kueue.ResourceFlavorSpec{
 			NodeLabels:   map[string]string{corev1.LabelOSStable: "linux"},
-			TopologyName: ptr.To(kueue.TopologyReference(muster.DefaultQueue)),
+			TopologyName: ptr.To(kueue.TopologyReference(muster.DefaultTopology)),
 		},
 	}
 }

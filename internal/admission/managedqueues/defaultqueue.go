@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,12 +48,15 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: muster.DefaultQueue}}}
 	})
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == muster.DefaultQueue })
+	topologies := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetName() == muster.DefaultTopology || o.GetName() == muster.DefaultQueue // see makeTopology
+	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("default-queue").
 		Watches(&corev1.Node{}, once, builder.WithPredicates(capacityChanged)).
 		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, queueChanged)).
 		Watches(&kueue.ResourceFlavor{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
-		Watches(&kueue.Topology{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.Topology{}, once, builder.WithPredicates(topologies, predicate.GenerationChangedPredicate{})).
 		// The namespace default triggers the creation of the queue in a cluster without nodes.
 		Watches(&corev1.Namespace{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetName() == metav1.NamespaceDefault
@@ -138,13 +142,13 @@ func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, e
 	err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, flavor)
 	switch {
 	case apierrors.IsNotFound(err):
-		if err := d.makeTopology(ctx); err != nil {
+		if err := d.makeTopology(ctx, muster.DefaultTopology); err != nil {
 			return nil, err
 		}
 		flavor = defaultFlavor()
 		err = client.IgnoreAlreadyExists(d.client.Create(ctx, flavor))
 	case err == nil && isUnplacedDefault(flavor):
-		if err := d.makeTopology(ctx); err != nil {
+		if err := d.makeTopology(ctx, muster.DefaultTopology); err != nil {
 			return nil, err
 		}
 		seen := flavor.DeepCopy()
@@ -152,7 +156,7 @@ func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, e
 		metav1.SetMetaDataLabel(&flavor.ObjectMeta, muster.FollowsNodesLabel, "true")
 		err = d.client.Patch(ctx, flavor, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	case err == nil && flavor.Labels[muster.FollowsNodesLabel] != "":
-		err = d.makeTopology(ctx)
+		err = d.makeTopology(ctx, string(ptr.Deref(flavor.Spec.TopologyName, muster.DefaultTopology)))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making the ResourceFlavor %s: %w", muster.DefaultQueue, err)
@@ -160,15 +164,16 @@ func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, e
 	return flavor, nil
 }
 
-// makeTopology creates the flavor's topology if there is none of that name.
-func (d *defaultQueue) makeTopology(ctx context.Context) error {
-	topology := defaultTopology()
+// makeTopology creates the flavor's topology if there is none of that name. A flavor that an earlier version made names
+// the topology default, and a flavor's topology cannot be changed.
+func (d *defaultQueue) makeTopology(ctx context.Context, name string) error {
+	topology := defaultTopology(name)
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(topology), &kueue.Topology{})
 	if apierrors.IsNotFound(err) {
 		err = client.IgnoreAlreadyExists(d.client.Create(ctx, topology))
 	}
 	if err != nil {
-		return fmt.Errorf("making the Topology %s: %w", muster.DefaultQueue, err)
+		return fmt.Errorf("making the Topology %s: %w", name, err)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (k *keeper) queue() *kueue.ClusterQueue {
 
 func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
-	admissiontest.Expect(t, "first writes", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "first writes", []string{"create Topology muster-nodes", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "writes without a change", nil, k.keep())
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	admissiontest.Expect(t, "writes for a new node", []string{"change ClusterQueue default"}, k.keep())
@@ -214,15 +214,22 @@ func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 	admissiontest.Expect(t, "writes after the queue was deleted", []string{"create ClusterQueue default"}, k.keep())
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	admissiontest.Expect(t, "writes after the flavor was deleted", []string{"create ResourceFlavor default"}, k.keep())
-	k.remove(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	admissiontest.Expect(t, "writes after the topology was deleted", []string{"create Topology default"}, k.keep())
+	k.remove(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: "muster-nodes"}})
+	admissiontest.Expect(t, "writes after the topology was deleted", []string{"create Topology muster-nodes"}, k.keep())
+}
+
+func TestTheTopologyOfAFlavorOfAnEarlierVersionIsKept(t *testing.T) {
+	flavor := defaultFlavor()
+	flavor.Spec.TopologyName = ptr.To(kueue.TopologyReference("default"))
+	k := newKeeper(t, flavor)
+	admissiontest.Expect(t, "writes while the topology is missing", []string{"create Topology default", "create ClusterQueue default"}, k.keep())
 }
 
 func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 	q := nodesCapacity.queue(nil, false)
 	q.Generation = 1
 	k := newKeeper(t, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, q)
-	admissiontest.Expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
+	admissiontest.Expect(t, "writes", []string{"create Topology muster-nodes", "change ResourceFlavor default"}, k.keep())
 	admissiontest.Expect(t, "writes without a change", nil, k.keep())
 	var flavor kueue.ResourceFlavor
 	if err := k.Get(t.Context(), client.ObjectKey{Name: "default"}, &flavor); err != nil {
