@@ -81,6 +81,11 @@ func TestFind(t *testing.T) {
 		"a resource that no node has": {
 			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 1}}},
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: resource "tpu": 6`},
+		"no node has the flavor's labels": {
+			func(s *scene) {
+				s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"pool": "a", "gpu": "h100"}})
+			}, []Ask{gpus(1, 1)},
+			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 0; no node has the labels of flavor f: gpu=h100, pool=a`},
 		"a request of zero": {
 			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 0}}}, "a1:1"},
 		"nodes with devices are left to pods that ask for devices": {

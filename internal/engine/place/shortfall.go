@@ -32,6 +32,8 @@ type Shortfall struct {
 	// the first filter that refuses it.
 	Nodes    int32      `json:"nodes"`
 	Excluded []Excluded `json:"excluded,omitempty"`
+	// FlavorLabels are the node labels that the flavor selects, as key=value and sorted, if no node has them.
+	FlavorLabels []string `json:"flavorLabels,omitempty"`
 	// Resources lists, sorted, the resources that nodes are short of. More of any other resource on the
 	// present nodes would not help.
 	Resources []string `json:"resources,omitempty"`
@@ -52,6 +54,9 @@ func (s *Shortfall) Message() string {
 		fmt.Fprintf(&b, "topology %q doesn't allow to fit any of %d pod(s)", s.Topology, s.Count)
 	}
 	fmt.Fprintf(&b, ". Total nodes: %d", s.Nodes)
+	if len(s.FlavorLabels) > 0 {
+		fmt.Fprintf(&b, "; no node has the labels of flavor %s: %s", s.Flavor, strings.Join(s.FlavorLabels, ", "))
+	}
 	for i, e := range s.Excluded {
 		if i == 0 {
 			b.WriteString("; excluded: ")
@@ -94,6 +99,12 @@ func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 		if t.lost[why] > 0 {
 			s.Excluded = append(s.Excluded, Excluded{m.refusals.texts[why], t.lost[why]})
 		}
+	}
+	if s.Nodes == 0 {
+		for key, value := range m.flavors[w.Flavor].NodeLabels {
+			s.FlavorLabels = append(s.FlavorLabels, key+"="+value)
+		}
+		slices.Sort(s.FlavorLabels)
 	}
 	slices.SortFunc(s.Excluded, func(a, b Excluded) int { return cmp.Compare(a.Filter, b.Filter) })
 	if best, ok := m.best(f, w); ok {
