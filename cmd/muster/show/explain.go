@@ -249,11 +249,16 @@ func nextCommand(e *view.Explanation) string {
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
 		return resume(job, e.Line)
 	case len(e.Checks) > 0:
-		text := "muster kubectl describe admissionchecks"
+		names := ""
 		for i := range e.Checks {
-			text += " " + e.Checks[i].Name
+			if e.Checks[i].State != view.CheckMissing {
+				names += " " + e.Checks[i].Name
+			}
 		}
-		return text
+		if names == "" {
+			return "muster kubectl get admissionchecks"
+		}
+		return "muster kubectl describe admissionchecks" + names
 	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
 		return "muster explain " + e.Title(e.WhyNot.Unready[0])
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):

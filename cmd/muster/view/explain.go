@@ -15,6 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -32,7 +33,8 @@ type Explanation struct {
 	Line *Line `json:"line,omitempty"`
 	// QueuesThere are the queues that the job could name, if the one that it names does not exist.
 	QueuesThere []string `json:"queuesThere,omitempty"`
-	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them.
+	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them; for one
+	// that waits for quota, those that keep its ClusterQueue inactive.
 	Checks []Check `json:"checks,omitempty"`
 	// Covers are the resources that the queue has quota for, if the waiting job requests one that it does not cover.
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
@@ -142,6 +144,9 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	}
 	if workload != nil && workload.Status.Admission == nil {
 		e.askEngine(snapshot, jobs, workload)
+	}
+	if e.Line != nil {
+		e.Checks = inactiveChecks(snapshot, e.Line.ClusterQueue)
 	}
 	for _, queue := range Queues(snapshot, "", now) {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
@@ -283,6 +288,39 @@ func checksOf(w *kueue.Workload) (out []Check) {
 	}
 	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// States of a Check that keeps its ClusterQueue inactive; the API has none for it.
+const (
+	CheckMissing  kueue.CheckState = "Missing"
+	CheckInactive kueue.CheckState = "Inactive"
+)
+
+// inactiveChecks returns the admission checks of a ClusterQueue that do not exist or are not active, sorted by name.
+func inactiveChecks(snapshot *Snapshot, queue string) (out []Check) {
+	at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool { return q.Name == queue })
+	if at < 0 {
+		return nil
+	}
+	for _, rule := range lifecycle.CheckRules(&snapshot.ClusterQueues[at].Spec) {
+		name := string(rule.Name)
+		found := slices.IndexFunc(snapshot.AdmissionChecks, func(c kueue.AdmissionCheck) bool { return c.Name == name })
+		switch {
+		case found < 0:
+			out = append(out, Check{Name: name, State: CheckMissing, Message: "create it, or remove it from the ClusterQueue"})
+		case !lifecycle.IsActive(&snapshot.AdmissionChecks[found]):
+			out = append(out, Check{Name: name, State: CheckInactive, Message: whyInactive(snapshot.AdmissionChecks[found].Spec.ControllerName)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(out)
+}
+
+func whyInactive(controller string) string {
+	if strings.HasPrefix(controller, kueue.GroupVersion.Group+"/") { // Kueue's own: MultiKueue, ProvisioningRequests
+		return "Muster has no controller " + controller + ": remove the check from the ClusterQueue"
+	}
+	return "its controller " + controller + " has not reported it active"
 }
 
 func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {

@@ -198,6 +198,27 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 	}
 }
 
+func TestExplainListsChecksThatKeepTheQueueInactive(t *testing.T) {
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.ClusterQueues[0].Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"nodes", "lost", "budget", "licence"}
+	check := func(name, controller string, active metav1.ConditionStatus) kueue.AdmissionCheck {
+		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.AdmissionCheckSpec{ControllerName: controller},
+			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
+	}
+	snapshot.AdmissionChecks = []kueue.AdmissionCheck{
+		check("nodes", "kueue.x-k8s.io/provisioning-request", ""), check("budget", "example.com/budget", metav1.ConditionFalse), check("licence", "example.com/licence", metav1.ConditionTrue)}
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	want := []Check{
+		{"budget", CheckInactive, "its controller example.com/budget has not reported it active"},
+		{"lost", CheckMissing, "create it, or remove it from the ClusterQueue"},
+		{"nodes", CheckInactive, "Muster has no controller kueue.x-k8s.io/provisioning-request: remove the check from the ClusterQueue"},
+	}
+	if diff := cmp.Diff(want, e.Checks); diff != "" {
+		t.Errorf("the checks differ (-want +got):\n%s", diff)
+	}
+}
+
 // TestExplainListsChecksOfAJobWithReservedQuota: holders are not listed, since the job does not wait for quota.
 func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
