@@ -147,7 +147,7 @@ func podCount(n int32) string {
 // inAll formats the total requests of a job.
 func inAll(amounts string) string {
 	if amounts == "" {
-		return ", which ask for nothing"
+		return " without requests"
 	}
 	return ", " + amounts + " in all"
 }
@@ -162,7 +162,10 @@ func listed[S ~string](names []S) string {
 }
 
 func ask(a *view.Ask) string {
-	text := fmt.Sprintf("%s: %s x %s", a.PodSet, podCount(a.Pods), dash(view.Amounts(a.PerPod, true)))
+	text := fmt.Sprintf("%s: %s without requests", a.PodSet, podCount(a.Pods))
+	if amounts := view.Amounts(a.PerPod, true); amounts != "" {
+		text = fmt.Sprintf("%s: %s x %s", a.PodSet, podCount(a.Pods), amounts)
+	}
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %s at least", podCount(a.Fewest))
 	}

@@ -125,7 +125,7 @@ func TestExplanationOfAJobThatWaitsForItsChecks(t *testing.T) {
 	e.Job.Reason, e.Job.Message = "AdmissionChecks", "quota reserved, waits for admission checks budget, nodes"
 	want := `ml/jobset/eval is pending for 7m: AdmissionChecks: quota reserved, waits for admission checks budget, nodes
 
-  asks      workers: 8 pods x -, 1 pod at least
+  asks      workers: 8 pods without requests, 1 pod at least
   queue     gpu of ClusterQueue lab (priority 10)
   checks    budget is Pending
             nodes is Pending: 8 nodes are being made
@@ -158,12 +158,12 @@ func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
 func TestAsksShowTopologyConstraints(t *testing.T) {
 	const rack, block = "example.com/rack", "example.com/block"
 	for want, a := range map[string]view.Ask{
-		"w: 8 pods x -": {},
-		"w: 8 pods x -, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
+		"w: 8 pods without requests": {},
+		"w: 8 pods without requests, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
 			{Of: view.Required, Level: block}, {Of: view.Slice, Level: rack, Pods: 4}}},
-		"w: 8 pods x -, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
-		"w: 8 pods x -, holds quota for 1":                                            {Left: ptr.To[int32](1)},
-		"w: 8 pods x -, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
+		"w: 8 pods without requests, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
+		"w: 8 pods without requests, holds quota for 1":                                            {Left: ptr.To[int32](1)},
+		"w: 8 pods without requests, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
 	} {
 		a.PodSet, a.Pods = "w", 8
 		if got := ask(&a); got != want {
