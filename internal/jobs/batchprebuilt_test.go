@@ -154,14 +154,14 @@ func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 		w.reconcile()
 		return &list[kueue.WorkloadList](w.world).Items[0]
 	}
-	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until then") {
+	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until this is corrected") {
 		t.Errorf("with a mistake it is told %q, and takes its Workload: %t", w.events.events, metav1.IsControlledBy(found, job))
 	}
 	if !metav1.IsControlledBy(relabel("60"), job) {
 		t.Error("without a mistake it takes no Workload")
 	}
 	relabel("1h")
-	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until then the job keeps its previous settings") {
+	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until this is corrected the job keeps its previous settings") {
 		t.Errorf("once it has its Workload it is told %q", last)
 	}
 }
@@ -188,7 +188,7 @@ func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 		if strings.Contains(event, "keeps its previous settings") {
 			t.Errorf("told %q", event)
 		}
-		if strings.HasSuffix(event, ". The job is not queued until then") {
+		if strings.HasSuffix(event, ". The job is not queued until this is corrected") {
 			told++
 		}
 	}

@@ -39,9 +39,9 @@ func (e Event) withConsequence(hasWorkload bool) Event {
 		e.Message += ". The job is not queued: this part of a Job is immutable, so delete it and create another"
 	case !e.Correctable:
 	case hasWorkload:
-		e.Message += ". Until then the job keeps its previous settings"
+		e.Message += ". Until this is corrected the job keeps its previous settings"
 	default:
-		e.Message += ". The job is not queued until then"
+		e.Message += ". The job is not queued until this is corrected"
 	}
 	e.Correctable, e.Fixed = false, false
 	return e

@@ -126,13 +126,13 @@ func TestMistakeSaysWhatFollows(t *testing.T) {
 		hasWorkload bool
 		want        []string
 	}{
-		"before it is queued": {own, false, []string{"One is wrong. The job is not queued until then", " 2147483647. The job is not queued until then"}},
-		"once it is":          {own, true, []string{"One is wrong. Until then the job keeps its previous settings", " 2147483647. Until then the job keeps its previous settings"}},
+		"before it is queued": {own, false, []string{"One is wrong. The job is not queued until this is corrected", " 2147483647. The job is not queued until this is corrected"}},
+		"once it is":          {own, true, []string{"One is wrong. Until this is corrected the job keeps its previous settings", " 2147483647. Until this is corrected the job keeps its previous settings"}},
 		"of one that is fixed, before it is queued": {fixed, false, []string{
-			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another", ". The job is not queued until then"}},
+			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another", ". The job is not queued until this is corrected"}},
 		"of one that is fixed, once it is": {fixed, true, []string{
-			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is", ". Until then the job keeps its previous settings"}},
-		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until then"}},
+			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is", ". Until this is corrected the job keeps its previous settings"}},
+		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until this is corrected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := mistakesOf(job, tc.described, PriorityFacts{}, tc.hasWorkload)
