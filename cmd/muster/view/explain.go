@@ -128,6 +128,9 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Warning = lastEviction(workload)
 	}
 	e.Unseen = snapshot.Unseen
+	if job.Message == noWorkloadYet && e.Warning == nil {
+		e.Job.Message = "no Workload yet, and no event that you may read says why: check that Muster's operator runs"
+	}
 	hidden := snapshot.hidesDecisions() || snapshot.Configuration == nil
 	if e.Line = lineOf(snapshot, jobs, &job); e.Line != nil && hidden {
 		e.Line.Position, e.Line.Length = 0, 0 // jobs ahead of it may be hidden from the reader

@@ -139,6 +139,15 @@ func TestExplainWithoutRightsShowsTheCondition(t *testing.T) {
 	}
 }
 
+func TestExplainOfAJobThatNoOperatorHasReconciled(t *testing.T) {
+	snapshot, now := Snapshot{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}}, at(60).Time
+	jobs := Jobs(&snapshot, now)
+	want := "no Workload yet, and no event that you may read says why: check that Muster's operator runs"
+	if e := Explain(&snapshot, jobs, jobs[0], now); e.Job.Message != want {
+		t.Errorf("got %q, want %q", e.Job.Message, want)
+	}
+}
+
 func TestExplainReportsAMissingQueue(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.LocalQueues = nil

@@ -15,6 +15,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
+// noWorkloadYet is the Message of a job that has no Workload, in lists, which do not read events.
+const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
+
 // reasonAdmissionChecks is the Reason of a job that has reserved quota and waits for admission checks. The Workload API
 // itself has several reasons for that, on condition Admitted.
 const reasonAdmissionChecks = "AdmissionChecks"
@@ -152,7 +155,7 @@ func (s *subject) status(now time.Time) (state State, reason, message string) {
 	case s.blocked != "" && s.pods.up() == 0:
 		return Pending, "", s.blocked
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
-		return Pending, "", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
+		return Pending, "", noWorkloadYet
 	}
 	return s.runningStatus()
 }
