@@ -100,6 +100,9 @@ type class struct {
 	short          []quota.Index
 	// unreported are the workloads to which why was not reported yet.
 	unreported []Key
+	// otherwise are the workloads to which otherCode was reported in place of why, while the class could not be evaluated.
+	otherwise []Key
+	otherCode reason.Code
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
 	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.claimants.
 	form     *flavor.Form
@@ -159,7 +162,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it comes before the head that blocks the queue
 	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
-		e.reportReason(c, whyBehind(q))
+		e.reportOtherwise(c, whyBehind(q))
 	}
 }
 
@@ -213,11 +216,12 @@ func (q *clusterQueue) unblock(c *class) {
 // block sets the class aside until there is more of what it was short of.
 func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 	if why.Code != c.why.Code {
-		c.unreported = c.unreported[:0]
+		c.unreported, c.otherwise = c.unreported[:0], nil
 		for _, r := range c.waiting.All() {
 			c.unreported = append(c.unreported, r.Key)
 		}
 	}
+	c.reportAgain()
 	c.blocked, c.why, c.short = true, why, short
 	for _, i := range short {
 		those := c.queue.family.short[i]
@@ -265,4 +269,27 @@ func (e *Engine) reportReason(c *class, why reason.Reason) {
 		}
 	}
 	c.unreported = c.unreported[:0]
+}
+
+// reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
+// reason of the last evaluation keep it.
+func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
+	if c.otherCode != why.Code {
+		c.reportAgain()
+	}
+	if why.Code != c.why.Code {
+		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
+		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
+			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
+				w := e.workloads[key]
+				return w == nil || w.class != c
+			})
+		}
+	}
+	e.reportReason(c, why)
+}
+
+// reportAgain makes those unreported to which another reason was reported.
+func (c *class) reportAgain() {
+	c.unreported, c.otherwise = append(c.unreported, c.otherwise...), nil
 }

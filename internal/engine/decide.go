@@ -293,13 +293,16 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	var unreported []*class
 	for _, c := range q.ready.All() {
+		if c.otherCode != why.Code {
+			c.reportAgain()
+		}
 		if len(c.unreported) > 0 {
 			unreported = append(unreported, c)
 		}
 	}
 	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
 	for _, c := range unreported {
-		e.reportReason(c, why)
+		e.reportOtherwise(c, why)
 	}
 }
 

@@ -146,6 +146,20 @@ func TestPodsReadyWakesOtherFamilies(t *testing.T) {
 	s.want("the first is ready", s.happens(s.changed("first", func(w *Workload) { w.Ready = true })), "admit other in p")
 }
 
+// TestReasonIsTheQuotaAgainOnceAllPodsAreReady: others of its class wait for quota all the time.
+func TestReasonIsTheQuotaAgainOnceAllPodsAreReady(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 1), queueOf("p", "", 4), localOf("q"), localOf("p"))
+	ready := func(name string) Event { return s.changed(name, func(w *Workload) { w.Ready = true }) }
+	s.happens(job("first", "q", 1, 1, 0, 0))
+	s.happens(ready("first"))
+	s.want("another", s.happens(job("second", "q", 1, 1, 0, 1)), "second waits: WaitingForQuota")
+	s.happens(job("other", "p", 1, 1, 0, 2))
+	s.want("quota is free while pods are not ready", s.happens(gone("first")))
+	s.want("a third", s.happens(job("third", "q", 1, 1, 0, 3)), "third waits: WaitingForPodsReady")
+	s.want("they are ready", s.happens(ready("other")), "admit second in q")
+	s.want("all are", s.happens(ready("second")), "third waits: WaitingForQuota")
+}
+
 func TestEndOfUnreadyWorkloadWakesOthers(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), localOf("q"), job("first", "q", 1, 1, 0, 0))
 	s.want("the second", s.happens(job("second", "q", 1, 1, 0, 1)), "second waits: WaitingForPodsReady")
