@@ -346,13 +346,19 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		ended := s.ContainerStatuses[0].State.Terminated
 		ended.ExitCode, ended.Reason, ended.Message = 128, "StartError", "exec \"trian.py\": executable file not found\nand more"
 	}
+	ignored := func(name string, created int) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)},
+			Spec: corev1.PodSpec{SchedulerName: "volcano"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	}
 	got := podProblems([]corev1.Pod{
+		ignored("w-8", 50), ignored("w-9", 58),
 		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
 		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
 	}, at(60).Time)
 	want := []PodProblem{
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
+		{Pods: 1, Example: "w-8", Reason: "NotScheduled", Message: "the scheduler volcano has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod"},
 		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
 		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until the pod is gone"},
 		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not reported that the pod ended: the node may be unreachable or gone; its quota is kept until the pod is gone " +

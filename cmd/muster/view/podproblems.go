@@ -48,6 +48,9 @@ func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 			return c.Reason, c.Message
 		}
 	}
+	if ignoredByScheduler(pod, now) {
+		return "NotScheduled", fmt.Sprintf("the scheduler %s has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod", pod.Spec.SchedulerName)
+	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
 		return pod.Status.Reason, pod.Status.Message
 	}
@@ -60,6 +63,16 @@ func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 		}
 	}
 	return "", ""
+}
+
+// schedulerLatency is how long a scheduler may take to report on a new pod before the pod counts as ignored.
+const schedulerLatency = 5 * time.Second
+
+// ignoredByScheduler reports whether no scheduler has reported on the pod. A scheduler that does not exist, such as that
+// of an uninstalled Volcano, leaves no other trace.
+func ignoredByScheduler(pod *corev1.Pod, now time.Time) bool {
+	return pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && now.Sub(pod.CreationTimestamp.Time) > schedulerLatency &&
+		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
 // whyNotStarted returns the runtime's message about a container whose command could not be started. Messages of started
