@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -29,6 +31,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, "asks", podCount(e.Job.PodsAsked)+inAll(view.Amounts(e.Job.Requests, true)))
 	}
 	line(&text, "queue", placeInLine(e))
+	if e.Accepts != nil {
+		line(&text, "", refusal(e))
+	}
 	if len(e.Covers) > 0 {
 		line(&text, "", "it has quota for "+listed(e.Covers)+" alone")
 	}
@@ -214,6 +219,16 @@ func nearness(n *view.Nearness) string {
 	default:
 		return "one " + n.Level + " for each Job alone"
 	}
+}
+
+// refusal says of which namespaces a queue accepts jobs, for a job of another one. A selector that refuses a namespace
+// and selects nothing stands for none.
+func refusal(e *view.Explanation) string {
+	if len(e.Accepts.MatchLabels) == 0 && len(e.Accepts.MatchExpressions) == 0 {
+		return fmt.Sprintf("ClusterQueue %s has no namespaceSelector, so it accepts jobs of no namespace", e.Line.ClusterQueue)
+	}
+	return fmt.Sprintf("ClusterQueue %s accepts jobs of namespaces with the labels %s alone, and %s has others",
+		e.Line.ClusterQueue, metav1.FormatLabelSelector(e.Accepts), e.Job.Namespace)
 }
 
 func placeInLine(e *view.Explanation) string {

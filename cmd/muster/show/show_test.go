@@ -220,10 +220,14 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 	}
 }
 
-func TestExplanationOfAJobWithAMissingQueue(t *testing.T) {
+func TestExplanationOfAJobWithAQueueThatIsNotForIt(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
 		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
 		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n":                           {QueuesThere: []string{"cpu", "gpu"}},
+		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab accepts jobs of namespaces with the labels team=prod alone, and ml has others\n": {
+			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}},
+		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab has no namespaceSelector, so it accepts jobs of no namespace\n": {
+			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota for cpu, nvidia.com/gpu alone\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Covers: []corev1.ResourceName{"cpu", "nvidia.com/gpu"}},
 	} {

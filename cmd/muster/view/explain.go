@@ -36,6 +36,8 @@ type Explanation struct {
 	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them; for one
 	// that waits for quota, those that keep its ClusterQueue inactive.
 	Checks []Check `json:"checks,omitempty"`
+	// Accepts is the namespaceSelector of the ClusterQueue, if it refuses the namespace of the waiting job.
+	Accepts *metav1.LabelSelector `json:"accepts,omitempty"`
 	// Covers are the resources that the queue has quota for, if the waiting job requests one that it does not cover.
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
 	// Quotas are, for a job that waits, the queue's quotas of the resources that the job requests.
@@ -150,6 +152,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	}
 	if e.Line != nil {
 		e.Checks = inactiveChecks(snapshot, e.Line.ClusterQueue)
+		e.Accepts = refusingSelector(snapshot, e.Line.ClusterQueue, job.Namespace)
 	}
 	for _, queue := range Queues(snapshot, "", now) {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
@@ -324,6 +327,20 @@ func whyInactive(controller string) string {
 		return "Muster has no controller " + controller + ": remove the check from the ClusterQueue"
 	}
 	return "its controller " + controller + " has not reported it active"
+}
+
+// refusingSelector returns the namespaceSelector of a ClusterQueue that refuses the namespace, else nil. A queue without
+// one refuses all.
+func refusingSelector(snapshot *Snapshot, queue, namespace string) *metav1.LabelSelector {
+	at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool { return q.Name == queue })
+	in := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
+	if at < 0 || in < 0 || workload.SelectsNamespace(&snapshot.ClusterQueues[at], &snapshot.Namespaces[in]) {
+		return nil
+	}
+	if selector := snapshot.ClusterQueues[at].Spec.NamespaceSelector; selector != nil {
+		return selector
+	}
+	return &metav1.LabelSelector{}
 }
 
 func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {

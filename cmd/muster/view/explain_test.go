@@ -207,6 +207,18 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 	}
 }
 
+func TestExplainShowsTheSelectorThatRefusesTheNamespace(t *testing.T) {
+	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}
+	for _, tc := range []struct{ has, want *metav1.LabelSelector }{{prod, prod}, {nil, &metav1.LabelSelector{}}, {&metav1.LabelSelector{}, nil}} {
+		snapshot, now := busyLab(), at(60).Time
+		snapshot.ClusterQueues[0].Spec.NamespaceSelector = tc.has
+		jobs := Jobs(&snapshot, now)
+		if diff := cmp.Diff(tc.want, Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now).Accepts); diff != "" {
+			t.Errorf("with the selector %v (-want +got):\n%s", tc.has, diff)
+		}
+	}
+}
+
 func TestExplainListsChecksThatKeepTheQueueInactive(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.ClusterQueues[0].Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"nodes", "lost", "budget", "licence"}
