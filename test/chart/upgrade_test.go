@@ -165,7 +165,7 @@ func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	h := newHelm(t)
 	h.install(nil)
 	w := harness.New(t)
-	o := operate(t)
+	o := startOperator(t)
 	defer o.End(syscall.SIGTERM)
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("8")})
 	w.Create(w.Job("runs", "q", 2))
@@ -173,7 +173,7 @@ func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	w.Create(w.Job("waits", "q", 7))
 	w.UntilWorkloadOf("waits", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
 
-	c := definitions(t)
+	c := definitionClient(t)
 	if err := c.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"muster.dev/served": "true"}); err != nil {
 		t.Fatal(err)
 	}
