@@ -82,14 +82,24 @@ func (w *world) cordon(name string) {
 	}
 }
 
-// expectOthersStay checks that of the pods of a gang those that were not on the node are there still.
-func (w *world) expectOthersStay(before, after map[string]corev1.Pod, node string) {
+// expectKept checks that of the pods in before exactly those for which replaced is false are in after too.
+func (w *world) expectKept(before, after map[string]corev1.Pod, replaced func(corev1.Pod) bool) {
 	w.Helper()
-	for name, was := range before {
-		if is, there := after[name]; was.Spec.NodeName != node && (!there || is.UID != was.UID) {
-			w.Errorf("%s on %s went though only %s was drained", name, was.Spec.NodeName, node)
+	for name, pod := range before {
+		if want, got := !replaced(pod), after[name].UID == pod.UID; got != want {
+			w.Errorf("pod %s, which was on node %s, was kept: %t, want %t", name, pod.Spec.NodeName, got, want)
 		}
 	}
+}
+
+// onNode returns a condition for expectKept that holds for the pods on a node.
+func onNode(node string) func(corev1.Pod) bool {
+	return func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }
+}
+
+// withName returns a condition for expectKept that holds for the pod of this name.
+func withName(name string) func(corev1.Pod) bool {
+	return func(pod corev1.Pod) bool { return pod.Name == name }
 }
 
 // TestADrainedNode: the pods that are evicted come again in the same rack, and the others stay.
@@ -101,7 +111,7 @@ func TestADrainedNode(t *testing.T) {
 		t.Fatalf("it was evicted: %s", w.State())
 	}
 	untilOn(w, "a", harness.PlacesOf(moved))
-	w.expectOthersStay(before, w.untilRunning("a", 5), node)
+	w.expectKept(before, w.untilRunning("a", 5), onNode(node))
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
@@ -190,12 +200,7 @@ func TestANodeThatLosesDevices(t *testing.T) {
 	broken := w.loses(node, 3, before)
 	moved := w.UntilWorkloadOf("a", "has one place on the node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 1 })
 	untilOn(w, "a", harness.PlacesOf(moved))
-	after := w.untilRunning("a", 5)
-	for name, was := range before {
-		if is, there := after[name]; name != broken.Name && (!there || is.UID != was.UID) {
-			t.Errorf("%s went though it had its devices", name)
-		}
-	}
+	w.expectKept(before, w.untilRunning("a", 5), withName(broken.Name))
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
@@ -225,7 +230,7 @@ func TestANodeThatStopsReporting(t *testing.T) {
 	})
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	untilOn(w, "a", harness.PlacesOf(moved))
-	w.expectOthersStay(before, w.untilRunning("a", 5), silent)
+	w.expectKept(before, w.untilRunning("a", 5), onNode(silent))
 	var there corev1.PodList
 	if err := w.Client.List(t.Context(), &there, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
@@ -273,10 +278,5 @@ func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 		return harness.PlacesOf(wl)[shared] == nodesOf(before)[shared]-1
 	})
 	untilOn(w, "a", harness.PlacesOf(moved))
-	after := w.untilRunning("a", 6)
-	for name, was := range before {
-		if is, there := after[name]; name != first && (!there || is.UID != was.UID) {
-			t.Errorf("%s went for %s", name, first)
-		}
-	}
+	w.expectKept(before, w.untilRunning("a", 6), withName(first))
 }

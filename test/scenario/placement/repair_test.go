@@ -3,7 +3,6 @@ package placement
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +36,7 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 		t.Fatalf("it was not mended: %s", w.State())
 	}
 	untilOn(w, "a", harness.PlacesOf(moved))
-	for name, pod := range w.untilRunning("a", 5) {
-		was, there := before[name]
-		if stays := there && was.UID == pod.UID; stays == (was.Spec.NodeName == dead) && there {
-			t.Errorf("%s was on %s, is on %s", name, was.Spec.NodeName, pod.Spec.NodeName)
-		}
-	}
+	w.expectKept(before, w.untilRunning("a", 5), onNode(dead))
 }
 
 // TestANodeThatIsNotReadyIsLostAfterItsGrace: as one that is gone.
@@ -75,25 +69,10 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
 		t.Fatal(err)
 	}
-	evicted := w.UntilWorkloadOf("a", "waits again", func(wl *kueue.Workload) bool {
-		requeued := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadRequeued)
-		return requeued != nil && requeued.Status == metav1.ConditionTrue && requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
-	})
-	why := meta.FindStatusCondition(evicted.Status.Conditions, kueue.WorkloadEvicted)
-	if why == nil || why.Reason != kueue.WorkloadEvictedDueToNodeFailures || !strings.Contains(why.Message, dead) {
-		t.Errorf("evicted: %+v", why)
-	}
+	w.untilEvictedFor("a", dead)
 	w.node("late", "r0", offers(8), simulated)
 	w.untilRunning("a", 5)
-	var list kueue.WorkloadList
-	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner.Name == "b" && list.Items[i].Status.Admission != nil {
-			t.Errorf("who came later went first: %s", w.State())
-		}
-	}
+	w.expectWaits("b")
 }
 
 // TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding: the pods that found their nodes full go to others.
@@ -174,9 +153,5 @@ func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 		return harness.PlacesOf(wl)[taken] == 0 && admitted(wl)
 	})
 	untilOn(w, "a", harness.PlacesOf(moved))
-	for name, pod := range w.untilRunning("a", 5) {
-		if was, there := before[name]; there && was.Spec.NodeName != taken && was.UID != pod.UID {
-			t.Errorf("%s was made anew though its node was not taken", name)
-		}
-	}
+	w.expectKept(before, w.untilRunning("a", 5), onNode(taken))
 }
