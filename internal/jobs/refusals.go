@@ -128,7 +128,7 @@ func release(w *kueue.Workload, refusal string, backoff Backoff, now time.Time) 
 	if tries < math.MaxInt32 {
 		tries++
 	}
-	message := "The API server refuses its pods: " + refusal
+	message := "Its pods cannot be created: " + refusal
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: refusedCause, Message: message}, now)
 	if backoff.Limit != nil && tries > *backoff.Limit {
 		workload.SetCondition(w, kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, kueue.WorkloadRequeuingLimitExceeded, message, now)

@@ -144,7 +144,7 @@ func TestRefusedGangIsReleasedWithBackoff(t *testing.T) {
 			t.Errorf("it waits until %v, want %v: %v", at, now.Add(wait), conditions(w))
 		}
 	}
-	want := "Evicted=True PodsReadyTimeout: The API server refuses its pods: exceeded quota"
+	want := "Evicted=True PodsReadyTimeout: Its pods cannot be created: exceeded quota"
 	if got := conditions(w); got[len(got)-1] != want {
 		t.Errorf("got %v, want %s", got, want)
 	}

@@ -114,7 +114,7 @@ func TestHangingCommandIsKilledAndRestarted(t *testing.T) {
 	o := newOperator(t, "1:1")
 	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; touch "$LATTICE_HEARTBEAT_FILE"; sleep 1000`, "MUSTER_HANG_TIMEOUT=300ms")
 	a.awaitOutput("run 0")
-	a.awaitOutput("no sign of life")
+	a.awaitOutput("no heartbeat")
 	a.awaitOutput("run 1")
 	a.awaitExit(0)
 }

@@ -85,7 +85,7 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 func checkRelease(t *testing.T, released *kueue.Workload, text string) {
 	t.Helper()
 	evicted := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadEvicted)
-	if !strings.HasPrefix(evicted.Message, "The API server refuses its pods: ") || !strings.Contains(evicted.Message, text) {
+	if !strings.HasPrefix(evicted.Message, "Its pods cannot be created: ") || !strings.Contains(evicted.Message, text) {
 		t.Errorf("condition Evicted has the message %q, want that pods are refused, with %q", evicted.Message, text)
 	}
 	if !is(released, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout) {

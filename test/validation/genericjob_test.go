@@ -102,7 +102,7 @@ func genericJobRules() []rule {
 		{of, "it has at most 5,000 replicas", inCEL, "replicas of all types must be at most 5000 together",
 			[]attempt{{what: "5,001", change: edits{worker + "replicas": 5000}}},
 			[]attempt{{what: "5,000", change: edits{worker + "replicas": 4999}}}},
-		{of, "types and replicas are fixed", inCEL, "types and replicas are immutable: make another GenericJob",
+		{of, "types and replicas are fixed", inCEL, "types and replicas are immutable: create a new GenericJob",
 			[]attempt{
 				{what: "fewer", before: edits{}, change: edits{worker + "replicas": 3}},
 				{what: "another type", before: edits{}, change: edits{worker + "type": "ps"}},

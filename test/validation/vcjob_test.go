@@ -91,7 +91,7 @@ func vcJobRules() []rule {
 		{of, "minSuccess is at most all pods", inCEL, "minSuccess must be at most the replicas of all tasks",
 			[]attempt{{what: "6 of 5", change: edits{"spec>minSuccess": 6}}},
 			[]attempt{{what: "5 of 5", change: edits{"spec>minSuccess": 5}}}},
-		{of, "queue is fixed", inCEL, "queue is immutable: make another Job",
+		{of, "queue is fixed", inCEL, "queue is immutable: create a new Job",
 			[]attempt{{what: "another", before: edits{}, change: edits{"spec>queue": "b"}}},
 			[]attempt{{what: "the same", before: edits{"spec>queue": "a"}, change: edits{"spec>queue": "a", "spec>priorityClassName": "high"}}}},
 		{of, "a volume has a claim", inCEL, "a volume needs either volumeClaimName, of an existing claim, or volumeClaim, for a new one",

@@ -34,7 +34,7 @@ func genericJobSpecRules() []apiextensionsv1.ValidationRule {
 	return []apiextensionsv1.ValidationRule{
 		celRule(".replicaSpecs", "replicas of all types must be at most 5000 together",
 			`self.replicaSpecs.map(r, r.replicas).sum() <= 5000`),
-		celRule(".replicaSpecs", "types and replicas are immutable: make another GenericJob",
+		celRule(".replicaSpecs", "types and replicas are immutable: create a new GenericJob",
 			`self.replicaSpecs.map(r, r.type) == oldSelf.replicaSpecs.map(r, r.type)
 			&& self.replicaSpecs.map(r, r.replicas) == oldSelf.replicaSpecs.map(r, r.replicas)`),
 		celRule(".runMode.debug.replicaSpecs", "type must be one of spec.replicaSpecs",

@@ -27,7 +27,7 @@ func vcjobSpecRules() []apiextensionsv1.ValidationRule {
 			`!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= %s`, replicas),
 		celRule(".tasks", "replicas of all tasks must be at most 10000 together", `!has(self.tasks) || size(self.tasks) == 0 || %s <= 10000`, replicas),
 		celRule(".minSuccess", "minSuccess must be at most the replicas of all tasks", `!has(self.minSuccess) || !has(self.tasks) || self.minSuccess <= %s`, replicas),
-		celRule(".queue", "queue is immutable: make another Job",
+		celRule(".queue", "queue is immutable: create a new Job",
 			`(has(self.queue) ? self.queue : '') == (has(oldSelf.queue) ? oldSelf.queue : '')`),
 		celRule(".volumes", "a volume needs either volumeClaimName, of an existing claim, or volumeClaim, for a new one",
 			`!has(self.volumes) || self.volumes.all(v, (has(v.volumeClaimName) && v.volumeClaimName != '') != has(v.volumeClaim))`),

@@ -37,7 +37,7 @@ const (
 	SucceededMessage = "All tasks completed successfully"
 	FailedMessage    = "Job failed"
 	// LostMessage is that of a job whose VCJob was deleted by others while it ran. It stays Running.
-	LostMessage = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
+	LostMessage = "Its VCJob was deleted and is not recreated: to run the job again, delete the LatticeJob and create a new one"
 	// CronSubmittedMessage is the first one of a job with a schedule; CronActiveMessage replaces it with the number of
 	// active runs and the scheduled time of the last run.
 	CronSubmittedMessage = "Cron job active"

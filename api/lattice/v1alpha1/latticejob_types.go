@@ -41,7 +41,7 @@ type LatticeJobList struct {
 
 // LatticeJobSpec describes a LatticeJob.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="a schedule can be changed, but not given to a job or taken from it: make another LatticeJob"
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="a schedule can be changed, but not given to a job or taken from it: create a new LatticeJob"
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.concurrencyPolicy) && !has(self.suspend) && !has(self.successfulJobsHistoryLimit) && !has(self.failedJobsHistoryLimit) && !has(self.startingDeadlineSeconds)",message="concurrencyPolicy, suspend, startingDeadlineSeconds and history limits need a schedule"
 type LatticeJobSpec struct {
 	CronSpec `json:",inline"`

@@ -167,7 +167,7 @@ func (a *Agent) Hung() Do {
 		return Do{}
 	}
 	a.hung = true
-	return Do{Kill: true, Note: "the command gives no sign of life and is killed"}
+	return Do{Kill: true, Note: "the command has sent no heartbeat in time and is killed"}
 }
 
 // Signalled handles a signal sent to the agent. The first request to terminate is passed on, and the agent exits with

@@ -85,11 +85,11 @@ func TestFailureClassification(t *testing.T) {
 		message        string
 	}{
 		"exit code":                         {End{Code: 2}, false, false, "exit code 2"},
-		"segmentation fault":                {End{Signal: syscall.SIGSEGV}, false, false, "ended by segmentation fault"},
-		"killed from outside":               {End{Signal: syscall.SIGKILL}, false, true, "ended from outside by killed"},
+		"segmentation fault":                {End{Signal: syscall.SIGSEGV}, false, false, "ended by a signal: segmentation fault"},
+		"killed from outside":               {End{Signal: syscall.SIGKILL}, false, true, "ended by a signal from outside: killed"},
 		"killed when out of memory":         {End{Signal: syscall.SIGKILL, OutOfMemory: true}, false, false, "out of memory"},
 		"a child killed when out of memory": {End{Code: 1, OutOfMemory: true}, false, false, "out of memory"},
-		"killed because it hangs":           {End{Signal: syscall.SIGKILL}, true, false, "no sign of life"},
+		"killed because it hangs":           {End{Signal: syscall.SIGKILL}, true, false, "no heartbeat"},
 		"a lost connection of gloo":         {End{Code: 1, Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
 		"an error that names no peer":       {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false, false, "exit code 1"},
 	} {

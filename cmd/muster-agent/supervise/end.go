@@ -44,7 +44,7 @@ func (e End) failure(hung bool) protocol.Failure {
 	f := protocol.Failure{ExitCode: e.ExitCode()}
 	switch {
 	case hung:
-		f.Message = "no sign of life"
+		f.Message = "no heartbeat"
 	case e.OutOfMemory:
 		f.Message = "out of memory"
 	case lostPeer.Match(e.Stderr):
@@ -53,9 +53,9 @@ func (e End) failure(hung bool) protocol.Failure {
 	case e.Signal == syscall.SIGKILL || e.Signal == syscall.SIGTERM:
 		// The agent has not sent it, so it comes from outside the pod.
 		f.Infrastructure = true
-		f.Message = "ended from outside by " + e.Signal.String()
+		f.Message = "ended by a signal from outside: " + e.Signal.String()
 	case e.Signal != 0:
-		f.Message = "ended by " + e.Signal.String()
+		f.Message = "ended by a signal: " + e.Signal.String()
 	default:
 		f.Message = fmt.Sprintf("exit code %d", e.Code)
 	}

@@ -275,10 +275,10 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a LatticeJob that was handed over to Volcano",
 		snapshot: Snapshot{
-			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's")},
+			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not managed by Muster")},
 			VCJobs:      []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
 		},
-		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not one of Muster's"}},
+		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not managed by Muster"}},
 	}, {
 		name: "a failed LatticeJob shows the message of its VCJob",
 		snapshot: Snapshot{

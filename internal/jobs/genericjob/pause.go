@@ -21,8 +21,8 @@ func (l *planner) pause() {
 // Event messages for a job that has used up the time its queue allows.
 const (
 	maxDurationReason  = "MaxDurationExceeded"
-	stoppedMessage     = "The job has ended, and what ran on is stopped: it has run for as long as its queue lets it at a time"
-	maxDurationMessage = "The job has run for as long as its queue lets it at a time: it is paused; set spec.runMode.pause.enabled to false to queue it again"
+	stoppedMessage     = "The job has ended, and its remaining pods are stopped: they have reached the maximum execution time of its queue"
+	maxDurationMessage = "The job has reached the maximum execution time of its queue and is paused; set spec.runMode.pause.enabled to false to queue it again"
 )
 
 // pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and

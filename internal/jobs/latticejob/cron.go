@@ -125,7 +125,7 @@ func (l *planner) due(times schedule.Schedule, last time.Time) time.Time {
 // tried again.
 func (l *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := l.runsStatus(running, last)
-	event := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
+	event := jobs.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
 	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
 		status.(*lattice.LatticeJob).Status = before
 	}))

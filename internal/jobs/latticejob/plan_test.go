@@ -20,7 +20,7 @@ import (
 const submitting = "apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
 func TestLifeOfAJob(t *testing.T) {
-	const gone = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
+	const gone = "Its VCJob was deleted and is not recreated: to run the job again, delete the LatticeJob and create a new one"
 	const changed = ". The spec was changed after that, to generation 2, and the change is ignored: it runs with generation 1"
 	for name, test := range map[string]struct {
 		scene          *scene
@@ -89,7 +89,7 @@ func TestLifeOfAJob(t *testing.T) {
 		"it is over, as is whom it called":                        {newScene().with(callService).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
 		"it is over, and its tasks were renamed":                  {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", "").with(hasTasks("old", "t")), lattice.Failed, "Job failed", 1, "remove LatticeMeshMember job-old, remove LatticeMeshMember job-t", "JobFailed"},
 		"it is over, and there is no mesh":                        {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
-		"Volcano runs it, in a queue of its own":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
+		"Volcano runs it, in a queue of its own":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not managed by Muster, so Muster's quota does not cover it", 1, "", "JobSubmitted"},
 		"Volcano is to run it, and is not there":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).with(withoutVolcano), lattice.Pending, "The cluster does not serve Job (batch.volcano.sh), which the job needs: it continues once that is installed", 0, "", "MissingKind"},
 		"Volcano runs it, when it is admitted":                    {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
 		"Volcano is to run it, and it queued as its VCJob before": {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}).stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "remove LatticeMeshMember job-t / delete  job", ""},

@@ -126,7 +126,7 @@ func (l *planner) removeFromGraph() (out []jobs.Write) {
 func (l *planner) running() {
 	message := lattice.SubmittedMessage
 	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !isManagedQueue(l.job, l.seen.Facts.Queues) {
-		message += ". Its queue is not one of Muster's, whose quota does not cover it"
+		message += ". Its queue is not managed by Muster, so Muster's quota does not cover it"
 	}
 	if l.job.Status.Phase != lattice.Running {
 		l.setStatus(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))

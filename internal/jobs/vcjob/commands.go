@@ -24,7 +24,7 @@ func (l *planner) executeCommand() bool {
 	}
 	setRecord(&l.job.Status, commandKey, string(command.UID))
 	l.plan.StatusFirst = true
-	why := "asked by Command " + command.Name
+	why := "requested by Command " + command.Name
 	if command.Message != "" {
 		why += ": " + command.Message
 	}

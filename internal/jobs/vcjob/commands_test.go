@@ -17,7 +17,7 @@ func TestCommandsAreExecutedOnceAndThenDeleted(t *testing.T) {
 	running := pod("job-worker-0").running()
 	stop := command("stop", bus.AbortJobAction)
 	got := see(t, job.Job, admitted("worker", 1), of(running, stop))
-	if want := "Aborting AbortJob: asked by Command stop"; state(got) != want || len(writes(got)) != 0 || !got.StatusFirst {
+	if want := "Aborting AbortJob: requested by Command stop"; state(got) != want || len(writes(got)) != 0 || !got.StatusFirst {
 		t.Fatalf("state %q and writes %q, want %q and none", state(got), writes(got), want)
 	}
 	job = then(got, job)
@@ -67,7 +67,7 @@ func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 	running, stop := pod("job-worker-0").running(), command("stop", bus.AbortJobAction)
 	stop.TargetObject.UID = ""
 	stop.CreationTimestamp = metav1.NewTime(now)
-	if s := state(see(t, job.Job, admitted("worker", 1), of(running, stop))); s != "Aborting AbortJob: asked by Command stop" {
+	if s := state(see(t, job.Job, admitted("worker", 1), of(running, stop))); s != "Aborting AbortJob: requested by Command stop" {
 		t.Errorf("state %q", s)
 	}
 	stop.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
@@ -88,7 +88,7 @@ func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 func TestCommandsDoNotRestartBeyondMaxRetry(t *testing.T) {
 	job := newJob().with("worker", 1).restarted(3)
 	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
-	if want := "Failed MaxRetry: asked by Command again; retryCount is 3, the limit that maxRetry sets"; state(got) != want {
+	if want := "Failed MaxRetry: requested by Command again; retryCount is 3, the limit that maxRetry sets"; state(got) != want {
 		t.Errorf("state %q, want %q", state(got), want)
 	}
 }
@@ -100,7 +100,7 @@ func TestCommandsDoNotBringBackAJobThatEnds(t *testing.T) {
 			job := newJob().with("worker", 1).is(phase)
 			going := pod("job-worker-0").running().going()
 			got := see(t, job.Job, admitted("worker", 1), of(going, command("late", action)))
-			want := []string{fmt.Sprintf("ExecuteAction %s: nothing to do, the job is %s (asked by Command late)", action, phase)}
+			want := []string{fmt.Sprintf("ExecuteAction %s: nothing to do, the job is %s (requested by Command late)", action, phase)}
 			if then(got, job).Status.State.Phase != phase {
 				t.Errorf("%s of a job that is %s: %s", action, phase, state(got))
 			}

@@ -53,7 +53,7 @@ func TestPlan(t *testing.T) {
 		{"it has succeeded when all have", twoTasks().is(volcano.Running), all, done,
 			nil, "Completed AllEnded: All pods have ended, 3 with success", 0},
 		{"it has failed when too few have", twoTasks().is(volcano.Running), all, of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), pod("job-worker-1").ended(3)),
-			nil, "Failed TooFewSucceeded: task worker: 1 pods have succeeded, and 2 must: pod job-worker-1 has failed with exit code 3", 0},
+			nil, "Failed TooFewSucceeded: task worker: succeeded pods: 1, required: 2: pod job-worker-1 has failed with exit code 3", 0},
 		{"a failed pod that nothing must be done about leaves the others running", twoTasks().is(volcano.Running), all, failing(3), nil, "Running Before: before", 0},
 		{"RestartJob makes all pods pods of the past first", restarts(), all, failing(3),
 			nil, "Restarting Restarting: pod job-worker-1 has failed with exit code 3", 1},
@@ -201,7 +201,7 @@ func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
 	job := newJob().with("worker", 3).is(volcano.Running)
 	job.Spec.MinSuccess = ptr.To[int32](1)
 	got := see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
-	if want := "Completed MinSuccess: 1 pods have succeeded, and 1 must"; state(got) != want {
+	if want := "Completed MinSuccess: succeeded pods: 1, required: 1"; state(got) != want {
 		t.Errorf("state %q, want %q", state(got), want)
 	}
 	job = then(got, job)

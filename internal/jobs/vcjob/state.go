@@ -101,7 +101,7 @@ func (l *planner) completeAtMinSuccess() bool {
 	if want == nil || l.count("", replicas.Succeeded) < *want {
 		return false
 	}
-	l.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("%d pods have succeeded, and %d must", l.count("", replicas.Succeeded), *want))
+	l.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("succeeded pods: %d, required: %d", l.count("", replicas.Succeeded), *want))
 	return true
 }
 
@@ -121,18 +121,18 @@ func (l *planner) finishWhenAllEnded() bool {
 		for i := range l.job.Spec.Tasks {
 			task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
 			if want := taskMinimum(task); l.count(name, replicas.Succeeded) < want {
-				l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: %d pods have succeeded, and %d must", name, l.count(name, replicas.Succeeded), want)))
+				l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name, l.count(name, replicas.Succeeded), want)))
 				return true
 			}
 		}
 	}
 	switch want := l.job.Spec.MinSuccess; {
 	case want != nil:
-		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, *want)))
+		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, *want)))
 	case succeeded >= least:
 		l.setPhase(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
 	default:
-		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, least)))
+		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, least)))
 	}
 	return true
 }

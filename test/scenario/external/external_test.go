@@ -124,7 +124,7 @@ func TestAJobInAVolcanoQueueIsSubmittedAtOnce(t *testing.T) {
 	w.installVolcano()
 	w.job("theirs", "volcano-only", 3)
 	job := w.UntilPhase("theirs", lattice.Running)
-	if want := "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it"; job.Status.Message != want {
+	if want := "Job submitted to Volcano. Its queue is not managed by Muster, so Muster's quota does not cover it"; job.Status.Message != want {
 		t.Errorf("LatticeJob has the message %q, want %q", job.Status.Message, want)
 	}
 	vcjob := w.VCJob("theirs")

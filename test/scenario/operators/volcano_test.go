@@ -36,7 +36,7 @@ func TestVolcanoIsDetected(t *testing.T) {
 	w.Create(w.vcjob("theirs"), w.latticejob("after", "volcanos-own"))
 	harness.UntilOne(w.World, &lattice.LatticeJobList{}, "after", "is handed over", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Running &&
-			job.Status.Message == lattice.SubmittedMessage+". Its queue is not one of Muster's, whose quota does not cover it"
+			job.Status.Message == lattice.SubmittedMessage+". Its queue is not managed by Muster, so Muster's quota does not cover it"
 	})
 	theirs := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: w.Namespace}}
 	w.Get(theirs)
