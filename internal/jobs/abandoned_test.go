@@ -59,7 +59,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 			return c.List(ctx, list, options)
 		},
 	}).Build()
-	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &recorded{}), clock: now}}
+	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &fakeRecorder{}), clock: now}}
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster made for jobs of another controller

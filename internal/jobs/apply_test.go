@@ -33,7 +33,7 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 	}
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("theirs", "another"), account("free", "")).Build()
-	x := NewExecutor(api, &recorded{})
+	x := NewExecutor(api, &fakeRecorder{})
 	for name, taken := range map[string]bool{"new": false, "ours": false, "theirs": true, "free": true} {
 		wanted := account(name, "job")
 		wanted.Labels = map[string]string{"applied": "yes"}
@@ -74,7 +74,7 @@ func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 		{"by-jobs", "1Gi", "1Gi", false},
 		{"by-jobs", "2Gi", "2Gi", false},
 	} {
-		err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
+		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
 		if (err != nil) != step.refused {
 			t.Errorf("%+v: %v", step, err)
 		}
@@ -118,7 +118,7 @@ func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 	}
 	apply := func(data map[string]string) (now corev1.ConfigMap) {
 		t.Helper()
-		if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(said(data), "tester")}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(said(data), "tester")}}); err != nil {
 			t.Fatal(err)
 		}
 		requests = append(requests, "|")
@@ -158,7 +158,7 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 	wanted := taken.DeepCopy()
 	wanted.ResourceVersion = ""
 	wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: "job", Controller: ptr.To(true)}}
-	events := &recorded{}
+	events := &fakeRecorder{}
 	plan := Plan{Writes: []Write{Apply(wanted, "tester")}, Status: job, Events: []Event{Normal("Done", "done")},
 		StatusOnError: func(err error) (client.Object, Event) {
 			failed := job.DeepCopy()
@@ -197,7 +197,7 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	// The successor is of a job of the same name that came after.
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("successor", "later"), account("free", "")).Build()
 	for name, stays := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
-		if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Remove(account(name, ""))}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Remove(account(name, ""))}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != stays {
@@ -206,7 +206,7 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	}
 	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"), account("theirs", "later"), account("free", "")).Build()
 	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
-	if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
+	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
 		t.Error(err)
 	}
 	var left corev1.ServiceAccountList

@@ -15,8 +15,8 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// tolerated acts as a mutating policy that adds a toleration to Workloads.
-func tolerated(object client.Object) {
+// addToleration acts as a mutating policy that adds a toleration to Workloads.
+func addToleration(object client.Object) {
 	if w, is := object.(*kueue.Workload); is {
 		for i := range w.Spec.PodSets {
 			spec := &w.Spec.PodSets[i].Template.Spec
@@ -28,9 +28,9 @@ func tolerated(object client.Object) {
 // TestBatchJobRunsThoughAPolicyMutatesItsWorkload: a new Workload would be mutated in the same way.
 func TestBatchJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
-	w.fate, w.creating = running, tolerated
+	w.fate, w.onCreate = running, addToleration
 	w.settle()
-	if job := w.batchJob(); job.Status.Active != 2 || w.made["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
+	if job := w.batchJob(); job.Status.Active != 2 || w.created["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
 		t.Errorf("it does not run: %+v, writes %v", job.Status, w.writes)
 	}
 }
@@ -50,7 +50,7 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 	}
 	t.Run("a policy", func(t *testing.T) {
 		w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
-		w.fate, w.creating = running, tolerated
+		w.fate, w.onCreate = running, addToleration
 		w.settle()
 		enlarge(w)
 		w.settle()
@@ -85,16 +85,16 @@ func TestLatticeJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
 		t.Fatal(err)
 	}
-	w.know(true)
+	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.quiet()
+	w.settle()
 	asks := w.workload()
-	tolerated(asks) // as each write of it is changed
+	addToleration(asks) // as each write of it is changed
 	if err := w.api.Update(t.Context(), asks); err != nil {
 		t.Fatal(err)
 	}
 	w.admit()
-	w.quiet()
+	w.settle()
 	if len(list[volcano.JobList](w.world).Items) != 1 {
 		t.Errorf("it is %s: %s", w.latticeJob().Status.Phase, w.latticeJob().Status.Message)
 	}

@@ -46,7 +46,7 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
 	w := newBatchWorld(t, fault{}, job, 0)
 	events := &dropping{recorder: w.events, busy: true}
-	operator := func() { w.reconciler = jobs.NewReconciler(batchjob.API, w.watched(), events, w.clock) }
+	operator := func() { w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), events, w.clock) }
 	operator()
 	w.reconcile()
 	w.admit()
@@ -58,7 +58,7 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	if again := w.reconcile().RequeueAfter; again <= 0 || again > time.Minute {
 		t.Errorf("it is looked at again after %s", again)
 	}
-	told := func() (n int) {
+	reported := func() (n int) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "FailedToStart: No pods can be started: the admission check budget") {
@@ -67,22 +67,22 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 		}
 		return n
 	}
-	if got := told(); got != 0 {
-		t.Errorf("told %d times while there is no time", got)
+	if got := reported(); got != 0 {
+		t.Errorf("reported %d times while there is no time", got)
 	}
 	if ended := list[kueue.WorkloadList](w.world).Items[0]; !workload.IsFinished(&ended) {
 		t.Fatalf("its Workload has not ended: %+v", ended.Status.Conditions)
 	}
 	events.busy = false
 	for range 2 {
-		if got := told(); got != 1 {
-			t.Errorf("told %d times: %v", got, w.events.events)
+		if got := reported(); got != 1 {
+			t.Errorf("reported %d times: %v", got, w.events.events)
 		}
 	}
 	operator()
 	for range 2 {
-		if got := told(); got != 2 {
-			t.Errorf("told %d times by two operators: %v", got, w.events.events)
+		if got := reported(); got != 2 {
+			t.Errorf("reported %d times by two operators: %v", got, w.events.events)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	w.admit()
-	send := func(queue string) (told []string) {
+	send := func(queue string) (reported []string) {
 		sent := w.batchJob()
 		sent.Labels[kueue.QueueLabel] = queue
 		if err := w.api.Update(t.Context(), sent); err != nil {
@@ -102,22 +102,22 @@ func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "QueueChangesLater") {
-				told = append(told, event)
+				reported = append(reported, event)
 			}
 		}
-		return told
+		return reported
 	}
 	if got := send("cq"); len(got) != 0 {
-		t.Errorf("told %v though it stays", got)
+		t.Errorf("reported %v though it stays", got)
 	}
 	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "moves to queue another") {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
 	if got := send("third"); len(got) != 1 {
-		t.Errorf("told %v, though it is leaving", got)
+		t.Errorf("reported %v, though it is leaving", got)
 	}
 	for range 10 { // nobody admits it meanwhile
 		w.reconcile()
@@ -134,7 +134,7 @@ func TestNoStandingEventAfterAConflict(t *testing.T) {
 	w.reconcile()
 	w.admit()
 	w.reconcile()
-	for ptr.Deref(w.batchJob().Status.Ready, 0) == 0 { // which its Workload is to be told
+	for ptr.Deref(w.batchJob().Status.Ready, 0) == 0 { // which its Workload is to be reported
 		w.runJob()
 	}
 	sent := w.batchJob()
@@ -145,7 +145,7 @@ func TestNoStandingEventAfterAConflict(t *testing.T) {
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	w.fault = fault{write: fmt.Sprintf("status Workload %s #%d", held.Name, w.seen["status Workload "+held.Name]+1),
 		err: apierrors.NewConflict(kueue.Resource("workloads"), held.Name, errors.New("somebody was quicker"))}
-	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faulty {
+	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
 		t.Fatalf("there was no conflict, but %v", err)
 	}
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
@@ -153,7 +153,7 @@ func TestNoStandingEventAfterAConflict(t *testing.T) {
 	w.reconcile()
 	for _, event := range w.events.events {
 		if strings.HasPrefix(event, "QueueChangesLater") {
-			t.Errorf("told %q", event)
+			t.Errorf("reported %q", event)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	}
 	w.reconcile()
 	w.admit()
-	label := func(labels map[string]string) (told []string) {
+	label := func(labels map[string]string) (reported []string) {
 		labelled := w.batchJob()
 		maps.Copy(labelled.Labels, labels)
 		if err := w.api.Update(t.Context(), labelled); err != nil {
@@ -177,20 +177,20 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "LabelsCountLater") {
-				told = append(told, event)
+				reported = append(reported, event)
 			}
 		}
-		return told
+		return reported
 	}
 	if got := label(nil); len(got) != 0 {
-		t.Errorf("told %v though nothing changed", got)
+		t.Errorf("reported %v though nothing changed", got)
 	}
 	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "nosuch"}); len(got) != 0 {
-		t.Errorf("told %v of a class that does not exist", got)
+		t.Errorf("reported %v of a class that does not exist", got)
 	}
 	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
 	if len(got) != 1 || !strings.Contains(got[0], "the change of kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds takes effect when it is queued again") {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	if spec := held.Spec; *spec.Priority != 0 || spec.MaximumExecutionTimeSeconds != nil {
@@ -207,7 +207,7 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	}
 	w.admit()
 	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "now"}); len(got) != 1 {
-		t.Errorf("told %v of what counts at once", got)
+		t.Errorf("reported %v of what counts at once", got)
 	}
 	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 9 {
 		t.Errorf("of another class its priority is %d", *spec.Priority)
@@ -226,14 +226,14 @@ func TestQueueDecidesIsReportedOnce(t *testing.T) {
 	w.fault = fault{write: fmt.Sprintf("change Job job #%d", w.seen["change Job job"]+1),
 		err: apierrors.NewConflict(batchv1.Resource("jobs"), "job", errors.New("somebody was quicker"))}
 	w.reconcile()
-	told := 0
+	reported := 0
 	for _, event := range w.events.events {
 		if strings.HasPrefix(event, "QueueDecides") {
-			told++
+			reported++
 		}
 	}
-	if !*w.batchJob().Spec.Suspend || told != 1 {
-		t.Errorf("told %d times: %v", told, w.events.events)
+	if !*w.batchJob().Spec.Suspend || reported != 1 {
+		t.Errorf("reported %d times: %v", reported, w.events.events)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	}
 	for _, event := range w.events.events {
 		if strings.HasPrefix(event, "InvalidJob") {
-			t.Errorf("told %q", event)
+			t.Errorf("reported %q", event)
 		}
 	}
 	if err := w.api.Delete(t.Context(), &waiting[0]); err != nil {
@@ -271,7 +271,7 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	if !slices.ContainsFunc(w.events.events, func(event string) bool { return strings.HasPrefix(event, "InvalidJob") }) {
-		t.Errorf("told only %v once it has no place in line any more", w.events.events)
+		t.Errorf("reported only %v once it has no place in line any more", w.events.events)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
 	w := newBatchWorld(t, fault{}, job, 0)
-	toldOf := func(words string) (n int) {
+	timesReported := func(words string) (n int) {
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "InvalidJob: The annotation") && strings.Contains(event, words) {
 				n++
@@ -298,8 +298,8 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	if got := toldOf(`"many"`); got != 1 {
-		t.Errorf("told %d times: %v", got, w.events.events)
+	if got := timesReported(`"many"`); got != 1 {
+		t.Errorf("reported %d times: %v", got, w.events.events)
 	}
 	for _, parallelism := range []string{"more", "1", "many"} {
 		mended := w.batchJob()
@@ -309,8 +309,8 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 		}
 		w.reconcile()
 	}
-	if more, many := toldOf(`"more"`), toldOf(`"many"`); more != 1 || many != 2 {
-		t.Errorf("told %d and %d times: %v", more, many, w.events.events)
+	if more, many := timesReported(`"more"`), timesReported(`"many"`); more != 1 || many != 2 {
+		t.Errorf("reported %d and %d times: %v", more, many, w.events.events)
 	}
 }
 
@@ -318,34 +318,34 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 // it.
 func TestMissingQueueIsReportedOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
-	told := func() (told []string) {
+	reported := func() (reported []string) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "QueueNotFound") {
-				told = append(told, event)
+				reported = append(reported, event)
 			}
 		}
-		return told
+		return reported
 	}
-	if got := told(); len(got) != 0 {
-		t.Errorf("told before anybody says that it waits: %v", got)
+	if got := reported(); len(got) != 0 {
+		t.Errorf("reported before anybody says that it waits: %v", got)
 	}
 	waiting := list[kueue.WorkloadList](w.world).Items[0]
 	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
 		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
 	w.updateStatus(&waiting)
-	told()
+	reported()
 	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
-	if diff := cmp.Diff(want, told()); diff != "" {
+	if diff := cmp.Diff(want, reported()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
-	if got := told(); len(got) != 1 {
-		t.Errorf("told again when another queue was made: %v", got)
+	if got := reported(); len(got) != 1 {
+		t.Errorf("reported again when another queue was made: %v", got)
 	}
 	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
 	w.settle()
-	if got := told(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
-		t.Errorf("once it is made: told %v, %+v", got, w.batchJob().Status)
+	if got := reported(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
+		t.Errorf("once it is made: reported %v, %+v", got, w.batchJob().Status)
 	}
 }

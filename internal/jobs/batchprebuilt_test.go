@@ -103,37 +103,37 @@ func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
 		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
 	w.put(prebuilt)
-	look := func() {
+	reconcile := func() {
 		t.Helper()
 		if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hears := func(w2 *kueue.Workload) bool {
+	isReconciledFor := func(w2 *kueue.Workload) bool {
 		return slices.Equal(jobs.JobsOfWorkload(w.reconciler, w2), []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
 	}
-	look()
-	if !w.faulty {
+	reconcile()
+	if !w.faultFired {
 		t.Fatalf("no such write: %v", w.writes)
 	}
 	other := prebuilt.DeepCopy()
 	other.Name = "other"
-	if !hears(prebuilt) || hears(other) {
-		t.Errorf("of the one that it names: %t, of another: %t", hears(prebuilt), hears(other))
+	if !isReconciledFor(prebuilt) || isReconciledFor(other) {
+		t.Errorf("of the one that it names: %t, of another: %t", isReconciledFor(prebuilt), isReconciledFor(other))
 	}
 	owned := other.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	foreign := other.DeepCopy()
 	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
-	if !hears(owned) || hears(foreign) {
-		t.Errorf("of its own: %t, of that of another kind: %t", hears(owned), hears(foreign))
+	if !isReconciledFor(owned) || isReconciledFor(foreign) {
+		t.Errorf("of its own: %t, of that of another kind: %t", isReconciledFor(owned), isReconciledFor(foreign))
 	}
 	if err := w.api.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	look()
-	if hears(prebuilt) {
-		t.Error("it is gone, and hears of it")
+	reconcile()
+	if isReconciledFor(prebuilt) {
+		t.Error("it is gone, and isReconciledFor of it")
 	}
 }
 
@@ -155,14 +155,14 @@ func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 		return &list[kueue.WorkloadList](w.world).Items[0]
 	}
 	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until this is corrected") {
-		t.Errorf("with a mistake it is told %q, and takes its Workload: %t", w.events.events, metav1.IsControlledBy(found, job))
+		t.Errorf("with a mistake it is reported %q, and takes its Workload: %t", w.events.events, metav1.IsControlledBy(found, job))
 	}
 	if !metav1.IsControlledBy(relabel("60"), job) {
 		t.Error("without a mistake it takes no Workload")
 	}
 	relabel("1h")
 	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until this is corrected the job keeps its previous settings") {
-		t.Errorf("once it has its Workload it is told %q", last)
+		t.Errorf("once it has its Workload it is reported %q", last)
 	}
 }
 
@@ -183,16 +183,16 @@ func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
 		t.Fatalf("it keeps %+v", left)
 	}
-	told := 0
+	reported := 0
 	for _, event := range w.events.events {
 		if strings.Contains(event, "keeps its previous settings") {
-			t.Errorf("told %q", event)
+			t.Errorf("reported %q", event)
 		}
 		if strings.HasSuffix(event, ". The job is not queued until this is corrected") {
-			told++
+			reported++
 		}
 	}
-	if told != 1 {
-		t.Errorf("told %d times: %q", told, w.events.events)
+	if reported != 1 {
+		t.Errorf("reported %d times: %q", reported, w.events.events)
 	}
 }

@@ -28,7 +28,7 @@ func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batc
 	t.Helper()
 	w := newWorld(t, f, job, clusterQueue("cq"), flavor())
 	w.job = job.Name
-	w.reconciler = jobs.NewReconciler(batchjob.API, w.watched(), w.events, w.clock)
+	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock)
 	return &batchWorld{world: w, evictions: evictions}
 }
 
@@ -153,7 +153,7 @@ func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 // implementation needs eight.
 func TestWritesOfABatchJob(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
-	w.put(personsQueue("cq"))
+	w.put(userLocalQueue("cq"))
 	w.settle()
 	workload := list[kueue.WorkloadList](w.world).Items[0].Name
 	want := []string{
@@ -212,7 +212,7 @@ func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 			job := newBatchJob("", false)
 			job.CreationTimestamp = metav1.NewTime(epoch)
 			w := newBatchWorld(t, fault{}, job, 0)
-			queue := personsQueue("default")
+			queue := userLocalQueue("default")
 			queue.CreationTimestamp = metav1.Unix(epoch.Unix()+int64(tc.queueMade), 0)
 			w.put(queue)
 			w.reconcile()

@@ -18,16 +18,16 @@ type life struct {
 	jobSet func() *jobset.JobSet
 	fate   func(*batchv1.Job) batchv1.JobConditionType
 	// made is how often each Job comes into being, ends how it all ends.
-	made int
-	ends string
+	created int
+	ends    string
 }
 
 var lives = map[string]life{
 	"queued, admitted, run, succeeded": {
-		jobSet: func() *jobset.JobSet { return newJobSet("cq") }, made: 1, ends: "Completed",
+		jobSet: func() *jobset.JobSet { return newJobSet("cq") }, created: 1, ends: "Completed",
 	},
 	"one that its user had suspended": {
-		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, made: 1, ends: "Completed",
+		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, created: 1, ends: "Completed",
 	},
 	"started in order, without a queue": {
 		jobSet: func() *jobset.JobSet {
@@ -35,7 +35,7 @@ var lives = map[string]life{
 			js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
 			return js
 		},
-		made: 1, ends: "Completed",
+		created: 1, ends: "Completed",
 	},
 	"restarted once": {
 		jobSet: func() *jobset.JobSet {
@@ -43,7 +43,7 @@ var lives = map[string]life{
 			js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
 			return js
 		},
-		fate: firstAttemptFails, made: 2, ends: "Completed",
+		fate: firstAttemptFails, created: 2, ends: "Completed",
 	},
 	"restarted once, all of it together": {
 		jobSet: func() *jobset.JobSet {
@@ -51,11 +51,11 @@ var lives = map[string]life{
 			js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.BlockingRecreate}
 			return js
 		},
-		fate: firstAttemptFails, made: 2, ends: "Completed",
+		fate: firstAttemptFails, created: 2, ends: "Completed",
 	},
 	"failed, while others still run": {
 		jobSet: func() *jobset.JobSet { return newJobSet("cq") },
-		fate:   firstAttemptFails, made: 1, ends: "Failed",
+		fate:   firstAttemptFails, created: 1, ends: "Failed",
 	},
 }
 
@@ -71,7 +71,7 @@ func firstAttemptFails(job *batchv1.Job) batchv1.JobConditionType {
 }
 
 // live runs the life with the fault, and returns the world after it.
-func (l life) live(t *testing.T, f fault) *world {
+func (l life) run(t *testing.T, f fault) *world {
 	t.Helper()
 	w := newWorld(t, f, l.jobSet(), clusterQueue("cq"), flavor())
 	if l.fate != nil {
@@ -87,7 +87,7 @@ func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := l.live(t, fault{})
+			good := l.run(t, fault{})
 			if got := good.outcome(); got != l.ends {
 				t.Fatalf("without a fault it ends %q, want %q", got, l.ends)
 			}
@@ -97,14 +97,14 @@ func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
-					w := l.live(t, f)
+					w := l.run(t, f)
 					if diff := cmp.Diff(want, w.state()); diff != "" {
 						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
 					}
-					for name, times := range w.made {
+					for name, times := range w.created {
 						once := 1
 						if strings.HasPrefix(name, "Job ") {
-							once = l.made
+							once = l.created
 						}
 						if times != once {
 							t.Errorf("%s was made %d times, want %d", name, times, once)
@@ -134,8 +134,8 @@ func faults(writes []string) []fault {
 func TestSteadyStateWritesNothing(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {
-			w := l.live(t, fault{})
-			w.atRest(t)
+			w := l.run(t, fault{})
+			w.checkNoMoreWrites(t)
 		})
 	}
 }

@@ -141,7 +141,7 @@ func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
 	}
 	w.kubelet()
 	w.reconcile()
-	if times := w.made["Pod job-worker-0"]; times != 1 {
+	if times := w.created["Pod job-worker-0"]; times != 1 {
 		t.Errorf("its pod is gone, and it was made %d times; writes %v", times, w.writes)
 	}
 }

@@ -18,17 +18,17 @@ func TestInvalidSpeedExponentIsAMistake(t *testing.T) {
 		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
 		return mistakesOf(&batchv1.Job{}, Description{PodSets: podSets}, PriorityFacts{}, false)
 	}
-	told := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
-	if len(told) != 1 || told[0].Reason != InvalidJob || !strings.Contains(told[0].Message, "workers") || !strings.Contains(told[0].Message, `"fast"`) {
-		t.Errorf("one that says none is told %+v", told)
+	reported := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
+	if len(reported) != 1 || reported[0].Reason != InvalidJob || !strings.Contains(reported[0].Message, "workers") || !strings.Contains(reported[0].Message, `"fast"`) {
+		t.Errorf("one that says none is reported %+v", reported)
 	}
 	for what, annotations := range map[string]map[string]string{
 		"one that says a speed":   {muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "0.6"},
 		"one that says nothing":   {muster.MinReplicasAnnotation: "2"},
 		"one that is not elastic": {muster.SpeedExponentAnnotation: "fast"},
 	} {
-		if told := mistakes(annotations); len(told) > 0 {
-			t.Errorf("%s is told %+v", what, told)
+		if reported := mistakes(annotations); len(reported) > 0 {
+			t.Errorf("%s is reported %+v", what, reported)
 		}
 	}
 }

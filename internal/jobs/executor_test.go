@@ -27,24 +27,24 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// events are what the recorder was told, "Type Reason: note" each.
-type recorded struct {
+// events are what the recorder was reported, "Type Reason: note" each.
+type fakeRecorder struct {
 	mu     sync.Mutex
 	events []string
 }
 
-func (r *recorded) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
+func (r *fakeRecorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
 // bench is an executor with an API server of its own that records each write as "verb name" and fails those that it is
-// told to.
-type bench struct {
+// reported to.
+type executorTest struct {
 	executor *Executor
 	client   client.Client
-	events   *recorded
+	events   *fakeRecorder
 	job      *batchv1.Job
 
 	mu     sync.Mutex
@@ -53,9 +53,9 @@ type bench struct {
 	delete *client.DeleteOptions
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 	t.Helper()
-	b := &bench{events: &recorded{}, fail: map[string]error{}}
+	b := &executorTest{events: &fakeRecorder{}, fail: map[string]error{}}
 	note := func(verb, name string) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -66,17 +66,17 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, job)...).WithStatusSubresource(job).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				return cmpErr(note("create", o.GetName()), func() error { return c.Create(ctx, o, opts...) })
+				return errorOr(note("create", o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				return cmpErr(note("change", o.GetName()), func() error { return asAnswered(c.Patch(ctx, o, p, opts...)) })
+				return errorOr(note("change", o.GetName()), func() error { return asServerError(c.Patch(ctx, o, p, opts...)) })
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				b.delete = (&client.DeleteOptions{}).ApplyOptions(opts)
-				return cmpErr(note("delete", o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
+				return errorOr(note("delete", o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				return cmpErr(note(sub, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+				return errorOr(note(sub, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
 	b.executor = NewExecutor(b.client, b.events)
@@ -87,30 +87,30 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// asAnswered returns the error as the API server returns it: a failed test of a JSON patch gives the same error as an
+// asServerError returns the error as the API server returns it: a failed test of a JSON patch gives the same error as an
 // invalid object.
-func asAnswered(err error) error {
+func asServerError(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	return err
 }
 
-// cmpErr returns the error, or what the write returns if there is none.
-func cmpErr(err error, write func() error) error {
+// errorOr returns the error, or what the write returns if there is none.
+func errorOr(err error, write func() error) error {
 	if err != nil {
 		return err
 	}
 	return write()
 }
 
-func (b *bench) run(t *testing.T, p Plan) error {
+func (b *executorTest) run(t *testing.T, p Plan) error {
 	t.Helper()
 	return b.executor.Run(t.Context(), b.job, p)
 }
 
 // succeeding is the job with a status that is not what it has.
-func (b *bench) succeeding() *batchv1.Job {
+func (b *executorTest) withChangedStatus() *batchv1.Job {
 	out := b.job.DeepCopy()
 	out.Status.Succeeded++
 	return out
@@ -135,7 +135,7 @@ var (
 )
 
 func TestCreateIsIdempotent(t *testing.T) {
-	b := newBench(t)
+	b := newExecutorTest(t)
 	for range 2 {
 		if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}}); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 }
 
 func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
-	b := newBench(t, orphan("c"))
+	b := newExecutorTest(t, orphan("c"))
 	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
 	const says = "the name c is taken by an object that belongs to another owner: delete that ConfigMap, or give the job another name"
 	if err == nil || err.Error() != "create ConfigMap ns/c: "+says {
@@ -156,7 +156,7 @@ func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 }
 
 func TestCreateWithoutControllerAcceptsAnExistingObject(t *testing.T) {
-	b := newBench(t, orphan("c"))
+	b := newExecutorTest(t, orphan("c"))
 	if err := b.run(t, Plan{Writes: []Write{Create(orphan("c"))}}); err != nil {
 		t.Error(err)
 	}
@@ -174,10 +174,10 @@ func TestDelete(t *testing.T) {
 		"what the API server cannot do is tried again": {fails: unavailable, want: "delete ConfigMap ns/c: overloaded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, tc.objects...)
+			b := newExecutorTest(t, tc.objects...)
 			b.fail["delete c"] = tc.fails
 			err := b.run(t, Plan{Writes: []Write{Delete(orphan("c"), metav1.DeletePropagationForeground)}})
-			if got := text(err); got != tc.want {
+			if got := errorText(err); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
 			if b.delete.Preconditions == nil || *b.delete.Preconditions.UID != "orphan-uid" || *b.delete.PropagationPolicy != metav1.DeletePropagationForeground {
@@ -187,7 +187,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -195,7 +195,7 @@ func text(err error) string {
 }
 
 func TestChangeFailsIfTheObjectHasChanged(t *testing.T) {
-	b := newBench(t, orphan("c"))
+	b := newExecutorTest(t, orphan("c"))
 	var seen corev1.ConfigMap
 	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &seen); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestDespiteStatus(t *testing.T) {
 			overtaken: true, writes: []string{"change j", "change j"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newExecutorTest(t)
 			seen := b.job.DeepCopy()
 			seen.Generation, seen.Spec.Suspend = 1, ptr.To(true)
 			if err := b.client.Update(t.Context(), seen); err != nil {
@@ -274,11 +274,11 @@ func TestDespiteStatus(t *testing.T) {
 }
 
 func TestStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
-	b := newBench(t)
+	b := newExecutorTest(t)
 	if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}, Status: b.job.DeepCopy()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.run(t, Plan{Writes: []Write{Create(child("d"))}, Status: b.succeeding()}); err != nil {
+	if err := b.run(t, Plan{Writes: []Write{Create(child("d"))}, Status: b.withChangedStatus()}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"create c", "create d", "status j"}, b.writes); diff != "" {
@@ -287,7 +287,7 @@ func TestStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	told := []string{"Normal Done: all of it"}
+	reported := []string{"Normal Done: all of it"}
 	for name, tc := range map[string]struct {
 		statusFirst bool
 		fails       map[string]error
@@ -296,30 +296,30 @@ func TestRun(t *testing.T) {
 		err         string
 	}{
 		"writes, status, events": {
-			writes: []string{"create a", "create b", "status j"}, events: told},
+			writes: []string{"create a", "create b", "status j"}, events: reported},
 		"the status goes first where the writes rely on it": {
-			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: told},
+			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: reported},
 		"one refused write keeps back neither the others nor the status: it tells what was seen": {
 			fails:  map[string]error{"create a": unavailable},
-			writes: []string{"create a", "create b", "status j"}, events: told, err: "create ConfigMap ns/a: overloaded"},
+			writes: []string{"create a", "create b", "status j"}, events: reported, err: "create ConfigMap ns/a: overloaded"},
 		"nothing is written that relies on a status that is not": {
 			statusFirst: true, fails: map[string]error{"status j": unavailable},
 			writes: []string{"status j"}, err: "change status of Job ns/j: overloaded"},
-		"a status that could not be written is not told": {
+		"a status that could not be written is not reported": {
 			fails:  map[string]error{"status j": unavailable},
 			writes: []string{"create a", "create b", "status j"}, err: "change status of Job ns/j: overloaded"},
-		"a status that was written first is told, though a write fails: nobody will plan it again": {
+		"a status that was written first is reported, though a write fails: nobody will plan it again": {
 			statusFirst: true, fails: map[string]error{"create b": unavailable},
-			writes: []string{"status j", "create a", "create b"}, events: told, err: "create ConfigMap ns/b: overloaded"},
+			writes: []string{"status j", "create a", "create b"}, events: reported, err: "create ConfigMap ns/b: overloaded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newExecutorTest(t)
 			b.fail = tc.fails
 			err := b.run(t, Plan{
-				Writes: []Write{Create(child("a")), Create(child("b"))}, Status: b.succeeding(), StatusFirst: tc.statusFirst,
+				Writes: []Write{Create(child("a")), Create(child("b"))}, Status: b.withChangedStatus(), StatusFirst: tc.statusFirst,
 				Events: []Event{Normal("Done", "all of it")},
 			})
-			if got := text(err); got != tc.err {
+			if got := errorText(err); got != tc.err {
 				t.Errorf("error %q, want %q", got, tc.err)
 			}
 			sortCreates(b.writes)
@@ -335,14 +335,14 @@ func TestRun(t *testing.T) {
 
 // TestWorkloadIsWrittenThoughFirstWritesFail, so that others can use the quota.
 func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
-	b := newBench(t)
+	b := newExecutorTest(t)
 	if err := kueue.AddToScheme(b.client.Scheme()); err != nil {
 		t.Fatal(err)
 	}
 	b.fail = map[string]error{"create a": unavailable}
 	err := b.run(t, Plan{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")), Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
-	if want := "create ConfigMap ns/a: overloaded"; text(err) != want {
-		t.Errorf("error %q, want %q", text(err), want)
+	if want := "create ConfigMap ns/a: overloaded"; errorText(err) != want {
+		t.Errorf("error %q, want %q", errorText(err), want)
 	}
 	if diff := cmp.Diff([]string{"create a", "create w"}, b.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
@@ -374,7 +374,7 @@ func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := NewExecutor(c, &recorded{}).Run(ctx, job, plan); err != nil {
+	if err := NewExecutor(c, &fakeRecorder{}).Run(ctx, job, plan); err != nil {
 		t.Fatal(err)
 	}
 }

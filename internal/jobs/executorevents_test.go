@@ -26,7 +26,7 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 		"nor is an answer that did not come":   {context.DeadlineExceeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newExecutorTest(t)
 			b.fail["create c"] = tc.err
 			if err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
 				t.Fatal("no error")
@@ -40,7 +40,7 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 
 // TestEventOfAWriteIsRecordedOnSuccess only.
 func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
-	b := newBench(t)
+	b := newExecutorTest(t)
 	b.fail["create c"] = conflict
 	plan := Plan{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
 	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
@@ -63,22 +63,22 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 		fails       string
 		statusFirst bool
 		late        bool
-		told        []batchv1.JobConditionType
+		reported    []batchv1.JobConditionType
 	}{
 		"all was done":         {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"it failed":            {"create told", false, false, []batchv1.JobConditionType{"Counted"}},
+		"it failed":            {"create reported", false, false, []batchv1.JobConditionType{"Counted"}},
 		"another one failed":   {"create other", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
 		"it is yet to be done": {"", true, false, []batchv1.JobConditionType{"Counted"}},
 		"it is yet to be done, and does not come first": {"", true, true, []batchv1.JobConditionType{"Counted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newExecutorTest(t)
 			if tc.fails != "" {
 				b.fail[tc.fails] = unavailable
 			}
 			status := b.job.DeepCopy()
 			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
-			made := Create(child("told")).OrRevert(func(status client.Object) {
+			made := Create(child("reported")).OrRevert(func(status client.Object) {
 				said := &status.(*batchv1.Job).Status
 				said.Conditions = said.Conditions[:1]
 			})
@@ -93,11 +93,11 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
 				t.Fatal(err)
 			}
-			var told []batchv1.JobConditionType
+			var reported []batchv1.JobConditionType
 			for _, c := range now.Status.Conditions {
-				told = append(told, c.Type)
+				reported = append(reported, c.Type)
 			}
-			if diff := cmp.Diff(tc.told, told); diff != "" {
+			if diff := cmp.Diff(tc.reported, reported); diff != "" {
 				t.Errorf("the status tells (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"Normal Counted: one"}, b.events.events); diff != "" {
@@ -111,7 +111,7 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 }
 
 func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
-	b := newBench(t)
+	b := newExecutorTest(t)
 	long := strings.Repeat("é", 600) // 1,200 bytes
 	if err := b.run(t, Plan{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
 		t.Fatal(err)

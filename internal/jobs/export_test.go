@@ -22,8 +22,8 @@ func NewReconciler[T client.Object](api API[T], c client.Client, recorder events
 	return r
 }
 
-// KnowOptionalKinds tells the reconciler whether the cluster serves its optional kinds.
-func KnowOptionalKinds[T client.Object](r reconcile.Reconciler, served bool) {
+// SetOptionalKindsServed tells the reconciler whether the cluster serves its optional kinds.
+func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool) {
 	for _, l := range r.(*reconciler[T]).optional {
 		l.known.Store(true)
 		l.seen.Store(served)

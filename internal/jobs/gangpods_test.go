@@ -31,7 +31,7 @@ type crew struct {
 var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
 
 // look lets the job create missing pods and delete those that have to go.
-func (c *crew) look(remove ...string) {
+func (c *crew) reconcile(remove ...string) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes}, Admission: Admission{Grant: Admitted}}
 	for _, name := range c.names() {
@@ -66,7 +66,7 @@ func (c *crew) look(remove ...string) {
 			c.pods[pod.Name] = pod
 			continue
 		}
-		c.leave(pod.Name)
+		c.deletePod(pod.Name)
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *crew) names() []string {
 }
 
 // leave deletes a pod: it is gone at once if it has no node.
-func (c *crew) leave(name string) {
+func (c *crew) deletePod(name string) {
 	pod := c.pods[name].DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.Now())
 	if c.pods[name] = pod; pod.Spec.NodeName == "" {
@@ -162,14 +162,14 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom(c.names()).Draw(t, "name")
 			pod := c.pods[name]
-			switch step := rapid.SampledFrom([]string{"look", "schedule", "succeed", "delete", "remove", "vanish", "class"}).Draw(t, "step"); {
+			switch step := rapid.SampledFrom([]string{"reconcile", "schedule", "succeed", "delete", "remove", "vanish", "class"}).Draw(t, "step"); {
 			case step == "class" && reclassed:
 				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{podClasses(), podClasses(podClass("five", 5, true)),
 					podClasses(podClass("five", 5, false), podClass("nine", 9, true)), podClasses(podClass("five", 6, false)), podClasses(podClass("none", 0, true))}).Draw(t, "classes")
-			case step == "look":
-				c.look()
+			case step == "reconcile":
+				c.reconcile()
 			case step == "remove":
-				c.look(name)
+				c.reconcile(name)
 			case step == "schedule":
 				bound := c.schedule()
 				if bound > 0 && !started && bound < int(c.least) {
@@ -182,12 +182,12 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 				other.Status.Phase = corev1.PodSucceeded
 				c.pods[name], c.succeeded[name] = other, true
 			case step == "delete" && pod.DeletionTimestamp == nil:
-				c.leave(name)
+				c.deletePod(name)
 			case step == "vanish" && pod.DeletionTimestamp != nil:
 				delete(c.pods, name)
 			}
 		}
-		c.look() // those that are stuck on their way out stay there
+		c.reconcile() // those that are stuck on their way out stay there
 		c.schedule()
 		for name, pod := range c.pods {
 			if pod.Spec.NodeName == "" {
@@ -195,7 +195,7 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 			}
 		}
 		before := maps.Clone(c.groups)
-		c.look()
+		c.reconcile()
 		if !maps.Equal(c.groups, before) {
 			t.Fatal("the gang is written though all its pods are bound")
 		}

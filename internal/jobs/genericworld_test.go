@@ -36,11 +36,11 @@ type genericLife struct {
 	bounded           bool
 	// sizes are how many workers the queue is still to grant, one after the other.
 	sizes []int32
-	// lasts are pods that do not end before the job has.
-	lasts func(name string) bool
+	// keepsRunning are pods that do not end before the job has.
+	keepsRunning func(name string) bool
 	// beside is what else there is, nil for nothing.
-	beside func() client.Object
-	ends   tensorstack.JobPhase
+	extra func() client.Object
+	ends  tensorstack.JobPhase
 }
 
 // newGenericJob returns ns/job with a master and two workers that may each be restarted once.
@@ -94,12 +94,12 @@ var genericLives = map[string]genericLife{
 		return job
 	}, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 	"paused by its queue":                          {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, pauses: 1, bounded: true, ends: tensorstack.JobPhaseSucceeded},
-	"paused by its queue with a Workload it names": {job: namesAWorkload, pauses: 1, bounded: true, beside: prebuilt, ends: tensorstack.JobPhaseSucceeded},
+	"paused by its queue with a Workload it names": {job: namesAWorkload, pauses: 1, bounded: true, extra: prebuilt, ends: tensorstack.JobPhaseSucceeded},
 	"shrunk, grown":                                {job: elasticJob, sizes: []int32{1, 2}, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, and others run on":                 {job: keepsItsPods, lasts: isWorker, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, and others run on for too long":    {job: keepsItsPods, lasts: isWorker, bounded: true, ends: tensorstack.JobPhaseSucceeded},
-	"with a PodGroup":                              {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, beside: t9kPodGroups, ends: tensorstack.JobPhaseSucceeded},
-	"with a PodGroup, restarted and paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, beside: t9kPodGroups,
+	"succeeded, and others run on":                 {job: keepsItsPods, keepsRunning: isWorker, ends: tensorstack.JobPhaseSucceeded},
+	"succeeded, and others run on for too long":    {job: keepsItsPods, keepsRunning: isWorker, bounded: true, ends: tensorstack.JobPhaseSucceeded},
+	"with a PodGroup":                              {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups, ends: tensorstack.JobPhaseSucceeded},
+	"with a PodGroup, restarted and paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups,
 		code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 }
 
@@ -145,16 +145,16 @@ func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
 		queue.Annotations = map[string]string{muster.MaxDurationAnnotation: "1h"}
 	}
 	objects := []client.Object{l.job(), queue, flavor()}
-	if l.beside != nil {
-		objects = append(objects, l.beside())
+	if l.extra != nil {
+		objects = append(objects, l.extra())
 	}
 	w := &genericWorld{newPodWorld(t, f, of(genericjob.API), objects...), l}
-	w.code, w.person, w.mayEnd, w.creating = l.code, w.act, w.endsNow, w.inItsGang
+	w.code, w.userAction, w.mayEnd, w.onCreate = l.code, w.act, w.endsNow, w.checkPodGroupExists
 	return w
 }
 
-// inItsGang checks that no pod is created for t9k-scheduler before its gang is.
-func (w *genericWorld) inItsGang(o client.Object) {
+// checkPodGroupExists checks that no pod is created for t9k-scheduler before its gang is.
+func (w *genericWorld) checkPodGroupExists(o client.Object) {
 	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(w.podGroups()) != 1 {
 		w.t.Errorf("%s is made before its PodGroup", pod.Name)
 	}
@@ -219,15 +219,15 @@ func (w *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
 func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	job := w.genericJob()
 	over := job.Status.Phase == tensorstack.JobPhaseSucceeded || job.Status.Phase == tensorstack.JobPhaseFailed
-	switch lasts := w.life.lasts != nil && w.life.lasts(pod.Name); {
+	switch keepsRunning := w.life.keepsRunning != nil && w.life.keepsRunning(pod.Name); {
 	case w.life.pauses > 0 || w.life.evictions > 0 || isPaused(job) || len(w.life.sizes) > 0:
 		return false
 	case w.life.sizes != nil && !w.allStarted():
 		return false
 	case over:
-		return lasts && !w.life.bounded
+		return keepsRunning && !w.life.bounded
 	default:
-		return !lasts && job.Status.Phase == tensorstack.JobPhaseRunning
+		return !keepsRunning && job.Status.Phase == tensorstack.JobPhaseRunning
 	}
 }
 
@@ -278,12 +278,12 @@ func TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob(t *testing.T) {
 	for name, life := range genericLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end, beside := noWriteThatFailsChangesTheEnd(t, func(t *testing.T, f fault) (*podWorld, genericState) {
+			end, beside := testFailedWrites(t, func(t *testing.T, f fault) (*podWorld, genericState) {
 				w := life.begin(t, f)
 				w.settle()
 				return w.podWorld, w.genericState()
 			})
-			if wants := life.beside != nil && strings.HasPrefix(name, "with a PodGroup"); wants != (len(end.PodGroups) == 1) {
+			if wants := life.extra != nil && strings.HasPrefix(name, "with a PodGroup"); wants != (len(end.PodGroups) == 1) {
 				t.Errorf("it has the PodGroups %v", end.PodGroups)
 			}
 			if got := end.Job.Status.Phase; got != life.ends {
@@ -303,7 +303,7 @@ func TestSteadyStateOfAGenericJobWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := life.begin(t, fault{})
 			w.settle()
-			w.atRest(t)
+			w.checkNoMoreWrites(t)
 		})
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// runsByItsSchedule returns a world whose LatticeJob has run once, at the first time of its schedule, with one of its
+// runOnSchedule returns a world whose LatticeJob has run once, at the first time of its schedule, with one of its
 // writes failing.
-func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
+func runOnSchedule(t *testing.T, f fault) *latticeWorld {
 	t.Helper()
 	w := newLatticeWorld(t, f, nil)
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Schedule = "*/5 * * * *" })
-	w.quiet()
+	w.settle()
 	w.clock.SetTime(epoch.Add(5*time.Minute + time.Second))
-	w.quiet()
+	w.settle()
 	return w
 }
 
@@ -32,14 +32,14 @@ func TestScheduledRunIsCreatedOnceWhateverFails(t *testing.T) {
 		}
 		return out
 	}
-	good := runsByItsSchedule(t, fault{})
+	good := runOnSchedule(t, fault{})
 	want := names(good)
 	if len(want) != 2 {
 		t.Fatalf("there are %v", want)
 	}
 	for _, f := range faults(good.writes) {
 		t.Run(f.String(), func(t *testing.T) {
-			w := runsByItsSchedule(t, f)
+			w := runOnSchedule(t, f)
 			if got := names(w); !slices.Equal(got, want) {
 				t.Errorf("there are %v, want %v", got, want)
 			}

@@ -20,23 +20,23 @@ import (
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
-// runsWithVolcano returns a world whose LatticeJob was admitted by Muster, and is run by Volcano.
-func runsWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
+// runWithVolcano returns a world whose LatticeJob was admitted by Muster, and is run by Volcano.
+func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
 	t.Helper()
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
 		t.Fatal(err)
 	}
-	w.know(true)
+	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
 	for _, edit := range edits {
 		w.edit(edit)
 	}
-	w.quiet()
+	w.settle()
 	w.admit()
-	w.quiet()
-	comesTo(volcano.Running, "")(w)
-	w.quiet()
+	w.settle()
+	setVCJobPhase(volcano.Running, "")(w)
+	w.settle()
 	if phase := w.latticeJob().Status.Phase; phase != lattice.Running || w.workload() == nil {
 		t.Fatalf("it is %s, with Workload %v", phase, w.workload())
 	}
@@ -53,8 +53,8 @@ func (w *latticeWorld) workload() *kueue.Workload {
 	return &all[0]
 }
 
-// loseVCJob deletes the VCJob as a user would.
-func (w *latticeWorld) loseVCJob() {
+// deleteVCJob deletes the VCJob as a user would.
+func (w *latticeWorld) deleteVCJob() {
 	w.t.Helper()
 	w.changes++
 	if err := w.api.DeleteAllOf(w.t.Context(), &volcano.Job{}, client.InNamespace("ns")); err != nil {
@@ -62,23 +62,23 @@ func (w *latticeWorld) loseVCJob() {
 	}
 }
 
-// blind is a client whose cache does not have any VCJob yet.
-type blind struct{ client.Client }
+// withoutVCJobs is a client whose cache does not have any VCJob yet.
+type withoutVCJobs struct{ client.Client }
 
-func (b blind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (b withoutVCJobs) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, is := list.(*volcano.JobList); is {
 		return nil
 	}
 	return b.Client.List(ctx, list, opts...)
 }
 
-// behind is a client whose cache has an earlier version of the job.
-type behind struct {
+// staleJob is a client whose cache has an earlier version of the job.
+type staleJob struct {
 	client.Client
 	job *lattice.LatticeJob
 }
 
-func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (b staleJob) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if job, is := object.(*lattice.LatticeJob); is {
 		b.job.DeepCopyInto(job)
 		return nil
@@ -93,15 +93,15 @@ func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
 		t.Fatal(err)
 	}
-	w.know(true)
+	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.quiet()
+	w.settle()
 	w.edit(func(job *lattice.LatticeJob) {
 		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: "none-such"}
 	})
-	w.quiet()
+	w.settle()
 	w.admit()
-	w.quiet()
+	w.settle()
 	if made := list[volcano.JobList](w.world).Items; len(made) != 1 {
 		t.Errorf("%d VCJobs were made; it says %q", len(made), w.latticeJob().Status.Message)
 	}
@@ -110,17 +110,17 @@ func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 // TestLostJobReturnsItsQuota, since nothing of it will run any more. A VCJob that is missing from the cache is not
 // lost: after a restart, the job may be cached before its VCJob.
 func TestLostJobReturnsItsQuota(t *testing.T) {
-	w := runsWithVolcano(t)
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), blind{w.watched()}, w.events, w.clock)
-	w.know(true)
+	w := runWithVolcano(t)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), withoutVCJobs{w.recordingClient()}, w.events, w.clock)
+	w.setVolcanoServed(true)
 	before := w.changes
 	if result := w.reconcile(); w.changes != before || result.RequeueAfter == 0 {
 		t.Errorf("%d writes about a VCJob that was not seen, and the next look after %v", w.changes-before, result.RequeueAfter)
 	}
 	w.restart()
-	w.know(true)
-	w.loseVCJob()
-	w.quiet()
+	w.setVolcanoServed(true)
+	w.deleteVCJob()
+	w.settle()
 	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadFinished); c == nil || c.Reason != kueue.WorkloadFinishedReasonFailed {
 		t.Errorf("it keeps its quota: %+v", w.workload().Status.Conditions)
 	}
@@ -140,7 +140,7 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 		"started by an earlier version": func(vcjob *volcano.Job) map[string]string { return map[string]string{volcano.JobNameKey: vcjob.Name} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := runsWithVolcano(t)
+			w := runWithVolcano(t)
 			pod := func(name string, at time.Time) *corev1.Pod {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels(&list[volcano.JobList](w.world).Items[0]), CreationTimestamp: metav1.NewTime(at)}}
 				if err := w.api.Create(t.Context(), pod); err != nil {
@@ -182,12 +182,12 @@ func (w *latticeWorld) evict() {
 // created again.
 func TestEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
-		w := runsWithVolcano(t)
+		w := runWithVolcano(t)
 		w.fault, w.seen, w.writes = f, map[string]int{}, nil
 		w.evict()
-		w.quiet()
+		w.settle()
 		w.admit()
-		w.quiet()
+		w.settle()
 		return w
 	}
 	good := life(t, fault{})
@@ -204,21 +204,21 @@ func TestEvictedJobIsNotLost(t *testing.T) {
 // TestEvictedJobIsNotLostToAStaleCache: a new leader may have seen that the VCJob is gone, but not yet the status that
 // says why.
 func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
-	w := runsWithVolcano(t)
+	w := runWithVolcano(t)
 	ran := w.latticeJob()
 	w.evict()
 	w.reconcile()
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), behind{w.watched(), ran}, w.events, w.clock)
-	w.know(true)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), staleJob{w.recordingClient(), ran}, w.events, w.clock)
+	w.setVolcanoServed(true)
 	w.reconcile()
 	if meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
 		t.Errorf("it is taken for lost; it says %q", w.latticeJob().Status.Message)
 	}
 	w.restart()
-	w.know(true)
-	w.quiet()
+	w.setVolcanoServed(true)
+	w.settle()
 	w.admit()
-	w.quiet()
+	w.settle()
 	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
 		t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
 	}
@@ -232,7 +232,7 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 		"by a label":   func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := runsWithVolcano(t, edit)
+			w := runWithVolcano(t, edit)
 			template := list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: template.Labels}}
 			of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns", Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
@@ -241,15 +241,15 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
-			w.quiet()
+			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+			w.settle()
 			if left := w.workload(); left == nil || left.DeletionTimestamp.IsZero() || w.reconcile().RequeueAfter == 0 {
 				t.Errorf("Volcano's pods run, and their quota is given to others: %v", left)
 			}
 			if err := w.api.Delete(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-			w.quiet()
+			w.settle()
 			if left := w.workload(); left != nil {
 				t.Errorf("a Workload is left, with finalizers %v", left.Finalizers)
 			}
@@ -265,7 +265,7 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 	for _, queue := range []string{"", "cq"} {
 		w := newExternalWorld(t)
-		w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+		w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
 		if err := w.api.Create(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prebuilt"}, Spec: kueue.WorkloadSpec{QueueName: "cq"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 				job.Labels[kueue.QueueLabel] = queue
 			}
 		})
-		w.quiet()
+		w.settle()
 		made := list[volcano.JobList](w.world).Items
 		if len(made) != 1 || made[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" || len(w.workload().OwnerReferences) > 0 {
 			t.Errorf("in queue %q: %d VCJobs, the job says %q, the Workload is %v's", queue, len(made), w.latticeJob().Status.Message, w.workload().OwnerReferences)
@@ -288,10 +288,10 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
-	w.quiet()
-	comesTo(volcano.Running, "")(w)
-	w.quiet()
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+	w.settle()
+	setVCJobPhase(volcano.Running, "")(w)
+	w.settle()
 	ofVCJob := jobs.WorkloadFor(vcjob.API.Kind, &list[volcano.JobList](w.world).Items[0])
 	ofVCJob.Spec.PodSets = []kueue.PodSet{{Name: "t", Count: 2}}
 	if err := w.api.Create(t.Context(), ofVCJob); err != nil {
@@ -299,8 +299,8 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	}
 	w.admit()
 	w.restart()
-	w.know(true)
-	w.quiet()
+	w.setVolcanoServed(true)
+	w.settle()
 	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
 	if n := workloads(); n != 1 {
 		t.Errorf("%d Workloads count the same pods", n)
@@ -315,7 +315,7 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	if err := w.api.Delete(t.Context(), ofVCJob); err != nil {
 		t.Fatal(err)
 	}
-	w.quiet()
+	w.settle()
 	if left := w.workload(); left == nil || left.Name == ofVCJob.Name || ptr.Deref(metav1.GetControllerOf(left), metav1.OwnerReference{}).Kind != "LatticeJob" {
 		t.Errorf("nothing counts what Volcano runs for it: %v", left)
 	}

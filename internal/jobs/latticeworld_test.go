@@ -58,11 +58,11 @@ tasks:
 // latticeWorld is a world with the LatticeJob ns/job, whose VCJob another controller runs.
 type latticeWorld struct {
 	*world
-	// fortunes are what is still to happen to the VCJob, or to the job, one after the other.
-	fortunes []func(*latticeWorld)
+	// steps are what is still to happen to the VCJob, or to the job, one after the other.
+	steps []func(*latticeWorld)
 }
 
-func newLatticeWorld(t *testing.T, f fault, fortunes []func(*latticeWorld)) *latticeWorld {
+func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *latticeWorld {
 	t.Helper()
 	w := newWorld(t, f)
 	w.job = "job"
@@ -86,24 +86,24 @@ func newLatticeWorld(t *testing.T, f fault, fortunes []func(*latticeWorld)) *lat
 		WithIndex(&lattice.LatticeJob{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
 		WithStatusSubresource(&lattice.LatticeJob{}, &volcano.Job{}, &kueue.Workload{}).Build()
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
-	return &latticeWorld{w, fortunes}
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+	return &latticeWorld{w, steps}
 }
 
 // live runs the steps, each once no controller has anything left to do.
-func (w *latticeWorld) live() *latticeWorld {
+func (w *latticeWorld) run() *latticeWorld {
 	w.t.Helper()
 	for {
-		w.quiet()
-		if len(w.fortunes) == 0 {
+		w.settle()
+		if len(w.steps) == 0 {
 			return w
 		}
-		w.fortunes[0](w)
-		w.fortunes = w.fortunes[1:]
+		w.steps[0](w)
+		w.steps = w.steps[1:]
 	}
 }
 
-func (w *latticeWorld) quiet() {
+func (w *latticeWorld) settle() {
 	w.t.Helper()
 	for range 20 {
 		before := w.changes
@@ -119,8 +119,8 @@ func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
 	return &list[lattice.LatticeJobList](w.world).Items[0]
 }
 
-// comesTo sets the phase of the VCJob.
-func comesTo(phase volcano.JobPhase, reason string) func(*latticeWorld) {
+// setVCJobPhase sets the phase of the VCJob.
+func setVCJobPhase(phase volcano.JobPhase, reason string) func(*latticeWorld) {
 	return func(w *latticeWorld) {
 		w.t.Helper()
 		all := list[volcano.JobList](w.world).Items
@@ -133,7 +133,7 @@ func comesTo(phase volcano.JobPhase, reason string) func(*latticeWorld) {
 }
 
 // changes changes the spec of the job.
-func changes(change func(*lattice.JobTaskSpec)) func(*latticeWorld) {
+func changeTask(change func(*lattice.JobTaskSpec)) func(*latticeWorld) {
 	return func(w *latticeWorld) {
 		w.t.Helper()
 		job := w.latticeJob()
@@ -148,21 +148,21 @@ func changes(change func(*lattice.JobTaskSpec)) func(*latticeWorld) {
 	}
 }
 
-func grow(task *lattice.JobTaskSpec)        { *task.Replicas = 3 }
-func losePorts(task *lattice.JobTaskSpec)   { task.Workload.Service = nil }
-func loseSecrets(task *lattice.JobTaskSpec) { task.Workload.Resources = nil }
+func grow(task *lattice.JobTaskSpec)            { *task.Replicas = 3 }
+func removeService(task *lattice.JobTaskSpec)   { task.Workload.Service = nil }
+func removeResources(task *lattice.JobTaskSpec) { task.Workload.Resources = nil }
 
 var latticeLives = map[string]struct {
-	fortunes []func(*latticeWorld)
-	ends     lattice.JobPhase
+	steps []func(*latticeWorld)
+	ends  lattice.JobPhase
 	// members is how many are left in the mesh.
 	members int
 }{
-	"succeeded":                      {[]func(*latticeWorld){comesTo(volcano.Running, ""), comesTo(volcano.Completed, "")}, lattice.Succeeded, 0},
-	"failed":                         {[]func(*latticeWorld){comesTo(volcano.Running, ""), comesTo(volcano.Failed, "")}, lattice.Failed, 0},
-	"out of the mesh while it waits": {[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota), changes(losePorts), comesTo(volcano.Running, "")}, lattice.Running, 0},
-	"spoilt while it waits":          {[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota), changes(loseSecrets)}, lattice.Failed, 0},
-	"changed while it runs":          {[]func(*latticeWorld){comesTo(volcano.Running, ""), changes(grow), comesTo(volcano.Completed, "")}, lattice.Succeeded, 0},
+	"succeeded":                      {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
+	"failed":                         {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Failed, "")}, lattice.Failed, 0},
+	"out of the mesh while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
+	"spoilt while it waits":          {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeResources)}, lattice.Failed, 0},
+	"changed while it runs":          {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), changeTask(grow), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 }
 
 // objects returns all objects of the job, without resourceVersions and generated UIDs.
@@ -202,7 +202,7 @@ func (w *latticeWorld) objects() map[string]any {
 func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 	for name, life := range latticeLives {
 		t.Run(name, func(t *testing.T) {
-			good := newLatticeWorld(t, fault{}, slices.Clone(life.fortunes)).live()
+			good := newLatticeWorld(t, fault{}, slices.Clone(life.steps)).run()
 			want := good.objects()
 			members := 0
 			for what := range want {
@@ -215,13 +215,13 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
-					got := newLatticeWorld(t, f, slices.Clone(life.fortunes)).live()
+					got := newLatticeWorld(t, f, slices.Clone(life.steps)).run()
 					if diff := cmp.Diff(want, got.objects()); diff != "" {
 						t.Errorf("there is something else (-fault-free +got):\n%s", diff)
 					}
 				})
 			}
-			good.atRest(t)
+			good.checkNoMoreWrites(t)
 		})
 	}
 }
@@ -229,9 +229,9 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 // TestRefusedLabelIsReported on the job: a policy may restrict which queues users may name.
 func TestRefusedLabelIsReported(t *testing.T) {
 	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
-		[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota)}).live()
+		[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota)}).run()
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "theirs"} })
-	w.quiet()
+	w.settle()
 	if !slices.ContainsFunc(w.events.events, func(e string) bool {
 		return strings.HasPrefix(e, "ApplyFailed: ") && strings.Contains(e, "not your queue")
 	}) {

@@ -23,11 +23,11 @@ func newExternalWorld(t *testing.T) *latticeWorld {
 
 // restart starts a new operator, which does not know yet what the cluster serves.
 func (w *latticeWorld) restart() {
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.watched(), w.events, w.clock)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.recordingClient(), w.events, w.clock)
 }
 
-func (w *latticeWorld) know(served bool) {
-	jobs.KnowOptionalKinds[*lattice.LatticeJob](w.reconciler, served)
+func (w *latticeWorld) setVolcanoServed(served bool) {
+	jobs.SetOptionalKindsServed[*lattice.LatticeJob](w.reconciler, served)
 }
 
 func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
@@ -46,9 +46,9 @@ func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
 // missing, or waiting jobs would lose their Workloads and their places in the queue.
 func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	w := newExternalWorld(t)
-	w.know(true)
+	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.quiet()
+	w.settle()
 	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
 	if n := workloads(); n != 1 {
 		t.Fatalf("%d Workloads of a job that waits", n)
@@ -59,8 +59,8 @@ func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	if w.changes != before || workloads() != 1 {
 		t.Errorf("%d writes before it was known what the cluster serves, %d Workloads left", w.changes-before, workloads())
 	}
-	w.know(false)
-	w.quiet()
+	w.setVolcanoServed(false)
+	w.settle()
 	if n := workloads(); n != 0 {
 		t.Errorf("%d Workloads where there is no Volcano", n)
 	}
@@ -69,14 +69,14 @@ func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 // TestJobThatALabelSendsToVolcanoReturnsItsQuota, as one does that its spec sends there.
 func TestJobThatALabelSendsToVolcanoReturnsItsQuota(t *testing.T) {
 	w := newExternalWorld(t)
-	w.know(true)
+	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} })
-	w.quiet()
+	w.settle()
 	if n := len(list[kueue.WorkloadList](w.world).Items); n != 1 {
 		t.Fatalf("%d Workloads of a job that waits", n)
 	}
 	w.edit(func(job *lattice.LatticeJob) { job.Labels[kueue.QueueLabel] = "volcanos" })
-	w.quiet()
+	w.settle()
 	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
 		t.Errorf("it still has a Workload in queue %s", left[0].Spec.QueueName)
 	}

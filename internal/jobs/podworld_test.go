@@ -24,11 +24,11 @@ type podWorld struct {
 	// code is the exit code of a pod, by its name and attempt; nil for 0.
 	code func(name, attempt string) int32
 	// person does what people, and the queue, are still to do, in their turn.
-	person func()
+	userAction func()
 	// mayStart and mayEnd say whether the kubelet may start a pod, and end one.
 	mayStart, mayEnd func(*corev1.Pod) bool
 	// gone is told of each pod that is removed.
-	gone func()
+	onRemoved func()
 }
 
 // newPodWorld returns a world with the reconciler of an API.
@@ -36,9 +36,9 @@ func newPodWorld(t *testing.T, f fault, reconciler func(client.Client, *recorder
 	t.Helper()
 	w := newWorld(t, f, objects...)
 	w.job = "job"
-	w.reconciler = reconciler(w.watched(), w.events, w.clock)
+	w.reconciler = reconciler(w.recordingClient(), w.events, w.clock)
 	always := func(*corev1.Pod) bool { return true }
-	return &podWorld{world: w, person: func() {}, mayStart: always, mayEnd: always, gone: func() {}}
+	return &podWorld{world: w, userAction: func() {}, mayStart: always, mayEnd: always, onRemoved: func() {}}
 }
 
 // of makes reconcilers of the API.
@@ -55,7 +55,7 @@ func (w *podWorld) settle() {
 		before := w.changes
 		due := w.reconcile().RequeueAfter
 		w.admit()
-		w.person()
+		w.userAction()
 		w.kubelet()
 		if w.changes == before {
 			if due == 0 {
@@ -79,7 +79,7 @@ func (w *podWorld) kubelet() {
 			if err := w.api.Update(w.t.Context(), &pod); client.IgnoreNotFound(err) != nil {
 				w.t.Fatal(err)
 			}
-			w.gone()
+			w.onRemoved()
 			continue
 		case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed:
 			continue
@@ -131,15 +131,15 @@ func (w *podWorld) workload() *kueue.Workload {
 	return &all[0]
 }
 
-// besideState returns all other objects of the cluster, without resourceVersions and times.
-type besideState struct {
+// otherObjects returns all other objects of the cluster, without resourceVersions and times.
+type otherObjects struct {
 	Pods      []corev1.Pod
 	Services  []corev1.Service
 	Workloads []kueue.Workload
 }
 
-func (w *podWorld) besideState() besideState {
-	s := besideState{list[corev1.PodList](w.world).Items, list[corev1.ServiceList](w.world).Items, list[kueue.WorkloadList](w.world).Items}
+func (w *podWorld) otherObjects() otherObjects {
+	s := otherObjects{list[corev1.PodList](w.world).Items, list[corev1.ServiceList](w.world).Items, list[kueue.WorkloadList](w.world).Items}
 	for i := range s.Pods {
 		s.Pods[i].ResourceVersion = ""
 	}
@@ -159,7 +159,7 @@ func (w *podWorld) besideState() besideState {
 }
 
 // isOver checks that all Workloads are finished and have no finalizer.
-func (s besideState) isOver(t *testing.T) {
+func (s otherObjects) checkFinished(t *testing.T) {
 	t.Helper()
 	for _, w := range s.Workloads {
 		if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
@@ -168,24 +168,24 @@ func (s besideState) isOver(t *testing.T) {
 	}
 }
 
-// noWriteThatFailsChangesTheEnd runs a life with each of its writes failing in turn, with each error, before or after
+// testFailedWrites runs a life with each of its writes failing in turn, with each error, before or after
 // it takes effect. The job ends in the same way, and each pod and every other object is created as often as without the
 // fault.
-func noWriteThatFailsChangesTheEnd[S any](t *testing.T, live func(*testing.T, fault) (*podWorld, S)) (S, besideState) {
+func testFailedWrites[S any](t *testing.T, live func(*testing.T, fault) (*podWorld, S)) (S, otherObjects) {
 	t.Helper()
 	good, want := live(t, fault{})
-	beside := good.besideState()
-	beside.isOver(t)
+	beside := good.otherObjects()
+	beside.checkFinished(t)
 	for _, f := range faults(good.writes) {
 		t.Run(f.String(), func(t *testing.T) {
 			w, got := live(t, f)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the end is another (-fault-free +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(beside, w.besideState()); diff != "" {
+			if diff := cmp.Diff(beside, w.otherObjects()); diff != "" {
 				t.Errorf("the end is another (-fault-free +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(good.made, w.made); diff != "" {
+			if diff := cmp.Diff(good.created, w.created); diff != "" {
 				t.Errorf("made how often (-fault-free +got):\n%s", diff)
 			}
 		})
@@ -193,8 +193,8 @@ func noWriteThatFailsChangesTheEnd[S any](t *testing.T, live func(*testing.T, fa
 	return want, beside
 }
 
-// atRest checks that reconciles write nothing once the life is over.
-func (w *world) atRest(t *testing.T) {
+// checkNoMoreWrites checks that reconciles write nothing once the life is over.
+func (w *world) checkNoMoreWrites(t *testing.T) {
 	t.Helper()
 	before := len(w.writes)
 	for range 3 {

@@ -59,17 +59,17 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		writes []string
 		event  string
 	}{
-		"one that asks the same":                 {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
-		"one that is taken already":              {owned("job-uid"), nil, ""},
-		"one that is missing":                    {nil, nil, prebuiltMissing},
-		"one of another job":                     {owned("other"), nil, prebuiltTaken},
-		"one of the job's UID, in another group": {forged, nil, prebuiltTaken},
-		"one of another count":                   {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size":                    {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size with quota":         {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one that was told so is told once":      {over, nil, prebuiltOutOfSync},
-		"one that is finished already":           {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
-		"one that ended with the job":            {ended(owned("job-uid")), nil, ""},
+		"one that asks the same":                    {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
+		"one that is taken already":                 {owned("job-uid"), nil, ""},
+		"one that is missing":                       {nil, nil, prebuiltMissing},
+		"one of another job":                        {owned("other"), nil, prebuiltTaken},
+		"one of the job's UID, in another group":    {forged, nil, prebuiltTaken},
+		"one of another count":                      {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size":                       {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size with quota":            {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one that was reported so is reported once": {over, nil, prebuiltOutOfSync},
+		"one that is finished already":              {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"one that ended with the job":               {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)
@@ -107,7 +107,7 @@ func TestRequestOf(t *testing.T) {
 func TestMissingPriorityClassIsAMistake(t *testing.T) {
 	job := jobWith(map[string]string{kueue.WorkloadPriorityClassLabel: "high"})
 	if _, mistake := requestOf(job, PriorityFacts{}); mistake == nil || mistake.Reason != InvalidJob {
-		t.Errorf("told %+v", mistake)
+		t.Errorf("reported %+v", mistake)
 	}
 	there := PriorityFacts{Workload: map[string]*kueue.WorkloadPriorityClass{"high": {Value: 5}}}
 	if _, mistake := requestOf(job, there); mistake != nil {
@@ -135,13 +135,13 @@ func TestMistakeSaysWhatFollows(t *testing.T) {
 		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until this is corrected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := mistakesOf(job, tc.described, PriorityFacts{}, tc.hasWorkload)
-			if len(told) != len(tc.want) {
-				t.Fatalf("told %+v", told)
+			reported := mistakesOf(job, tc.described, PriorityFacts{}, tc.hasWorkload)
+			if len(reported) != len(tc.want) {
+				t.Fatalf("reported %+v", reported)
 			}
 			for i, want := range tc.want {
-				if !strings.HasSuffix(told[i].Message, want) || !told[i].Standing || told[i].Reason != InvalidJob {
-					t.Errorf("told %+v, want %q", told[i], want)
+				if !strings.HasSuffix(reported[i].Message, want) || !reported[i].Standing || reported[i].Reason != InvalidJob {
+					t.Errorf("reported %+v, want %q", reported[i], want)
 				}
 			}
 		})

@@ -40,8 +40,8 @@ func facts(queues ...metav1.Object) QueueFacts {
 	return f
 }
 
-// byPerson returns a LocalQueue that a user created.
-func byPerson(name string) *kueue.LocalQueue {
+// userLocalQueue returns a LocalQueue that a user created.
+func userLocalQueue(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
@@ -54,7 +54,7 @@ func clusterQueueFor(name string, labels map[string]string) *kueue.ClusterQueue 
 	return q
 }
 
-var everyone = map[string]string{}
+var anyNamespace = map[string]string{}
 
 func TestChooseQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -66,39 +66,39 @@ func TestChooseQueue(t *testing.T) {
 		want    queueChoice
 	}{
 		"a job that names no queue has none": {
-			facts: facts(clusterQueueFor("default", everyone)),
+			facts: facts(clusterQueueFor("default", anyNamespace)),
 		},
 		"the label goes before the API's own field": {
-			labels: inQueue("by-label"), field: "by-field", facts: facts(byPerson("by-label"), byPerson("by-field")),
+			labels: inQueue("by-label"), field: "by-field", facts: facts(userLocalQueue("by-label"), userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-label"},
 		},
 		"without a label the API's own field counts": {
-			field: "by-field", facts: facts(byPerson("by-field")),
+			field: "by-field", facts: facts(userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-field"},
 		},
 		"an empty label is as good as none": {
-			labels: inQueue(""), field: "by-field", facts: facts(byPerson("by-field")),
+			labels: inQueue(""), field: "by-field", facts: facts(userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-field"},
 		},
 		"a LocalQueue named default that a person made takes in who names no queue": {
-			facts: facts(byPerson("default")),
+			facts: facts(userLocalQueue("default")),
 			want:  queueChoice{Name: "default"},
 		},
 		"one that Muster made does not, though it is named default": {
 			facts: facts(localQueueFor("default", "ns")),
 		},
 		"nor does a person's of another name": {
-			facts: facts(byPerson("main")),
+			facts: facts(userLocalQueue("main")),
 		},
 		"a job that runs without a queue is not taken in later": {
-			facts: facts(byPerson("default")), started: true,
+			facts: facts(userLocalQueue("default")), started: true,
 		},
 		"a job that runs and names a queue is": {
-			labels: inQueue("q"), facts: facts(byPerson("q")), started: true,
+			labels: inQueue("q"), facts: facts(userLocalQueue("q")), started: true,
 			want: queueChoice{Name: "q"},
 		},
 		"where a queue is required, who names none goes to the queue default": {
-			rule: QueueRequired, facts: facts(clusterQueueFor("default", everyone)),
+			rule: QueueRequired, facts: facts(clusterQueueFor("default", anyNamespace)),
 			want: queueChoice{Name: "default", Make: localQueueFor("default", "ns")},
 		},
 		"even after it was made by Muster, and though it runs": {
@@ -106,7 +106,7 @@ func TestChooseQueue(t *testing.T) {
 			want: queueChoice{Name: "default"},
 		},
 		"where a queue is required, a name goes before default": {
-			labels: inQueue("q"), rule: QueueRequired, facts: facts(byPerson("default"), byPerson("q")),
+			labels: inQueue("q"), rule: QueueRequired, facts: facts(userLocalQueue("default"), userLocalQueue("q")),
 			want: queueChoice{Name: "q"},
 		},
 		"the name of a ClusterQueue that admits the namespace has a LocalQueue made": {
@@ -114,7 +114,7 @@ func TestChooseQueue(t *testing.T) {
 			want: queueChoice{Name: "big", Make: localQueueFor("big", "ns")},
 		},
 		"a LocalQueue goes before the ClusterQueue of its name": {
-			labels: inQueue("big"), facts: facts(byPerson("big"), clusterQueueFor("big", everyone)),
+			labels: inQueue("big"), facts: facts(userLocalQueue("big"), clusterQueueFor("big", anyNamespace)),
 			want: queueChoice{Name: "big"},
 		},
 		"none is made where the ClusterQueue does not admit the namespace": {
@@ -126,7 +126,7 @@ func TestChooseQueue(t *testing.T) {
 			want: queueChoice{Name: "big"},
 		},
 		"a name that nobody has is kept, so that the Workload can say so": {
-			labels: inQueue("typo"), facts: facts(byPerson("default")),
+			labels: inQueue("typo"), facts: facts(userLocalQueue("default")),
 			want: queueChoice{Name: "typo"},
 		},
 	} {

@@ -24,7 +24,7 @@ import (
 // running lets no Job end.
 func running(*batchv1.Job) batchv1.JobConditionType { return "" }
 
-func personsQueue(name string) *kueue.LocalQueue {
+func userLocalQueue(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
 }
 
@@ -46,7 +46,7 @@ func TestIsQueued(t *testing.T) {
 	}{
 		"who names a queue":                                      {newJobSet("cq"), nil, 1, 0},
 		"not who names none":                                     {newJobSet(""), nil, 0, 3},
-		"unless a person made a LocalQueue default":              {newJobSet(""), []client.Object{personsQueue("default")}, 1, 0},
+		"unless a person made a LocalQueue default":              {newJobSet(""), []client.Object{userLocalQueue("default")}, 1, 0},
 		"not who is owned by a job that queues for it":           {owned, nil, 0, 3},
 		"but who is owned by a kind that nobody serves":          {ownedByOther, nil, 1, 0},
 		"another controller's is not touched at all":             {foreign, nil, 0, 0},
@@ -70,7 +70,7 @@ func TestLaterQueueDoesNotTakeInRunningJobs(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""), clusterQueue("cq"), flavor())
 	w.fate = running
 	w.settle()
-	w.put(personsQueue("default"))
+	w.put(userLocalQueue("default"))
 	w.settle()
 	if got := list[kueue.WorkloadList](w).Items; len(got) != 0 {
 		t.Errorf("it was queued: %v", got)
@@ -153,7 +153,7 @@ func TestConflicts(t *testing.T) {
 			js.Spec.Suspend = ptr.To(true) // which is told at once
 			w := newWorld(t, fault{write: tc.write, err: conflict}, js)
 			_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
-			if !w.faulty {
+			if !w.faultFired {
 				t.Fatalf("no such write: %v", w.writes)
 			}
 			if again := err != nil; again != tc.again {
@@ -169,7 +169,7 @@ func TestCreateInATerminatingNamespaceIsNoError(t *testing.T) {
 	goes := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
 	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
 	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: goes}, newJobSet(""))
-	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faulty {
+	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faultFired {
 		t.Errorf("%v after %v", err, w.writes)
 	}
 	for _, event := range w.events.events {
@@ -202,9 +202,9 @@ func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 			}
 			again := newWorld(t, fault{write: w.writes[lastOf("status Workload")], err: apierrors.NewServiceUnavailable("")}, newJobSet("cq"), clusterQueue("cq"), flavor())
 			again.fate = fate
-			for !again.faulty && again.outcome() == "" {
+			for !again.faultFired && again.outcome() == "" {
 				_, _ = again.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
-				if !again.faulty {
+				if !again.faultFired {
 					again.admit()
 					again.runJobs()
 				}
@@ -305,7 +305,7 @@ func TestDeletedWorkloadStopsItsJobAndIsCreatedAgain(t *testing.T) {
 			t.Errorf("%s was not resumed", job.Name)
 		}
 	}
-	if got := w.made; got["Job js-leader-0"] != 1 {
+	if got := w.created; got["Job js-leader-0"] != 1 {
 		t.Errorf("made %v", got)
 	}
 }

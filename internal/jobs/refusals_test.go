@@ -14,18 +14,18 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// refusalHeard is a refusal that is heard of at one time, in seconds, and tells another where it comes late or from
+// observedRefusal is a refusal that is observed of at one time, in seconds, and tells another where it comes late or from
 // another clock.
-type refusalHeard struct {
-	heard, last int
-	message     string
+type observedRefusal struct {
+	observed, last int
+	message        string
 }
 
 // refusedJob returns a job that was admitted at time 0.
 type refusedJob struct {
-	told []refusalHeard
-	// lacking is how many pods it lacks at a time.
-	lacking func(at int) int32
+	refusals []observedRefusal
+	// missing is how many pods it lacks at a time.
+	missing func(at int) int32
 	// from is when it is first looked at: the operator starts then.
 	from  int
 	waits bool
@@ -44,30 +44,30 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	if at < j.ready {
 		out.Admission.UnreadySince = time.Time{}
 	}
-	for _, told := range j.told {
-		if told.heard <= at {
+	for _, told := range j.refusals {
+		if told.observed <= at {
 			out.Refusals["u"] = append(out.Refusals["u"], Refusal{told.message, after(told.last)})
 		}
 	}
 	return out
 }
 
-// refused looks at the job whenever a pod comes or goes, a refusal is heard of, or it is due, for five minutes. It says
+// refused looks at the job whenever a pod comes or goes, a refusal is observed of, or it is due, for five minutes. It says
 // when and why the job is refused, 0 for never.
 func (j *refusedJob) refused() (at int, why string) {
 	var known lacks
 	var due time.Time
-	heard, lacking := -1, int32(-1)
+	observed, missing := -1, int32(-1)
 	for at := j.from; at < 300; at++ {
 		seen := j.seen(at)
-		if at != j.ready && len(seen.Refusals["u"]) == heard && j.lacking(at) == lacking && (due.IsZero() || seen.Now.Before(due)) {
+		if at != j.ready && len(seen.Refusals["u"]) == observed && j.missing(at) == missing && (due.IsZero() || seen.Now.Before(due)) {
 			continue
 		}
-		heard, lacking, due = len(seen.Refusals["u"]), j.lacking(at), time.Time{}
+		observed, missing, due = len(seen.Refusals["u"]), j.missing(at), time.Time{}
 		p := Progress{Active: true}
 		seen.Lacked = known.before(seen.Job)
-		if lacking > 0 {
-			due = seen.NoteRefusals(&p, "u", lacking)
+		if missing > 0 {
+			due = seen.NoteRefusals(&p, "u", missing)
 		}
 		if known.note(seen.Job, seen.lackedAfter(p)); p.Refused != "" {
 			return at, p.Refused
@@ -77,15 +77,15 @@ func (j *refusedJob) refused() (at int, why string) {
 }
 
 func TestRefused(t *testing.T) {
-	once := func(times ...int) (out []refusalHeard) {
+	once := func(times ...int) (out []observedRefusal) {
 		for _, at := range times {
-			out = append(out, refusalHeard{at, at, "a"})
+			out = append(out, observedRefusal{at, at, "a"})
 		}
 		return out
 	}
-	everySecond := func(behind int) (out []refusalHeard) {
+	everySecond := func(behind int) (out []observedRefusal) {
 		for at := 2; at < 300; at++ {
-			out = append(out, refusalHeard{at, at - behind, "a"})
+			out = append(out, observedRefusal{at, at - behind, "a"})
 		}
 		return out
 	}
@@ -103,28 +103,28 @@ func TestRefused(t *testing.T) {
 		at  int
 		why string
 	}{
-		"who was never refused is not":                     {refusedJob{lacking: always}, 0, ""},
-		"who is refused once and gets none is":             {refusedJob{told: once(2), lacking: always}, 17, "a"},
-		"who is refused for long is told the last refusal": {refusedJob{told: append(once(2), refusalHeard{12, 12, "b"}), lacking: always}, 17, "b"},
-		"a refusal of an earlier admission does not count": {refusedJob{told: []refusalHeard{{0, -20, "a"}}, lacking: always}, 0, ""},
-		"one that goes on counts from this admission on":   {refusedJob{told: []refusalHeard{{0, -20, "a"}, {5, 5, "a"}}, lacking: always}, 20, "a"},
-		"who has all its pods was not harmed":              {refusedJob{told: once(2), ready: 300, lacking: always}, 0, ""},
-		"who was said to have all a moment too long was":   {refusedJob{told: once(2), ready: 4, lacking: always}, 19, "a"},
-		"who waits has none to be refused":                 {refusedJob{told: once(2), waits: true, lacking: always}, 0, ""},
+		"who was never refused is not":                     {refusedJob{missing: always}, 0, ""},
+		"who is refused once and gets none is":             {refusedJob{refusals: once(2), missing: always}, 17, "a"},
+		"who is refused for long is told the last refusal": {refusedJob{refusals: append(once(2), observedRefusal{12, 12, "b"}), missing: always}, 17, "b"},
+		"a refusal of an earlier admission does not count": {refusedJob{refusals: []observedRefusal{{0, -20, "a"}}, missing: always}, 0, ""},
+		"one that goes on counts from this admission on":   {refusedJob{refusals: []observedRefusal{{0, -20, "a"}, {5, 5, "a"}}, missing: always}, 20, "a"},
+		"who has all its pods was not harmed":              {refusedJob{refusals: once(2), ready: 300, missing: always}, 0, ""},
+		"who was said to have all a moment too long was":   {refusedJob{refusals: once(2), ready: 4, missing: always}, 19, "a"},
+		"who waits has none to be refused":                 {refusedJob{refusals: once(2), waits: true, missing: always}, 0, ""},
 		"who gets pods for a minute and then all is not": {
-			refusedJob{told: once(2, 30), lacking: func(at int) int32 { return max(0, 600-int32(at)*10) }}, 0, ""},
+			refusedJob{refusals: once(2, 30), missing: func(at int) int32 { return max(0, 600-int32(at)*10) }}, 0, ""},
 		"who gets a pod now and then is from the last on": {
-			refusedJob{told: once(2), lacking: func(at int) int32 { return 20 - min(int32(at), 60)/10 }}, 75, "a"},
+			refusedJob{refusals: once(2), missing: func(at int) int32 { return 20 - min(int32(at), 60)/10 }}, 75, "a"},
 		"a pod that is lost and comes again is no other": {
-			refusedJob{told: once(2), lacking: func(at int) int32 { return 8 + int32(at)/5%2 }}, 17, "a"},
-		"a clock that is behind tells it later":           {refusedJob{told: everySecond(20), lacking: always}, 35, "a"},
-		"a clock that is ahead tells it as soon":          {refusedJob{told: everySecond(-20), lacking: always}, 17, "a"},
-		"what is heard of late counts":                    {refusedJob{told: []refusalHeard{{40, 2, "a"}}, lacking: always}, 55, "a"},
-		"an operator that starts later waits for no more": {refusedJob{told: once(2), from: 22, lacking: always}, 37, "a"},
+			refusedJob{refusals: once(2), missing: func(at int) int32 { return 8 + int32(at)/5%2 }}, 17, "a"},
+		"a clock that is behind tells it later":           {refusedJob{refusals: everySecond(20), missing: always}, 35, "a"},
+		"a clock that is ahead tells it as soon":          {refusedJob{refusals: everySecond(-20), missing: always}, 17, "a"},
+		"what is observed of late counts":                 {refusedJob{refusals: []observedRefusal{{40, 2, "a"}}, missing: always}, 55, "a"},
+		"an operator that starts later waits for no more": {refusedJob{refusals: once(2), from: 22, missing: always}, 37, "a"},
 		"nor does it release who gets pods": {
-			refusedJob{told: once(2), from: 22, lacking: func(at int) int32 { return max(0, 60-int32(at)) }}, 0, ""},
-		"what was overcome is not held against it": {refusedJob{told: once(2), lacking: hasAllBetween(10, 60)}, 0, ""},
-		"what comes after that is":                 {refusedJob{told: once(2, 70), lacking: hasAllBetween(10, 60)}, 85, "a"},
+			refusedJob{refusals: once(2), from: 22, missing: func(at int) int32 { return max(0, 60-int32(at)) }}, 0, ""},
+		"what was overcome is not held against it": {refusedJob{refusals: once(2), missing: hasAllBetween(10, 60)}, 0, ""},
+		"what comes after that is":                 {refusedJob{refusals: once(2, 70), missing: hasAllBetween(10, 60)}, 85, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if at, why := tc.job.refused(); at != tc.at || why != tc.why {

@@ -42,7 +42,7 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 					return refused
 				},
 			})
-			r.executor = NewExecutor(r.client, &recorded{})
+			r.executor = NewExecutor(r.client, &fakeRecorder{})
 			r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
 				var p Plan
 				p.Writes = []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}

@@ -39,9 +39,9 @@ func (c *cached) List(ctx context.Context, list client.ObjectList, options ...cl
 	return nil
 }
 
-// largeSet returns the reconciler of a JobSet of this many running Jobs that has nothing left to do.
-func largeSet(t testing.TB, size int) func() {
-	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, made: map[string]int{}}
+// largeJobSet returns the reconciler of a JobSet of this many running Jobs that has nothing left to do.
+func largeJobSet(t testing.TB, size int) func() {
+	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, created: map[string]int{}}
 	js := newJobSet("")
 	js.Spec.ReplicatedJobs[1].Replicas = int32(size - 1)
 	w.build(js, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
@@ -77,9 +77,9 @@ func largeSet(t testing.TB, size int) func() {
 func BenchmarkReconcile(b *testing.B) {
 	for _, size := range []int{10, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("%d Jobs", size), func(b *testing.B) {
-			look := largeSet(b, size)
+			reconcile := largeJobSet(b, size)
 			for b.Loop() {
-				look()
+				reconcile()
 			}
 		})
 	}

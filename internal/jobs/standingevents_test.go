@@ -24,25 +24,25 @@ func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 		"what is only its words":     {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
 		"what says first about what": {Obstacle(queueNotFound, "a"), about("q", "a"), true},
 	} {
-		var told standingEvents
+		var reported standingEvents
 		job, times := jobWith(nil), 0
 		count := func(client.Object, Event) bool { times++; return true }
-		told.record(job, []Event{tc.before}, count)
-		told.record(job, []Event{tc.now}, count)
+		reported.record(job, []Event{tc.before}, count)
+		reported.record(job, []Event{tc.now}, count)
 		if got := times == 2; got != tc.isNews {
-			t.Errorf("%s: told again is %v, want %v", name, got, tc.isNews)
+			t.Errorf("%s: reported again is %v, want %v", name, got, tc.isNews)
 		}
 	}
 }
 
 // TestEqualStandingEventsOfOnePlanAreRecordedOnce: a job's API and its queue may report the same.
 func TestEqualStandingEventsOfOnePlanAreRecordedOnce(t *testing.T) {
-	var told standingEvents
+	var reported standingEvents
 	job, times := jobWith(nil), 0
 	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}
 	for range 2 {
-		if !told.record(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
-			t.Errorf("told %d times", times)
+		if !reported.record(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
+			t.Errorf("reported %d times", times)
 		}
 	}
 }

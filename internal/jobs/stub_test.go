@@ -18,14 +18,14 @@ import (
 // twoCPUs is what each pod of the jobs in this file asks for.
 var twoCPUs = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 
-// fullTemplate is a complete pod template; stub asks for the same resources and says nothing else.
+// fullTemplate is a complete pod template; minimalWorkload asks for the same resources and says nothing else.
 func fullTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}, Spec: corev1.PodSpec{
 		ServiceAccountName: "trainer",
 		Containers:         []corev1.Container{{Name: "c", Image: "registry.example.com/train:1", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}}}
 }
 
-func stub(podSets ...kueue.PodSet) *kueue.Workload {
+func minimalWorkload(podSets ...kueue.PodSet) *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{QueueName: "cq", PodSets: podSets}}
 	for i := range w.Spec.PodSets {
 		w.Spec.PodSets[i].Template.Spec.Containers = []corev1.Container{{Name: "any", Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}
@@ -46,14 +46,14 @@ func TestPodsOfAJobWithAMinimalPrebuiltWorkload(t *testing.T) {
 	}
 	for name, w := range map[string]*podWorld{
 		"TrainingJob": newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), training, clusterQueue("cq"), flavor(),
-			stub(kueue.PodSet{Name: "worker", Count: 3, MinCount: ptr.To[int32](2)})),
+			minimalWorkload(kueue.PodSet{Name: "worker", Count: 3, MinCount: ptr.To[int32](2)})),
 		"GenericJob": newPodWorld(t, fault{}, of(genericjob.API), generic, clusterQueue("cq"), flavor(),
-			stub(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2})),
+			minimalWorkload(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.mayEnd = func(*corev1.Pod) bool { return false }
 			w.settle()
-			checkOwn(t, w)
+			checkPodsOfOwnTemplate(t, w)
 		})
 	}
 }
@@ -66,7 +66,7 @@ func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 		job.Spec.ReplicaSpecs[i].Template = fullTemplate()
 	}
 	w := newPodWorld(t, fault{}, of(genericjob.API), job, clusterQueue("cq"), flavor(),
-		stub(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2}))
+		minimalWorkload(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2}))
 	w.mayEnd = func(*corev1.Pod) bool { return false }
 	w.settle()
 	changed := &list[tensorstack.GenericJobList](w.world).Items[0]
@@ -85,11 +85,11 @@ func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 		}
 	}
 	w.settle()
-	checkOwn(t, w)
+	checkPodsOfOwnTemplate(t, w)
 }
 
-// checkOwn checks that there are three pods of the full template, for two CPUs each and on the nodes of the flavor.
-func checkOwn(t *testing.T, w *podWorld) {
+// checkPodsOfOwnTemplate checks that there are three pods of the full template, for two CPUs each and on the nodes of the flavor.
+func checkPodsOfOwnTemplate(t *testing.T, w *podWorld) {
 	t.Helper()
 	pods := list[corev1.PodList](w.world).Items
 	if len(pods) != 3 {

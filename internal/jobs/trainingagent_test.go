@@ -35,13 +35,13 @@ func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	if wl := w.workload(); workload.HoldsQuota(wl) || !workload.IsEvicted(wl) {
 		t.Errorf("it keeps its quota: %+v", wl.Status.Conditions)
 	}
-	told := 0
+	reported := 0
 	for _, event := range w.events.events {
 		if strings.Contains(event, "The agent that injectLattice asks for cannot be added") {
-			told++
+			reported++
 		}
 	}
-	if told != 1 {
-		t.Errorf("told %d times: %q", told, w.events.events)
+	if reported != 1 {
+		t.Errorf("reported %d times: %q", reported, w.events.events)
 	}
 }

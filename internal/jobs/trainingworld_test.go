@@ -19,19 +19,19 @@ var trainingSettings = trainingjob.Settings{Group: breezeml.DefaultGroup, Pendin
 // trainingWorld is a podWorld with a TrainingJob.
 type trainingWorld struct {
 	*podWorld
-	// acts are still to come, each when all pods run.
-	acts []func(*trainingWorld)
-	// stuckFor is how many pods of it still will be, since nobody can schedule them.
-	stuckFor int
+	// actions are still to come, each when all pods run.
+	actions []func(*trainingWorld)
+	// stuckPods is how many pods of it still will be, since nobody can schedule them.
+	stuckPods int
 }
 
 // trainingLife describes what happens to a TrainingJob from its creation to its end.
 type trainingLife struct {
-	job   func() *breezeml.TrainingJob
-	code  func(name, attempt string) int32
-	acts  []func(*trainingWorld)
-	stuck int
-	ends  breezeml.JobConditionType
+	job     func() *breezeml.TrainingJob
+	code    func(name, attempt string) int32
+	actions []func(*trainingWorld)
+	stuck   int
+	ends    breezeml.JobConditionType
 }
 
 // newTrainingJob returns ns/job with two to three workers that are recreated when a signal ends them, at most once.
@@ -80,24 +80,24 @@ var trainingLives = map[string]trainingLife{
 	"restarted once":                   {job: newTrainingJob, code: firstWorkerIsKilled, ends: breezeml.JobSucceeded},
 	"failed by itself":                 {job: newTrainingJob, code: func(string, string) int32 { return 1 }, ends: breezeml.JobFailed},
 	"restarted too often":              {job: newTrainingJob, code: func(name, _ string) int32 { return map[string]int32{"job-worker-0": 137}[name] }, ends: breezeml.JobFailed},
-	"shrunk, grown":                    {job: newTrainingJob, acts: []func(*trainingWorld){resizeTo(2), resizeTo(3)}, ends: breezeml.JobSucceeded},
-	"evicted and run again":            {job: newTrainingJob, acts: []func(*trainingWorld){evict}, ends: breezeml.JobSucceeded},
-	"suspended and resumed":            {job: newTrainingJob, acts: []func(*trainingWorld){suspend}, ends: breezeml.JobSucceeded},
+	"shrunk, grown":                    {job: newTrainingJob, actions: []func(*trainingWorld){resizeTo(2), resizeTo(3)}, ends: breezeml.JobSucceeded},
+	"evicted and run again":            {job: newTrainingJob, actions: []func(*trainingWorld){evict}, ends: breezeml.JobSucceeded},
+	"suspended and resumed":            {job: newTrainingJob, actions: []func(*trainingWorld){suspend}, ends: breezeml.JobSucceeded},
 	"stuck, and run later":             {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
 }
 
 // live runs the life with the fault, and returns the world after it.
-func (l trainingLife) live(t *testing.T, f fault) *trainingWorld {
+func (l trainingLife) run(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
-	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.acts, l.stuck}
-	w.code, w.person = l.code, w.act
-	w.mayStart = func(*corev1.Pod) bool { return w.stuckFor == 0 }
+	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.actions, l.stuck}
+	w.code, w.userAction = l.code, w.act
+	w.mayStart = func(*corev1.Pod) bool { return w.stuckPods == 0 }
 	w.mayEnd = func(*corev1.Pod) bool {
-		return len(w.acts) == 0 && !ptr.Deref(w.trainingJob().Spec.RunPolicy.Suspend, false) && w.allOfThem()
+		return len(w.actions) == 0 && !ptr.Deref(w.trainingJob().Spec.RunPolicy.Suspend, false) && w.allStarted()
 	}
-	w.gone = func() {
-		if w.stuckFor > 0 && w.trainingJob().Status.Stage == breezeml.StageRequeueCooldown {
-			w.stuckFor--
+	w.onRemoved = func() {
+		if w.stuckPods > 0 && w.trainingJob().Status.Stage == breezeml.StageRequeueCooldown {
+			w.stuckPods--
 		}
 	}
 	w.settle()
@@ -116,9 +116,9 @@ func (w *trainingWorld) act() {
 		if len(list[corev1.PodList](w.world).Items)+len(list[kueue.WorkloadList](w.world).Items) == 0 {
 			w.suspend(false)
 		}
-	case len(w.acts) > 0 && w.runs(job):
-		act := w.acts[0]
-		w.acts = w.acts[1:]
+	case len(w.actions) > 0 && w.runs(job):
+		act := w.actions[0]
+		w.actions = w.actions[1:]
 		act(w)
 	}
 }
@@ -134,8 +134,8 @@ func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
 }
 
-// allOfThem reports whether all pods have started: then all end in order.
-func (w *trainingWorld) allOfThem() bool {
+// allStarted reports whether all pods have started: then all end in order.
+func (w *trainingWorld) allStarted() bool {
 	n := 0
 	for _, pod := range list[corev1.PodList](w.world).Items {
 		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" && pod.DeletionTimestamp.IsZero() {
@@ -168,8 +168,8 @@ func TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob(t *testing.T) {
 	for name, life := range trainingLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			end, _ := noWriteThatFailsChangesTheEnd(t, func(t *testing.T, f fault) (*podWorld, breezeml.TrainingJob) {
-				w := life.live(t, f)
+			end, _ := testFailedWrites(t, func(t *testing.T, f fault) (*podWorld, breezeml.TrainingJob) {
+				w := life.run(t, f)
 				return w.podWorld, w.state()
 			})
 			if c := end.Status.ExecStatus.Conditions; c[len(c)-1].Type != life.ends {
@@ -181,6 +181,6 @@ func TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob(t *testing.T) {
 
 func TestSteadyStateOfATrainingJobWritesNothing(t *testing.T) {
 	for name, life := range trainingLives {
-		t.Run(name, func(t *testing.T) { life.live(t, fault{}).atRest(t) })
+		t.Run(name, func(t *testing.T) { life.run(t, fault{}).checkNoMoreWrites(t) })
 	}
 }

@@ -58,16 +58,16 @@ type world struct {
 	// fate says how a Job ends that is ready: "" that it runs on.
 	fate func(*batchv1.Job) batchv1.JobConditionType
 
-	mu     sync.Mutex
-	writes []string       // of the reconciler, as "verb Kind name #occurrence"
-	seen   map[string]int // how often each "verb Kind name" occurred
-	fault  fault
-	made   map[string]int // how often an object came into being
-	faulty bool           // whether the fault has struck
+	mu         sync.Mutex
+	writes     []string       // of the reconciler, as "verb Kind name #occurrence"
+	seen       map[string]int // how often each "verb Kind name" occurred
+	fault      fault
+	created    map[string]int // how often an object came into being
+	faultFired bool           // whether the fault has struck
 	// changes counts the writes of everybody.
 	changes int
 	// creating sees what the reconciler is about to create; nil for nobody.
-	creating func(client.Object)
+	onCreate func(client.Object)
 }
 
 // kubeletsFinalizer stands for the time that a pod takes to end.
@@ -97,11 +97,11 @@ func newScheme() *runtime.Scheme {
 func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, job: "js", fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),
-		seen: map[string]int{}, made: map[string]int{},
+		seen: map[string]int{}, created: map[string]int{},
 		fate: func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete }}
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	w.build(objects...)
-	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
+	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.recordingClient(), w.events, w.clock)
 	return w
 }
 
@@ -121,7 +121,7 @@ func (w *world) build(objects ...client.Object) {
 }
 
 // watched returns the client of the reconciler.
-func (w *world) watched() client.Client {
+func (w *world) recordingClient() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
@@ -181,17 +181,17 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 			return err
 		}
 	}
-	w.faulty = true
+	w.faultFired = true
 	return w.fault.err
 }
 
 // create gives the object a UID and, if it is a Job, a finalizer that keeps it until its pods are gone.
 func (w *world) create(ctx context.Context, o client.Object) error {
-	if w.creating != nil {
-		w.creating(o)
+	if w.onCreate != nil {
+		w.onCreate(o)
 	}
 	name := w.kind(o) + " " + o.GetName()
-	o.SetUID(types.UID(fmt.Sprintf("%s#%d", name, w.made[name]+1)))
+	o.SetUID(types.UID(fmt.Sprintf("%s#%d", name, w.created[name]+1)))
 	switch o.(type) {
 	case *batchv1.Job:
 		o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
@@ -203,7 +203,7 @@ func (w *world) create(ctx context.Context, o client.Object) error {
 	}
 	err := w.api.Create(ctx, o)
 	if err == nil {
-		w.made[name]++
+		w.created[name]++
 	}
 	return err
 }
@@ -254,10 +254,10 @@ func (w *world) reconcile() ctrl.Result {
 	w.t.Helper()
 	var err error
 	for range 3 {
-		w.faulty = false
+		w.faultFired = false
 		var result ctrl.Result
 		result, err = w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: w.job}})
-		if err == nil && !w.faulty {
+		if err == nil && !w.faultFired {
 			return result
 		}
 	}
