@@ -29,7 +29,7 @@ func abandonedAPI() API[*corev1.ConfigMap] {
 	}}
 }
 
-// abandonedWorkload returns a Workload as Muster made it for a job of the kind.
+// abandonedWorkload returns a Workload as Muster creates it for a job of the kind, changed by edit.
 func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload {
 	w := waiting().w
 	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(abandonedAPI().Kind, "job", "u"), Finalizers: []string{kueue.ResourceInUseFinalizer},
@@ -55,7 +55,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
-			options.FieldSelector = nil // the fake API server knows none by inequality
+			options.FieldSelector = nil // the fake API server supports no != selectors
 			return c.List(ctx, list, options)
 		},
 	}).Build()
@@ -63,7 +63,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster made for jobs of another controller
-// are deleted, whether the jobs exist or not, each once no pod uses its quota, and that no others are.
+// are deleted, whether the jobs exist or not, each once no pod uses its quota, and that other Workloads are kept.
 func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}
@@ -71,22 +71,23 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workload *kueue.Workload
 		pods     []client.Object
-		is, goes bool
+		matches  bool // whether the controller reconciles it
+		deleted  bool
 	}{
-		"that waits":                        {of("ConfigMap", asItIs), nil, true, true},
-		"that has quota, without pods":      {of("ConfigMap", admitted), nil, true, true},
-		"that has quota, and a pod":         {of("ConfigMap", admitted), []client.Object{pod}, true, false},
-		"of another kind":                   {of("Secret", asItIs), nil, false, false},
-		"that somebody else made":           {of("ConfigMap", func(w *kueue.Workload) { w.Name = "mine" }), nil, false, false},
-		"of nobody":                         {of("ConfigMap", func(w *kueue.Workload) { w.OwnerReferences = nil }), nil, false, false},
-		"that somebody else holds as well":  {of("ConfigMap", func(w *kueue.Workload) { w.Finalizers = append(w.Finalizers, "a/b") }), nil, true, false},
-		"that waits, though there is a pod": {of("ConfigMap", asItIs), []client.Object{pod}, true, true},
+		"waiting":                        {of("ConfigMap", asItIs), nil, true, true},
+		"with quota, without pods":       {of("ConfigMap", admitted), nil, true, true},
+		"with quota and a pod":           {of("ConfigMap", admitted), []client.Object{pod}, true, false},
+		"of a job of another kind":       {of("Secret", asItIs), nil, false, false},
+		"created by a user":              {of("ConfigMap", func(w *kueue.Workload) { w.Name = "mine" }), nil, false, false},
+		"without an owner":               {of("ConfigMap", func(w *kueue.Workload) { w.OwnerReferences = nil }), nil, false, false},
+		"with another finalizer":         {of("ConfigMap", func(w *kueue.Workload) { w.Finalizers = append(w.Finalizers, "a/b") }), nil, true, false},
+		"waiting, though there is a pod": {of("ConfigMap", asItIs), []client.Object{pod}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := abandonedWorld(t, clock.RealClock{}, append(tc.pods, tc.workload)...)
 			key := client.ObjectKeyFromObject(tc.workload)
-			if got := a.isMade(tc.workload); got != tc.is {
-				t.Fatalf("it is one of those: %v", got)
+			if got := a.isMade(tc.workload); got != tc.matches {
+				t.Fatalf("the Workload is reconciled: %v, want %v", got, tc.matches)
 			} else if !got {
 				return
 			}
@@ -98,12 +99,12 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 				}
 				again = result.RequeueAfter > 0
 			}
-			if again != (len(tc.pods) > 0 && !tc.goes) {
-				t.Errorf("it is looked at again: %v", again)
+			if want := len(tc.pods) > 0 && !tc.deleted; again != want {
+				t.Errorf("the Workload is requeued: %v, want %v", again, want)
 			}
 			err := a.client.Get(t.Context(), key, &kueue.Workload{})
-			if gone := apierrors.IsNotFound(err); gone != tc.goes {
-				t.Errorf("it is gone: %v (%v)", gone, err)
+			if gone := apierrors.IsNotFound(err); gone != tc.deleted {
+				t.Errorf("the Workload is gone: %v (%v), want %v", gone, err, tc.deleted)
 			}
 		})
 	}
@@ -121,7 +122,7 @@ func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 		a := abandonedWorld(t, clocktesting.NewFakePassiveClock(earlier.Add(since)), w, abandonedPod())
 		result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		if err != nil || result.RequeueAfter != want {
-			t.Errorf("%v after the deletion it is looked at again in %v, want %v (%v)", since, result.RequeueAfter, want, err)
+			t.Errorf("%v after the deletion the Workload is requeued after %v, want %v (error %v)", since, result.RequeueAfter, want, err)
 		}
 	}
 }

@@ -38,13 +38,13 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 		wanted := account(name, "job")
 		wanted.Labels = map[string]string{"applied": "yes"}
 		err := x.Run(t.Context(), job, Plan{Writes: []Write{Apply(wanted, "tester")}})
-		var somebodys *nameTakenError
-		if errors.As(err, &somebodys) != taken || err != nil && !taken {
-			t.Errorf("%s: %v", name, err)
+		var nameTaken *nameTakenError
+		if errors.As(err, &nameTaken) != taken || err != nil && !taken {
+			t.Errorf("%s: error %v, want that the name is taken: %v", name, err, taken)
 		}
 		found := account(name, "")
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || (found.Labels["applied"] == "yes") == taken {
-			t.Errorf("%s: %v, labels %v", name, err, found.Labels)
+			t.Errorf("%s: error %v, labels %v, want it applied: %v", name, err, found.Labels, !taken)
 		}
 	}
 }
@@ -76,20 +76,20 @@ func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 	} {
 		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
 		if (err != nil) != step.refused {
-			t.Errorf("%+v: %v", step, err)
+			t.Errorf("%+v: error %v", step, err)
 		}
 		var now corev1.PersistentVolumeClaim
 		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: step.name}, &now); err != nil {
 			t.Fatal(err)
 		}
 		if got := now.Spec.Resources.Requests.Storage().String(); got != step.want {
-			t.Errorf("%+v: it is %s", step, got)
+			t.Errorf("%+v: the claim requests %s", step, got)
 		}
 	}
 }
 
-// TestApplyRemovesFieldsThatAreNotAppliedAnyMore checks that an object that was created, with a single request, is
-// later updated as if it had been applied from the beginning; fields of other managers stay.
+// TestApplyRemovesFieldsThatAreNotAppliedAnyMore checks an object that Apply created by a single create request: it is
+// later updated as if it had been applied from the beginning. Fields of other managers stay.
 func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -112,34 +112,34 @@ func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 			return c.Apply(ctx, o, options...)
 		},
 	})
-	said := func(data map[string]string) *corev1.ConfigMap {
+	configMap := func(data map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "ns",
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}}, Data: data}
 	}
 	apply := func(data map[string]string) (now corev1.ConfigMap) {
 		t.Helper()
-		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(said(data), "tester")}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(configMap(data), "tester")}}); err != nil {
 			t.Fatal(err)
 		}
 		requests = append(requests, "|")
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(said(nil)), &now); err != nil {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(configMap(nil)), &now); err != nil {
 			t.Fatal(err)
 		}
 		requests = requests[:len(requests)-1]
 		return now
 	}
-	theirs := apply(map[string]string{"stays": "1", "goes": "1"})
+	theirs := apply(map[string]string{"kept": "1", "dropped": "1"})
 	if got := strings.Join(requests, " "); got != "create |" {
-		t.Errorf("what was not there took %q, want one creation", got)
+		t.Errorf("a missing object took the requests %q, want one create", got)
 	}
 	theirs.Data["added"] = "by another"
 	if err := api.Update(t.Context(), &theirs, client.FieldOwner("another")); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		now := apply(map[string]string{"stays": "2"})
-		if want := map[string]string{"stays": "2", "added": "by another"}; !maps.Equal(now.Data, want) {
-			t.Errorf("it holds %v, want %v", now.Data, want)
+		now := apply(map[string]string{"kept": "2"})
+		if want := map[string]string{"kept": "2", "added": "by another"}; !maps.Equal(now.Data, want) {
+			t.Errorf("the ConfigMap holds %v, want %v", now.Data, want)
 		}
 	}
 }
@@ -166,16 +166,16 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 			return failed, Warning("Failed", err.Error())
 		}}
 	if err := NewExecutor(api, events).Run(t.Context(), job, plan); err == nil {
-		t.Error("the refusal is lost: nobody would try again")
+		t.Error("Run returned no error, so the plan would not be retried")
 	}
 	var now corev1.Pod
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil || now.Status.Message == "" {
-		t.Errorf("status %+v: %v", now.Status, err)
+		t.Errorf("status = %+v (error %v), want the message of StatusOnError", now.Status, err)
 	}
 	if len(events.events) != 1 || events.events[0][:14] != "Warning Failed" {
-		t.Errorf("events %v", events.events)
+		t.Errorf("events = %v, want only that of StatusOnError", events.events)
 	}
-	// Removing what is not there is no mistake.
+	// Removing an object that does not exist is no error.
 	if err := NewExecutor(api, events).Run(t.Context(), job, Plan{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err != nil {
 		t.Error(err)
 	}
@@ -194,14 +194,14 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 		}
 		return a
 	}
-	// The successor is of a job of the same name that came after.
+	// The successor belongs to a later job of the same name.
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("successor", "later"), account("free", "")).Build()
-	for name, stays := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
+	for name, kept := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
 		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Remove(account(name, ""))}}); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v", name, err)
 		}
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != stays {
-			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != kept {
+			t.Errorf("%s: error %v, want the account kept: %v", name, err, kept)
 		}
 	}
 	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"), account("theirs", "later"), account("free", "")).Build()
@@ -211,6 +211,6 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	}
 	var left corev1.ServiceAccountList
 	if err := api.List(t.Context(), &left); err != nil || len(left.Items) != 2 {
-		t.Errorf("%v, and %d are left: %v", err, len(left.Items), left.Items)
+		t.Errorf("error %v, %d accounts are left, want the 2 of others: %v", err, len(left.Items), left.Items)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// addToleration acts as a mutating policy that adds a toleration to Workloads.
+// addToleration acts as a mutating admission policy that adds a toleration to Workloads.
 func addToleration(object client.Object) {
 	if w, is := object.(*kueue.Workload); is {
 		for i := range w.Spec.PodSets {
@@ -25,18 +25,19 @@ func addToleration(object client.Object) {
 	}
 }
 
-// TestBatchJobRunsThoughAPolicyMutatesItsWorkload: a new Workload would be mutated in the same way.
+// TestBatchJobRunsThoughAPolicyMutatesItsWorkload: the Workload is not replaced for differing from its job, since a new
+// one would be mutated in the same way.
 func TestBatchJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate, w.onCreate = running, addToleration
 	w.settle()
 	if job := w.batchJob(); job.Status.Active != 2 || w.created["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
-		t.Errorf("it does not run: %+v, writes %v", job.Status, w.writes)
+		t.Errorf("the Job does not run with its first Workload: status %+v, writes %v", job.Status, w.writes)
 	}
 }
 
-// TestBatchJobThatAsksForMoreIsQueuedAgain, also if its Workload never asked for the same, and whatever digest someone
-// recorded on a Workload made by hand.
+// TestBatchJobThatAsksForMoreIsQueuedAgain, also if its Workload was mutated and never requested the same, and whatever
+// digest a user copied onto a prebuilt Workload.
 func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 	more := corev1.ResourceList{"cpu": resource.MustParse("1")}
 	enlarge := func(w *batchWorld) {
@@ -48,7 +49,7 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 			w.t.Fatal(err)
 		}
 	}
-	t.Run("a policy", func(t *testing.T) {
+	t.Run("Workload mutated by a policy", func(t *testing.T) {
 		w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 		w.fate, w.onCreate = running, addToleration
 		w.settle()
@@ -56,10 +57,10 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 		w.settle()
 		wl := list[kueue.WorkloadList](w.world).Items[0]
 		if asked := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(asked) == 0 || w.batchJob().Status.Active != 2 {
-			t.Errorf("it runs with quota for %v, or not at all: %+v", asked, w.batchJob().Status)
+			t.Errorf("the Job has quota for %v and the status %+v, want quota for its new requests and 2 active pods", asked, w.batchJob().Status)
 		}
 	})
-	t.Run("a note on a prebuilt Workload", func(t *testing.T) {
+	t.Run("digest copied onto a prebuilt Workload", func(t *testing.T) {
 		forged := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 		enlarge(forged)
 		forged.settle()
@@ -74,12 +75,12 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 		enlarge(w)
 		w.settle()
 		if job := w.batchJob(); list[kueue.WorkloadList](w.world).Items[0].Annotations[muster.AskedAnnotation] == "" || job.Status.Active > 0 || !*job.Spec.Suspend {
-			t.Errorf("it runs without quota for it: %+v", job.Status)
+			t.Errorf("the Job runs without quota for its new requests, or its Workload has lost the digest: %+v", job.Status)
 		}
 	})
 }
 
-// TestLatticeJobRunsThoughAPolicyMutatesItsWorkload, if Volcano runs it.
+// TestLatticeJobRunsThoughAPolicyMutatesItsWorkload checks a LatticeJob whose VCJob Volcano runs.
 func TestLatticeJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
@@ -88,14 +89,14 @@ func TestLatticeJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
 	w.settle()
-	asks := w.workload()
-	addToleration(asks) // as each write of it is changed
-	if err := w.api.Update(t.Context(), asks); err != nil {
+	mutated := w.workload()
+	addToleration(mutated)
+	if err := w.api.Update(t.Context(), mutated); err != nil {
 		t.Fatal(err)
 	}
 	w.admit()
 	w.settle()
 	if len(list[volcano.JobList](w.world).Items) != 1 {
-		t.Errorf("it is %s: %s", w.latticeJob().Status.Phase, w.latticeJob().Status.Message)
+		t.Errorf("no VCJob was created; the LatticeJob is %s: %s", w.latticeJob().Status.Phase, w.latticeJob().Status.Message)
 	}
 }

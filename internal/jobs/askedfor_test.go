@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestAskedDigestIsStableAcrossVersions checks the digest of fixed needs: a version that computed another one would
-// stop running jobs. A change of the digest requires a new askedVersion.
+// TestAskedDigestIsStableAcrossVersions checks the digest of a fixed pod set: a version of Muster that computed another
+// one would stop running jobs. Whoever changes the digest must change askedVersion too.
 func TestAskedDigestIsStableAcrossVersions(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	podSets := func(cpu string) []kueue.PodSet {
@@ -23,23 +23,23 @@ func TestAskedDigestIsStableAcrossVersions(t *testing.T) {
 			Containers:     []corev1.Container{{Name: "main", Image: "example.com/work:1", Resources: one}},
 		}}}}
 	}
-	const noted = "v1-e64d8daea2332c844ab39be27b55f224"
-	if got := askedFor(podSets("1")); got != noted {
-		t.Errorf("noted as %s", got)
+	const want = "v1-e64d8daea2332c844ab39be27b55f224"
+	if got := askedFor(podSets("1")); got != want {
+		t.Errorf("the digest is %s, want %s", got, want)
 	}
-	for note, want := range map[string]bool{noted: true, "": false, "v1-00": false, "v0-00": true} {
-		granted := Admission{Grant: Admitted, AskedDigest: note, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}
-		if got := granted.IsFor(podSets("1")); got != want {
-			t.Errorf("noted %q: the quota is for it: %v", note, got)
+	for digest, isFor := range map[string]bool{want: true, "": false, "v1-00": false, "v0-00": true} {
+		granted := Admission{Grant: Admitted, AskedDigest: digest, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}
+		if got := granted.IsFor(podSets("1")); got != isFor {
+			t.Errorf("with the digest %q recorded IsFor = %v, want %v", digest, got, isFor)
 		}
 	}
-	if granted := (Admission{Grant: Admitted, AskedDigest: noted, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}); granted.IsFor(podSets("2")) {
-		t.Error("the quota is for twice as much")
+	if granted := (Admission{Grant: Admitted, AskedDigest: want, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}); granted.IsFor(podSets("2")) {
+		t.Error("IsFor is true for pods that request twice as much as the digest's")
 	}
 }
 
-// TestDigestOfAnotherVersionIsReplaced checks that this is so whether or not the Workload holds quota, and that other
-// digests are kept while the pod sets stay the same.
+// TestDigestOfAnotherVersionIsReplaced, whether or not the Workload holds quota. A digest of the current version is kept
+// while the pod sets stay the same.
 func TestDigestOfAnotherVersionIsReplaced(t *testing.T) {
 	const now = "v1-aa"
 	for recorded, want := range map[string]string{"v0-00": now, "forged": now, "": "", "v1-00": "v1-00"} {
@@ -55,7 +55,7 @@ func TestDigestOfAnotherVersionIsReplaced(t *testing.T) {
 				got = changed
 			}
 			if got := got.Annotations[muster.AskedAnnotation]; got != want {
-				t.Errorf("%s, with %q recorded: %q, want %q", name, recorded, got, want)
+				t.Errorf("%s Workload with the digest %q: the digest is then %q, want %q", name, recorded, got, want)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// dropping is a recorder that has no capacity for events while it is busy.
+// dropping is a recorder that drops events while it is busy.
 type dropping struct {
 	*recorder
 	busy bool
@@ -40,7 +40,8 @@ func (d *dropping) TryEventf(regarding, related runtime.Object, kind, reason, ac
 	return !d.busy
 }
 
-// TestStartFailureIsReportedOnceTheRecorderHasCapacity, though the Workload has ended by then, once by each operator.
+// TestStartFailureIsReportedOnceTheRecorderHasCapacity, though the Workload has finished by then. Each operator process
+// reports it once.
 func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
@@ -56,9 +57,9 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	w.updateStatus(&given)
 	w.reconcile()
 	if again := w.reconcile().RequeueAfter; again <= 0 || again > time.Minute {
-		t.Errorf("it is looked at again after %s", again)
+		t.Errorf("the Job is requeued after %s, want at most a minute", again)
 	}
-	reported := func() (n int) {
+	timesReported := func() (n int) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "FailedToStart: No pods can be started: the admission check budget") {
@@ -67,35 +68,36 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 		}
 		return n
 	}
-	if got := reported(); got != 0 {
-		t.Errorf("reported %d times while there is no time", got)
+	if got := timesReported(); got != 0 {
+		t.Errorf("reported %d times while the recorder is busy, want 0", got)
 	}
 	if ended := list[kueue.WorkloadList](w.world).Items[0]; !workload.IsFinished(&ended) {
-		t.Fatalf("its Workload has not ended: %+v", ended.Status.Conditions)
+		t.Fatalf("the Workload is not finished: %+v", ended.Status.Conditions)
 	}
 	events.busy = false
 	for range 2 {
-		if got := reported(); got != 1 {
-			t.Errorf("reported %d times: %v", got, w.events.events)
+		if got := timesReported(); got != 1 {
+			t.Errorf("reported %d times, want once: %v", got, w.events.events)
 		}
 	}
 	operator()
 	for range 2 {
-		if got := reported(); got != 2 {
-			t.Errorf("reported %d times by two operators: %v", got, w.events.events)
+		if got := timesReported(); got != 2 {
+			t.Errorf("reported %d times by two operators, want twice: %v", got, w.events.events)
 		}
 	}
 }
 
-// TestQueueChangeOfARunningJobIsReportedAsDeferred, once, and takes effect later.
+// TestQueueChangeOfARunningJobIsReportedAsDeferred: one event says so, and the change takes effect when the job is queued
+// again.
 func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	w.admit()
-	send := func(queue string) (reported []string) {
-		sent := w.batchJob()
-		sent.Labels[kueue.QueueLabel] = queue
-		if err := w.api.Update(t.Context(), sent); err != nil {
+	changeQueue := func(queue string) (reported []string) {
+		changed := w.batchJob()
+		changed.Labels[kueue.QueueLabel] = queue
+		if err := w.api.Update(t.Context(), changed); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile()
@@ -107,59 +109,60 @@ func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		}
 		return reported
 	}
-	if got := send("cq"); len(got) != 0 {
-		t.Errorf("reported %v though it stays", got)
+	if got := changeQueue("cq"); len(got) != 0 {
+		t.Errorf("events = %v, want none while the queue is the same", got)
 	}
-	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "moves to queue another") {
-		t.Errorf("reported %v", got)
+	if got := changeQueue("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "moves to queue another") {
+		t.Errorf("events = %v, want one that names both queues", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
-	if got := send("third"); len(got) != 1 {
-		t.Errorf("reported %v, though it is leaving", got)
+	if got := changeQueue("third"); len(got) != 1 {
+		t.Errorf("events = %v, want no other one for an evicted job", got)
 	}
-	for range 10 { // nobody admits it meanwhile
+	for range 10 { // it is not admitted meanwhile
 		w.reconcile()
 		w.runJob()
 	}
 	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "third" {
-		t.Errorf("evicted, it waits in %s", got)
+		t.Errorf("the evicted job waits in queue %s, want third", got)
 	}
 }
 
-// TestNoStandingEventAfterAConflict: the plan assumed quota that the job had just lost.
+// TestNoStandingEventAfterAConflict: the events of a plan that met a conflict are not recorded, since it assumed quota
+// that the job had just lost.
 func TestNoStandingEventAfterAConflict(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
 	w.admit()
 	w.reconcile()
-	for ptr.Deref(w.batchJob().Status.Ready, 0) == 0 { // which its Workload is to be reported
+	for ptr.Deref(w.batchJob().Status.Ready, 0) == 0 { // so that the Workload's PodsReady has to be written
 		w.runJob()
 	}
-	sent := w.batchJob()
-	sent.Labels[kueue.QueueLabel] = "another"
-	if err := w.api.Update(t.Context(), sent); err != nil {
+	changed := w.batchJob()
+	changed.Labels[kueue.QueueLabel] = "another"
+	if err := w.api.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	w.fault = fault{write: fmt.Sprintf("status Workload %s #%d", held.Name, w.seen["status Workload "+held.Name]+1),
-		err: apierrors.NewConflict(kueue.Resource("workloads"), held.Name, errors.New("somebody was quicker"))}
+		err: apierrors.NewConflict(kueue.Resource("workloads"), held.Name, errors.New("changed since"))}
 	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
-		t.Fatalf("there was no conflict, but %v", err)
+		t.Fatalf("error %v, conflict %v, want a conflict and no error", err, w.faultFired)
 	}
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
 	w.reconcile()
 	for _, event := range w.events.events {
 		if strings.HasPrefix(event, "QueueChangesLater") {
-			t.Errorf("reported %q", event)
+			t.Errorf("unexpected event %q", event)
 		}
 	}
 }
 
-// TestLabelChangeOfARunningJobIsReportedAsDeferred, once, and takes effect later. Replacing one priority class by
-// another takes effect at once.
+// TestLabelChangeOfARunningJobIsReportedAsDeferred: one event says so, and the labels take effect when the job is queued
+// again. Replacing one priority class by another takes effect at once.
 func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	for name, value := range map[string]int32{"soon": 7, "now": 9} {
@@ -183,38 +186,39 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		return reported
 	}
 	if got := label(nil); len(got) != 0 {
-		t.Errorf("reported %v though nothing changed", got)
+		t.Errorf("events = %v, want none while no label changes", got)
 	}
 	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "nosuch"}); len(got) != 0 {
-		t.Errorf("reported %v of a class that does not exist", got)
+		t.Errorf("events = %v, want none for a class that does not exist", got)
 	}
 	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
 	if len(got) != 1 || !strings.Contains(got[0], "the change of kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds takes effect when it is queued again") {
-		t.Errorf("reported %v", got)
+		t.Errorf("events = %v, want one that names both labels", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	if spec := held.Spec; *spec.Priority != 0 || spec.MaximumExecutionTimeSeconds != nil {
-		t.Errorf("its quota is held for priority %d and %v seconds", *spec.Priority, spec.MaximumExecutionTimeSeconds)
+		t.Errorf("the running job has priority %d and a limit of %v seconds, want 0 and none", *spec.Priority, spec.MaximumExecutionTimeSeconds)
 	}
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
-	for range 10 { // nobody admits it meanwhile
+	for range 10 { // it is not admitted meanwhile
 		w.reconcile()
 		w.runJob()
 	}
 	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 7 || *spec.MaximumExecutionTimeSeconds != 60 {
-		t.Errorf("it waits by priority %d, for %d seconds", *spec.Priority, *spec.MaximumExecutionTimeSeconds)
+		t.Errorf("the evicted job has priority %d and a limit of %d seconds, want 7 and 60", *spec.Priority, *spec.MaximumExecutionTimeSeconds)
 	}
 	w.admit()
 	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "now"}); len(got) != 1 {
-		t.Errorf("reported %v of what counts at once", got)
+		t.Errorf("events = %v, want no other one for a change that takes effect at once", got)
 	}
 	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 9 {
-		t.Errorf("of another class its priority is %d", *spec.Priority)
+		t.Errorf("with another class the priority is %d, want 9", *spec.Priority)
 	}
 }
 
-// TestQueueDecidesIsReportedOnce: when the change is reverted, not when another client's update causes a conflict.
+// TestQueueDecidesIsReportedOnce: the event is recorded when the user's change is reverted, not when another client's
+// update makes the revert fail with a conflict.
 func TestQueueDecidesIsReportedOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
@@ -224,7 +228,7 @@ func TestQueueDecidesIsReportedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.fault = fault{write: fmt.Sprintf("change Job job #%d", w.seen["change Job job"]+1),
-		err: apierrors.NewConflict(batchv1.Resource("jobs"), "job", errors.New("somebody was quicker"))}
+		err: apierrors.NewConflict(batchv1.Resource("jobs"), "job", errors.New("changed since"))}
 	w.reconcile()
 	reported := 0
 	for _, event := range w.events.events {
@@ -233,12 +237,12 @@ func TestQueueDecidesIsReportedOnce(t *testing.T) {
 		}
 	}
 	if !*w.batchJob().Spec.Suspend || reported != 1 {
-		t.Errorf("reported %d times: %v", reported, w.events.events)
+		t.Errorf("suspended: %v, reported %d times, want true and once: %v", *w.batchJob().Spec.Suspend, reported, w.events.events)
 	}
 }
 
-// TestBatchJobKeepsThePriorityOfADeletedClass while it waits, also if it moves to another queue. No other Job is queued
-// with that class.
+// TestBatchJobKeepsThePriorityOfADeletedClass while it waits, also if it moves to another queue. Without a Workload, no
+// job is queued with a class that does not exist.
 func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
@@ -258,11 +262,11 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	w.reconcile()
 	waiting := list[kueue.WorkloadList](w.world).Items
 	if len(waiting) != 1 || *waiting[0].Spec.Priority != 7 || waiting[0].Spec.PriorityClassName != "soon" || waiting[0].Spec.QueueName != "another" {
-		t.Errorf("it waits as %+v", waiting)
+		t.Errorf("Workloads = %+v, want one in queue another with priority 7 of class soon", waiting)
 	}
 	for _, event := range w.events.events {
 		if strings.HasPrefix(event, "InvalidJob") {
-			t.Errorf("reported %q", event)
+			t.Errorf("unexpected event %q", event)
 		}
 	}
 	if err := w.api.Delete(t.Context(), &waiting[0]); err != nil {
@@ -271,11 +275,12 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	if !slices.ContainsFunc(w.events.events, func(event string) bool { return strings.HasPrefix(event, "InvalidJob") }) {
-		t.Errorf("reported only %v once it has no place in line any more", w.events.events)
+		t.Errorf("events = %v, want InvalidJob once the Workload is gone", w.events.events)
 	}
 }
 
-// TestMistakeOfABatchJobIsReportedOnce, however often the job changes, and again if the mistake changes or comes back.
+// TestMistakeOfABatchJobIsReportedOnce, however often the job changes. It is reported again if the mistake changes or is
+// made again.
 func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
@@ -290,7 +295,7 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	}
 	w.settle()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
-		t.Errorf("it was queued: %v", got)
+		t.Errorf("the Job was queued with a mistake: %v", got)
 	}
 	changed := w.batchJob() // by the Job controller
 	changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
@@ -299,26 +304,26 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	}
 	w.settle()
 	if got := timesReported(`"many"`); got != 1 {
-		t.Errorf("reported %d times: %v", got, w.events.events)
+		t.Errorf("reported %d times, want once: %v", got, w.events.events)
 	}
 	for _, parallelism := range []string{"more", "1", "many"} {
-		mended := w.batchJob()
-		mended.Annotations[kueue.JobMinParallelismAnnotation] = parallelism
-		if err := w.api.Update(t.Context(), mended); err != nil {
+		edited := w.batchJob()
+		edited.Annotations[kueue.JobMinParallelismAnnotation] = parallelism
+		if err := w.api.Update(t.Context(), edited); err != nil {
 			t.Fatal(err)
 		}
 		w.reconcile()
 	}
 	if more, many := timesReported(`"more"`), timesReported(`"many"`); more != 1 || many != 2 {
-		t.Errorf("reported %d and %d times: %v", more, many, w.events.events)
+		t.Errorf("\"more\" reported %d times and \"many\" %d times, want 1 and 2: %v", more, many, w.events.events)
 	}
 }
 
-// TestMissingQueueIsReportedOnce with the existing queues, but not while the job's own queue was created just before
-// it.
+// TestMissingQueueIsReportedOnce, with the names of the existing queues, and only once the engine has said that the
+// queue is missing: the queue may have been created just before the job.
 func TestMissingQueueIsReportedOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
-	reported := func() (reported []string) {
+	events := func() (reported []string) {
 		w.reconcile()
 		for _, event := range w.events.events {
 			if strings.HasPrefix(event, "QueueNotFound") {
@@ -327,25 +332,25 @@ func TestMissingQueueIsReportedOnce(t *testing.T) {
 		}
 		return reported
 	}
-	if got := reported(); len(got) != 0 {
-		t.Errorf("reported before anybody says that it waits: %v", got)
+	if got := events(); len(got) != 0 {
+		t.Errorf("events = %v before the engine has evaluated the Workload, want none", got)
 	}
 	waiting := list[kueue.WorkloadList](w.world).Items[0]
 	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
 		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
 	w.updateStatus(&waiting)
-	reported()
+	events()
 	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
-	if diff := cmp.Diff(want, reported()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, events()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
-	if got := reported(); len(got) != 1 {
-		t.Errorf("reported again when another queue was made: %v", got)
+	if got := events(); len(got) != 1 {
+		t.Errorf("events = %v once another queue exists, want the first only", got)
 	}
 	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
 	w.settle()
-	if got := reported(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
-		t.Errorf("once it is made: reported %v, %+v", got, w.batchJob().Status)
+	if got := events(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
+		t.Errorf("once the queue exists: events %v, Job status %+v, want one event and a finished Job", got, w.batchJob().Status)
 	}
 }

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,23 +22,24 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
+// TestJobWaitsForItsPrebuiltWorkloadAndAdoptsIt: no Workload is created for a job that names one.
 func TestJobWaitsForItsPrebuiltWorkloadAndAdoptsIt(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
 	w := newBatchWorld(t, fault{}, job, 0)
 	w.settle()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
-		t.Fatalf("another was made: %v", got)
+		t.Fatalf("Workloads were created for a job that names one: %v", got)
 	}
 	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
 		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
 	w.put(prebuilt)
 	w.settle()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) || got[0].Spec.QueueName != "cq" {
-		t.Errorf("Workloads: %+v", got)
+		t.Errorf("Workloads = %+v, want the prebuilt one in queue cq, controlled by the job", got)
 	}
 	if len(w.batchJob().Status.Conditions) != 1 {
-		t.Error("it did not run")
+		t.Error("the Job did not run to its end")
 	}
 }
 
@@ -45,7 +47,7 @@ func TestJobWaitsForItsPrebuiltWorkloadAndAdoptsIt(t *testing.T) {
 // update.
 func TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	for _, name := range []string{"", "prebuilt"} {
-		t.Run("names a Workload "+name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("Workload named %q", name), func(t *testing.T) {
 			job := newBatchJob("cq", true)
 			w := newBatchWorld(t, fault{}, job, 0)
 			w.fate = running
@@ -61,40 +63,40 @@ func TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 			w.settle()
 			changed := w.batchJob()
 			if changed.Status.Active != 2 {
-				t.Fatalf("it does not run: %+v", changed.Status)
+				t.Fatalf("the Job does not run: %+v", changed.Status)
 			}
 			changed.Spec.Suspend = ptr.To(true)
 			changed.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 			if err := w.api.Update(t.Context(), changed); err != nil {
 				t.Fatal(err)
 			}
-			holds := func() bool {
+			holdsQuota := func() bool {
 				w.reconcile()
 				return slices.ContainsFunc(list[kueue.WorkloadList](w.world).Items, func(wl kueue.Workload) bool {
 					return workload.HoldsQuota(&wl) && !workload.IsFinished(&wl)
 				})
 			}
 			for step := range 2 {
-				for range 2 { // as often as it is looked at
-					if !holds() {
-						t.Fatalf("its quota is given back while pods are there: step %d, %+v", step, w.batchJob().Status)
+				for range 2 { // however often it is reconciled
+					if !holdsQuota() {
+						t.Fatalf("step %d: the quota is released while the Job has pods: %+v", step, w.batchJob().Status)
 					}
 				}
 				w.runJob()
 			}
 			for range 10 {
-				if !holds() {
+				if !holdsQuota() {
 					return
 				}
 				w.runJob()
 			}
-			t.Error("its pods are gone, and it has their quota yet")
+			t.Error("the Job's pods are gone, and it still holds their quota")
 		})
 	}
 }
 
-// TestJobIsReconciledForTheWorkloadThatItNames, even before it controls it, for instance if the Workload is admitted
-// while the job adopts it.
+// TestJobIsReconciledForTheWorkloadThatItNames, even before it controls the Workload: the engine may admit it just before
+// the job adopts it, which makes the adoption fail with a conflict.
 func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
@@ -114,31 +116,31 @@ func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	}
 	reconcile()
 	if !w.faultFired {
-		t.Fatalf("no such write: %v", w.writes)
+		t.Fatalf("the faulty write did not occur: %v", w.writes)
 	}
 	other := prebuilt.DeepCopy()
 	other.Name = "other"
 	if !isReconciledFor(prebuilt) || isReconciledFor(other) {
-		t.Errorf("of the one that it names: %t, of another: %t", isReconciledFor(prebuilt), isReconciledFor(other))
+		t.Errorf("reconciled for the Workload that the job names: %t, for another: %t, want true and false", isReconciledFor(prebuilt), isReconciledFor(other))
 	}
 	owned := other.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	foreign := other.DeepCopy()
 	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
 	if !isReconciledFor(owned) || isReconciledFor(foreign) {
-		t.Errorf("of its own: %t, of that of another kind: %t", isReconciledFor(owned), isReconciledFor(foreign))
+		t.Errorf("reconciled for the job's own Workload: %t, for that of a CronJob of its name: %t, want true and false", isReconciledFor(owned), isReconciledFor(foreign))
 	}
 	if err := w.api.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 	reconcile()
 	if isReconciledFor(prebuilt) {
-		t.Error("it is gone, and isReconciledFor of it")
+		t.Error("a deleted job is still reconciled for the Workload that it named")
 	}
 }
 
-// TestJobWithAMistakeDoesNotAdoptAWorkload: its event says that it is not queued, which must hold for a prebuilt
-// Workload as well.
+// TestJobWithAMistakeDoesNotAdoptAWorkload: the event says that the job is not queued, which must hold for a job with a
+// prebuilt Workload as well.
 func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel], job.Labels[kueue.MaxExecTimeSecondsLabel] = "prebuilt", "1h"
@@ -155,21 +157,21 @@ func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 		return &list[kueue.WorkloadList](w.world).Items[0]
 	}
 	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until this is corrected") {
-		t.Errorf("with a mistake it is reported %q, and takes its Workload: %t", w.events.events, metav1.IsControlledBy(found, job))
+		t.Errorf("with a mistake: events %q, Workload adopted: %t, want one event and no adoption", w.events.events, metav1.IsControlledBy(found, job))
 	}
 	if !metav1.IsControlledBy(relabel("60"), job) {
-		t.Error("without a mistake it takes no Workload")
+		t.Error("the corrected job has not adopted its Workload")
 	}
 	relabel("1h")
 	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until this is corrected the job keeps its previous settings") {
-		t.Errorf("once it has its Workload it is reported %q", last)
+		t.Errorf("the last event of a job that has its Workload is %q, want that it keeps its settings", last)
 	}
 }
 
-// TestJobWithAMistakeGetsNoNewWorkload once it has given back the one that it had.
+// TestJobWithAMistakeGetsNoNewWorkload once the Workload that it had, which no longer matches it, is gone.
 func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
-	w.reconcile() // it queues
+	w.reconcile() // the Workload is created
 	w.admit()
 	changed := w.batchJob()
 	changed.Labels[kueue.MaxExecTimeSecondsLabel] = "1h"
@@ -181,18 +183,18 @@ func TestJobWithAMistakeGetsNoNewWorkload(t *testing.T) {
 		w.reconcile()
 	}
 	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
-		t.Fatalf("it keeps %+v", left)
+		t.Fatalf("Workloads = %+v, want none", left)
 	}
 	reported := 0
 	for _, event := range w.events.events {
 		if strings.Contains(event, "keeps its previous settings") {
-			t.Errorf("reported %q", event)
+			t.Errorf("unexpected event %q", event)
 		}
 		if strings.HasSuffix(event, ". The job is not queued until this is corrected") {
 			reported++
 		}
 	}
 	if reported != 1 {
-		t.Errorf("reported %d times: %q", reported, w.events.events)
+		t.Errorf("reported %d times that the job is not queued, want once: %q", reported, w.events.events)
 	}
 }

@@ -20,10 +20,11 @@ import (
 // batchWorld is a world with one batch Job ns/job instead of the JobSet.
 type batchWorld struct {
 	*world
-	// evictions are still to come: each once all pods are ready.
+	// evictions is how many evictions are still to come, each once all pods are ready.
 	evictions int
 }
 
+// newBatchWorld returns a world with the Job, the ClusterQueue cq and the ResourceFlavor f, in which the fault occurs.
 func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batchWorld {
 	t.Helper()
 	w := newWorld(t, f, job, clusterQueue("cq"), flavor())
@@ -32,7 +33,7 @@ func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batc
 	return &batchWorld{world: w, evictions: evictions}
 }
 
-// newBatchJob returns ns/job with two concurrent pods; queue is its label.
+// newBatchJob returns ns/job with two concurrent pods; queue is its queue label, "" for none.
 func newBatchJob(queue string, suspended bool) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1}}
 	if queue != "" {
@@ -45,7 +46,7 @@ func newBatchJob(queue string, suspended bool) *batchv1.Job {
 
 func (w *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](w.world).Items[0] }
 
-// settle lets all controllers act in turn until none has anything left to do.
+// settle runs all controllers in turn until none of them writes any more.
 func (w *batchWorld) settle() {
 	w.t.Helper()
 	for range 100 {
@@ -58,10 +59,10 @@ func (w *batchWorld) settle() {
 			return
 		}
 	}
-	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
-// evict evicts the Workload as often as required, each time once all pods are ready.
+// evict evicts the Workload if an eviction is still to come and all pods are ready.
 func (w *batchWorld) evict() {
 	for _, wl := range list[kueue.WorkloadList](w.world).Items {
 		if w.evictions == 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
@@ -106,21 +107,23 @@ func (w *batchWorld) runJob() {
 	}
 }
 
+// batchLives are the Jobs of TestFailedWritesDoNotChangeTheOutcomeOfABatchJob, and how often each is evicted.
 var batchLives = map[string]struct {
 	job       func() *batchv1.Job
 	evictions int
 }{
-	"held from its creation": {func() *batchv1.Job { return newBatchJob("cq", true) }, 0},
-	"held by nobody":         {func() *batchv1.Job { return newBatchJob("cq", false) }, 0},
-	"evicted and run again":  {func() *batchv1.Job { return newBatchJob("cq", true) }, 2},
-	"with fewer pods than it asked for": {func() *batchv1.Job {
+	"created suspended":     {func() *batchv1.Job { return newBatchJob("cq", true) }, 0},
+	"created running":       {func() *batchv1.Job { return newBatchJob("cq", false) }, 0},
+	"evicted and run again": {func() *batchv1.Job { return newBatchJob("cq", true) }, 2},
+	"with fewer pods than parallelism": {func() *batchv1.Job {
 		job := newBatchJob("cq", true)
 		job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1"}
 		return job
 	}, 1},
 }
 
-// TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write fails in turn, before or after it takes effect.
+// TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write of each Job's life fails in turn, before or after it takes
+// effect. The final state is that without the fault.
 func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 	for name, life := range batchLives {
 		t.Run(name, func(t *testing.T) {
@@ -133,15 +136,15 @@ func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 			good := live(t, fault{})
 			want := good.state()
 			if len(want.Jobs[0].Status.Conditions) != 1 || want.Jobs[0].Status.Conditions[0].Type != batchv1.JobComplete {
-				t.Fatalf("it did not complete: %+v", want.Jobs[0])
+				t.Fatalf("without a fault the Job did not complete: %+v", want.Jobs[0])
 			}
 			if w := want.Workloads[0]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
-				t.Fatalf("its Workload is not over: %+v", w)
+				t.Fatalf("the Workload is not finished, or has finalizers: %+v", w)
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
 					if diff := cmp.Diff(want, live(t, f).state()); diff != "" {
-						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+						t.Errorf("the final state differs (-fault-free +got):\n%s", diff)
 					}
 				})
 			}
@@ -149,8 +152,7 @@ func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 	}
 }
 
-// TestWritesOfABatchJob checks that a Job costs six writes, those of its queue's admission included; the reference
-// implementation needs eight.
+// TestWritesOfABatchJob checks that a Job costs five writes besides its admission.
 func TestWritesOfABatchJob(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.put(userLocalQueue("cq"))
@@ -161,59 +163,62 @@ func TestWritesOfABatchJob(t *testing.T) {
 		"change Job job #1",                   // started
 		"status Workload " + workload + " #1", // pods are ready
 		"status Workload " + workload + " #2", // finished
-		"change Workload " + workload + " #1", // let go
+		"change Workload " + workload + " #1", // finalizer removed
 	}
 	if diff := cmp.Diff(want, w.writes); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	w.settle()
 	if len(w.writes) != len(want) {
-		t.Errorf("it goes on writing: %v", w.writes[len(want):])
+		t.Errorf("writes after the end: %v", w.writes[len(want):])
 	}
 }
 
+// TestUnheldBatchJobIsStoppedAtOnce: a Job of a queue that was created without suspend is suspended, without an event,
+// and started only once the Job controller has observed that.
 func TestUnheldBatchJobIsStoppedAtOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", false), 0)
 	w.reconcile()
 	if !*w.batchJob().Spec.Suspend {
-		t.Error("it runs without quota")
+		t.Error("the Job runs without quota")
 	}
 	w.reconcile()
 	if w.admit(); len(w.events.events) != 0 {
-		t.Errorf("people are told of what they did not do: %v", w.events.events)
+		t.Errorf("events = %v, want none: the user did not resume the Job", w.events.events)
 	}
 	w.reconcile()
 	if !*w.batchJob().Spec.Suspend {
-		t.Error("it is started before the Job controller knows that it was stopped")
+		t.Error("the Job is started before the Job controller has observed its suspension")
 	}
 }
 
 func TestBatchJobWithoutAQueueIsLeftAlone(t *testing.T) {
-	for name, job := range map[string]*batchv1.Job{"one that runs": newBatchJob("", false), "one that its user suspended": newBatchJob("", true)} {
+	for name, job := range map[string]*batchv1.Job{"running": newBatchJob("", false), "suspended by its user": newBatchJob("", true)} {
 		t.Run(name, func(t *testing.T) {
 			w := newBatchWorld(t, fault{}, job, 0)
 			w.reconcile()
 			if len(w.writes) != 0 {
-				t.Errorf("wrote %v", w.writes)
+				t.Errorf("writes = %v, want none", w.writes)
 			}
 		})
 	}
 }
 
+// TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs: Jobs that were created before the LocalQueue are left alone.
 func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		queueMade int // seconds after the Job
-		want      int
+		queueCreated int // in seconds after the Job
+		want         int
 	}{
-		"before it": {-1, 1},
-		"after it":  {1, 0},
+		"queue before the Job": {-1, 1},
+		"queue after the Job":  {1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := newBatchJob("", false)
 			job.CreationTimestamp = metav1.NewTime(epoch)
 			w := newBatchWorld(t, fault{}, job, 0)
 			queue := userLocalQueue("default")
-			queue.CreationTimestamp = metav1.Unix(epoch.Unix()+int64(tc.queueMade), 0)
+			queue.CreationTimestamp = metav1.Unix(epoch.Unix()+int64(tc.queueCreated), 0)
 			w.put(queue)
 			w.reconcile()
 			if got := len(list[kueue.WorkloadList](w.world).Items); got != tc.want {
@@ -223,7 +228,8 @@ func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 	}
 }
 
-// TestDeletedWorkloadCountsUntilItsBatchJobHasStopped, and is created again then.
+// TestDeletedWorkloadCountsUntilItsBatchJobHasStopped: its finalizer keeps it while the Job has pods. It is created again
+// then.
 func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
@@ -237,16 +243,16 @@ func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 		pods := w.batchJob().Status.Active + ptr.Deref(w.batchJob().Status.Terminating, 0)
 		now := list[kueue.WorkloadList](w.world).Items
 		if pods > 0 && (len(now) != 1 || now[0].Status.Admission == nil) {
-			t.Fatalf("%d pods run without quota", pods)
+			t.Fatalf("%d pods run without an admitted Workload: %+v", pods, now)
 		}
 		w.runJob()
 	}
 	w.settle()
 	if now := list[kueue.WorkloadList](w.world).Items; len(now) != 1 || now[0].DeletionTimestamp != nil {
-		t.Errorf("Workloads: %+v", now)
+		t.Errorf("Workloads = %+v, want a new one", now)
 	}
 	if job := w.batchJob(); *job.Spec.Suspend || job.Spec.Template.Spec.NodeSelector["pool"] != "f" {
-		t.Errorf("it does not run again: %+v", job.Spec)
+		t.Errorf("the Job does not run again on the nodes of its flavor: %+v", job.Spec)
 	}
 }
 
@@ -263,17 +269,18 @@ func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 		}
 	}
 	if result := w.reconcile(); result.RequeueAfter == 0 || len(list[kueue.WorkloadList](w.world).Items) != 1 {
-		t.Fatal("the quota is given back though a pod is left")
+		t.Fatal("the quota is released, or the Job not requeued, though a pod is left")
 	}
 	if err := w.api.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	w.reconcile()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
-		t.Errorf("Workloads: %+v", got)
+		t.Errorf("Workloads = %+v, want none", got)
 	}
 }
 
+// TestConflictingCheckUpdatesFinishTheWorkload: a job whose pods cannot get what an admission check sets fails to start.
 func TestConflictingCheckUpdatesFinishTheWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a"}
@@ -287,9 +294,9 @@ func TestConflictingCheckUpdatesFinishTheWorkload(t *testing.T) {
 	wl = list[kueue.WorkloadList](w.world).Items[0]
 	c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadFinished)
 	if c == nil || c.Reason != kueue.WorkloadFinishedReasonFailedToStart || !strings.Contains(c.Message, `zone of pod set main to "b", but it is "a" already`) {
-		t.Errorf("Finished: %+v", c)
+		t.Errorf("Finished = %+v, want FailedToStart with both values", c)
 	}
 	if !*w.batchJob().Spec.Suspend {
-		t.Error("it was started")
+		t.Error("the Job was started")
 	}
 }

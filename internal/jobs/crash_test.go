@@ -17,16 +17,17 @@ import (
 type life struct {
 	jobSet func() *jobset.JobSet
 	fate   func(*batchv1.Job) batchv1.JobConditionType
-	// made is how often each Job comes into being, ends how it all ends.
+	// created is how often each Job is created, ends how the JobSet ends.
 	created int
 	ends    string
 }
 
+// lives are the lives of JobSets that the tests of this file go through.
 var lives = map[string]life{
 	"queued, admitted, run, succeeded": {
 		jobSet: func() *jobset.JobSet { return newJobSet("cq") }, created: 1, ends: "Completed",
 	},
-	"one that its user had suspended": {
+	"created suspended": {
 		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, created: 1, ends: "Completed",
 	},
 	"started in order, without a queue": {
@@ -45,7 +46,7 @@ var lives = map[string]life{
 		},
 		fate: firstAttemptFails, created: 2, ends: "Completed",
 	},
-	"restarted once, all of it together": {
+	"restarted once, all Jobs recreated together": {
 		jobSet: func() *jobset.JobSet {
 			js := newJobSet("")
 			js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.BlockingRecreate}
@@ -53,7 +54,7 @@ var lives = map[string]life{
 		},
 		fate: firstAttemptFails, created: 2, ends: "Completed",
 	},
-	"failed, while others still run": {
+	"failed while other Jobs run": {
 		jobSet: func() *jobset.JobSet { return newJobSet("cq") },
 		fate:   firstAttemptFails, created: 1, ends: "Failed",
 	},
@@ -70,7 +71,7 @@ func firstAttemptFails(job *batchv1.Job) batchv1.JobConditionType {
 	return ""
 }
 
-// live runs the life with the fault, and returns the world after it.
+// run goes through the life with the fault, and returns the world after it.
 func (l life) run(t *testing.T, f fault) *world {
 	t.Helper()
 	w := newWorld(t, f, l.jobSet(), clusterQueue("cq"), flavor())
@@ -81,7 +82,7 @@ func (l life) run(t *testing.T, f fault) *world {
 	return w
 }
 
-// TestFailedWritesDoNotChangeTheOutcome: each write of a JobSet's life fails in turn, with each error, before or after
+// TestFailedWritesDoNotChangeTheOutcome: each write of each JobSet's life fails in turn, with each error, before or after
 // it takes effect. The JobSet ends in the same way, and each child is created as often as without the fault.
 func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	for name, l := range lives {
@@ -93,21 +94,21 @@ func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 			}
 			want := good.state()
 			if len(good.writes) < 6 {
-				t.Fatalf("only %d writes: %v", len(good.writes), good.writes)
+				t.Fatalf("only %d writes, want at least 6: %v", len(good.writes), good.writes)
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
 					w := l.run(t, f)
 					if diff := cmp.Diff(want, w.state()); diff != "" {
-						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+						t.Errorf("the final state differs (-fault-free +got):\n%s", diff)
 					}
 					for name, times := range w.created {
-						once := 1
+						want := 1
 						if strings.HasPrefix(name, "Job ") {
-							once = l.created
+							want = l.created
 						}
-						if times != once {
-							t.Errorf("%s was made %d times, want %d", name, times, once)
+						if times != want {
+							t.Errorf("%s was created %d times, want %d", name, times, want)
 						}
 					}
 				})
@@ -116,14 +117,14 @@ func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	}
 }
 
-// faults returns all faults of the given writes.
+// faults returns all faults of the writes.
 func faults(writes []string) []fault {
 	unavailable := apierrors.NewServiceUnavailable("the API server restarts")
 	var out []fault
 	for _, write := range writes {
 		out = append(out, fault{write, false, unavailable}, fault{write, true, apierrors.NewTimeoutError("no answer", 1)})
 		if !strings.HasPrefix(write, "delete") {
-			// A patch loses a race with somebody else's; a creation one for a quota.
+			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota counts.
 			out = append(out, fault{write, false, apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// statuses returns the writes of the JobSet's status so far.
+// statuses returns how often the JobSet's status has been written.
 func (w *world) statuses() int {
 	n := 0
 	for _, write := range w.writes {
@@ -23,7 +23,7 @@ func (w *world) statuses() int {
 	return n
 }
 
-// TestCountsAreWrittenOnceASecond, however often the Jobs of a JobSet change in between.
+// TestCountsAreWrittenOnceASecond, however often the Jobs of a JobSet change meanwhile.
 func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.fate = running
@@ -34,19 +34,19 @@ func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	w.runJobs()
 	w.reconcile()
 	if w.statuses() != 0 || first != time.Second || then != 600*time.Millisecond {
-		t.Fatalf("%d statuses, due after %s and then %s", w.statuses(), first, then)
+		t.Fatalf("%d status writes, due after %s and then %s; want none, due after 1s and then 600ms", w.statuses(), first, then)
 	}
 	w.clock.SetTime(epoch.Add(time.Second))
 	w.reconcile()
 	if got := w.jobSet().Status.ReplicatedJobsStatus; w.statuses() != 1 || got[0].Ready != 2 || got[1].Ready != 1 {
-		t.Fatalf("%d statuses, %+v", w.statuses(), got)
+		t.Fatalf("%d status writes, the last %+v; want one with 2 and 1 ready", w.statuses(), got)
 	}
 	if result := w.reconcile(); result.RequeueAfter != 0 || w.statuses() != 1 {
-		t.Errorf("at rest: due after %s, %d statuses", result.RequeueAfter, w.statuses())
+		t.Errorf("without a change: requeued after %s, %d status writes in all; want no requeue and 1", result.RequeueAfter, w.statuses())
 	}
 }
 
-// TestReclaimsAreWrittenTogether if pods end within a second, and together with other changes of the status.
+// TestReclaimsAreWrittenTogether: the reclaimable pods of Jobs that end within a second are written at once.
 func TestReclaimsAreWrittenTogether(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
 	ended := map[string]bool{}
@@ -67,7 +67,7 @@ func TestReclaimsAreWrittenTogether(t *testing.T) {
 	ended["js-leader-0"] = true
 	w.runJobs()
 	if due := w.reconcile().RequeueAfter; due != time.Second || reclaimed() != 0 {
-		t.Fatalf("due after %s, %d given back", due, reclaimed())
+		t.Fatalf("due after %s, %d pods reclaimable; want 1s and 0", due, reclaimed())
 	}
 	ended["js-workers-0"] = true
 	w.runJobs()
@@ -76,11 +76,11 @@ func TestReclaimsAreWrittenTogether(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(time.Second))
 	w.reconcile()
 	if reclaimed() != 2 {
-		t.Errorf("%d given back; writes %v", reclaimed(), w.writes[before:])
+		t.Errorf("%d pods reclaimable, want 2; writes %v", reclaimed(), w.writes[before:])
 	}
 }
 
-// TestStatusWithMoreThanCountsIsWrittenAtOnce, and the counts with it.
+// TestStatusWithMoreThanCountsIsWrittenAtOnce, together with the counts.
 func TestStatusWithMoreThanCountsIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.reconcile()
@@ -89,13 +89,14 @@ func TestStatusWithMoreThanCountsIsWrittenAtOnce(t *testing.T) {
 	}
 	w.reconcile()
 	if w.outcome() != "Completed" || w.jobSet().Status.ReplicatedJobsStatus[0].Succeeded != 2 {
-		t.Errorf("status %+v", w.jobSet().Status)
+		t.Errorf("status = %+v, want Completed with 2 succeeded workers' Jobs", w.jobSet().Status)
 	}
 	if w.statuses() != 1 {
-		t.Errorf("%d statuses: %v", w.statuses(), w.writes)
+		t.Errorf("%d status writes, want 1: %v", w.statuses(), w.writes)
 	}
 }
 
+// TestDeferralsOfADeletedJobAreForgotten: a new JobSet of the same name does not inherit their due time.
 func TestDeferralsOfADeletedJobAreForgotten(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.fate = func(*batchv1.Job) batchv1.JobConditionType { return "" }
@@ -112,20 +113,20 @@ func TestDeferralsOfADeletedJobAreForgotten(t *testing.T) {
 	w.reconcile()
 	w.runJobs()
 	if result := w.reconcile(); result.RequeueAfter != time.Second {
-		t.Errorf("a new JobSet of the name is due after %s; writes %v", result.RequeueAfter, w.writes[len(before):])
+		t.Errorf("the new JobSet of the name is due after %s, want 1s; writes %v", result.RequeueAfter, w.writes[len(before):])
 	}
 }
 
-// TestStatusIsWrittenBeforeReclaims: the status of a GenericJob may wait longer than the reclaim, but it is the only
-// record of how a deleted pod ended.
+// TestStatusIsWrittenBeforeReclaims: the status of a GenericJob may be deferred for longer than the reclaimable pods, but
+// is the only record of how a deleted pod ended.
 func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
-	w := genericLives["succeeded, and others run on"].begin(t, fault{})
+	w := genericLives["succeeded, other pods keep running"].begin(t, fault{})
 	w.mayEnd = func(pod *corev1.Pod) bool {
 		return pod.Name == "job-worker-0" && w.genericJob().Status.Phase == tensorstack.JobPhaseRunning
 	}
 	for turns := 0; len(list[kueue.WorkloadList](w.world).Items) == 0 || w.workload().Status.ReclaimablePods == nil; turns++ {
 		if turns > 50 {
-			t.Fatalf("nothing is given back; writes %v", w.writes)
+			t.Fatalf("no pods became reclaimable in 50 turns; writes %v", w.writes)
 		}
 		due := w.reconcile().RequeueAfter
 		w.admit()
@@ -142,6 +143,6 @@ func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
 	w.kubelet()
 	w.reconcile()
 	if times := w.created["Pod job-worker-0"]; times != 1 {
-		t.Errorf("its pod is gone, and it was made %d times; writes %v", times, w.writes)
+		t.Errorf("the pod that had succeeded was created %d times, want once; writes %v", times, w.writes)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestInvalidSpeedExponentIsAMistake and is not replaced by the default.
+// TestInvalidSpeedExponentIsAMistake: an invalid exponent is reported, not replaced by the default.
 func TestInvalidSpeedExponentIsAMistake(t *testing.T) {
 	mistakes := func(annotations map[string]string) []Event {
 		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
@@ -20,24 +20,24 @@ func TestInvalidSpeedExponentIsAMistake(t *testing.T) {
 	}
 	reported := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
 	if len(reported) != 1 || reported[0].Reason != InvalidJob || !strings.Contains(reported[0].Message, "workers") || !strings.Contains(reported[0].Message, `"fast"`) {
-		t.Errorf("one that says none is reported %+v", reported)
+		t.Errorf("mistakes = %+v, want one that names the pod set and the value", reported)
 	}
-	for what, annotations := range map[string]map[string]string{
-		"one that says a speed":   {muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "0.6"},
-		"one that says nothing":   {muster.MinReplicasAnnotation: "2"},
-		"one that is not elastic": {muster.SpeedExponentAnnotation: "fast"},
+	for name, annotations := range map[string]map[string]string{
+		"a valid exponent": {muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "0.6"},
+		"no exponent":      {muster.MinReplicasAnnotation: "2"},
+		"not elastic":      {muster.SpeedExponentAnnotation: "fast"},
 	} {
 		if reported := mistakes(annotations); len(reported) > 0 {
-			t.Errorf("%s is reported %+v", what, reported)
+			t.Errorf("%s: mistakes = %+v, want none", name, reported)
 		}
 	}
 }
 
-// TestSizeIsAtMostWhatWasGranted, even if the minimum has been raised since.
+// TestSizeIsAtMostWhatWasGranted, even if the minimum was raised after the admission.
 func TestSizeIsAtMostWhatWasGranted(t *testing.T) {
 	for _, tc := range []struct{ least, most, granted, want int32 }{{1, 8, 2, 2}, {4, 8, 2, 2}, {1, 8, 9, 8}, {8, 8, 8, 8}} {
 		if got := (Bounds{Least: tc.least, Most: tc.most, Elastic: true}).Size(tc.granted); got != tc.want {
-			t.Errorf("between %d and %d, granted %d, it is of %d, want %d", tc.least, tc.most, tc.granted, got, tc.want)
+			t.Errorf("bounds %d to %d, %d granted: Size = %d, want %d", tc.least, tc.most, tc.granted, got, tc.want)
 		}
 	}
 }

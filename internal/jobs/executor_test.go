@@ -27,7 +27,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// events are what the recorder was reported, "Type Reason: note" each.
+// fakeRecorder records events as "Type Reason: note".
 type fakeRecorder struct {
 	mu     sync.Mutex
 	events []string
@@ -39,8 +39,7 @@ func (r *fakeRecorder) Eventf(_, _ runtime.Object, kind, reason, action, note st
 	r.events = append(r.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
-// bench is an executor with an API server of its own that records each write as "verb name" and fails those that it is
-// reported to.
+// executorTest is an executor with a fake API server that records each write as "verb name", and fails those in fail.
 type executorTest struct {
 	executor *Executor
 	client   client.Client
@@ -50,9 +49,10 @@ type executorTest struct {
 	mu     sync.Mutex
 	writes []string
 	fail   map[string]error
-	delete *client.DeleteOptions
+	delete *client.DeleteOptions // of the last deletion
 }
 
+// newExecutorTest returns an executorTest whose API server holds the job ns/j and the objects.
 func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 	t.Helper()
 	b := &executorTest{events: &fakeRecorder{}, fail: map[string]error{}}
@@ -87,7 +87,7 @@ func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 	return b
 }
 
-// asServerError returns the error as the API server returns it: a failed test of a JSON patch gives the same error as an
+// asServerError returns the error as the API server returns it, which answers a failed test of a JSON patch like an
 // invalid object.
 func asServerError(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
@@ -96,7 +96,7 @@ func asServerError(err error) error {
 	return err
 }
 
-// errorOr returns the error, or what the write returns if there is none.
+// errorOr returns the error or, if it is nil, what write returns.
 func errorOr(err error, write func() error) error {
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func child(name string) *corev1.ConfigMap {
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(jobWith(nil), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 }
 
-// orphan returns one without a controller.
+// orphan returns a ConfigMap without a controller.
 func orphan(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "orphan-uid"}}
 }
@@ -134,6 +134,7 @@ var (
 	forbidden   = apierrors.NewForbidden(configMaps, "c", errors.New("exceeded quota: 100% of it"))
 )
 
+// TestCreateIsIdempotent: an object that the job controls already is no error.
 func TestCreateIsIdempotent(t *testing.T) {
 	b := newExecutorTest(t)
 	for range 2 {
@@ -146,11 +147,11 @@ func TestCreateIsIdempotent(t *testing.T) {
 func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 	b := newExecutorTest(t, orphan("c"))
 	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
-	const says = "the name c is taken by an object that belongs to another owner: delete that ConfigMap, or give the job another name"
-	if err == nil || err.Error() != "create ConfigMap ns/c: "+says {
-		t.Errorf("got %v", err)
+	const message = "the name c is taken by an object that belongs to another owner: delete that ConfigMap, or give the job another name"
+	if err == nil || err.Error() != "create ConfigMap ns/c: "+message {
+		t.Errorf("error %v, want %q", err, message)
 	}
-	if diff := cmp.Diff([]string{"Warning CreationFailed: " + says}, b.events.events); diff != "" {
+	if diff := cmp.Diff([]string{"Warning CreationFailed: " + message}, b.events.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -168,10 +169,10 @@ func TestDelete(t *testing.T) {
 		fails   error
 		want    string
 	}{
-		"what is there goes":                           {objects: []client.Object{orphan("c")}},
-		"what is gone is as good":                      {},
-		"a later one of the name is left alone":        {fails: conflict},
-		"what the API server cannot do is tried again": {fails: unavailable, want: "delete ConfigMap ns/c: overloaded"},
+		"an existing object":                        {objects: []client.Object{orphan("c")}},
+		"an object that is gone":                    {},
+		"a later object of the name, which is kept": {fails: conflict},
+		"an API server that is unavailable":         {fails: unavailable, want: "delete ConfigMap ns/c: overloaded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t, tc.objects...)
@@ -181,7 +182,7 @@ func TestDelete(t *testing.T) {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
 			if b.delete.Preconditions == nil || *b.delete.Preconditions.UID != "orphan-uid" || *b.delete.PropagationPolicy != metav1.DeletePropagationForeground {
-				t.Errorf("options %+v", b.delete)
+				t.Errorf("delete options = %+v, want foreground deletion of the UID orphan-uid", b.delete)
 			}
 		})
 	}
@@ -210,28 +211,28 @@ func TestChangeFailsIfTheObjectHasChanged(t *testing.T) {
 	}
 	err := change("second")
 	if !apierrors.IsConflict(err) || !isConflict(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
-		t.Errorf("got %v", err)
+		t.Errorf("error %v, want a conflict", err)
 	}
 }
 
-// TestDespiteStatus checks that an update of the status by the object's controller does not fail the change, while
-// other updates do.
+// TestDespiteStatus checks that such a change succeeds though another client has changed the object's status or labels
+// meanwhile, and fails with a conflict if it has changed the spec or added the first annotation.
 func TestDespiteStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(*batchv1.Job)
 		status    bool
-		overtaken bool
+		conflict  bool
 		writes    []string
 	}{
-		"nothing changed": {meanwhile: func(*batchv1.Job) {}, writes: []string{"change j"}},
-		"the status did": {status: true, meanwhile: func(j *batchv1.Job) { j.Status.Active = 1 },
+		"no change": {meanwhile: func(*batchv1.Job) {}, writes: []string{"change j"}},
+		"status": {status: true, meanwhile: func(j *batchv1.Job) { j.Status.Active = 1 },
 			writes: []string{"change j"}},
-		"somebody else's label did": {meanwhile: func(j *batchv1.Job) { j.Labels = map[string]string{"theirs": "yes"} },
+		"label": {meanwhile: func(j *batchv1.Job) { j.Labels = map[string]string{"theirs": "yes"} },
 			writes: []string{"change j"}},
-		"the spec did": {meanwhile: func(j *batchv1.Job) { j.Generation, j.Spec.Parallelism = 2, ptr.To[int32](9) },
-			overtaken: true, writes: []string{"change j", "change j"}},
-		"an annotation came, where there was none": {meanwhile: func(j *batchv1.Job) { j.Annotations = map[string]string{"theirs": "yes"} },
-			overtaken: true, writes: []string{"change j", "change j"}},
+		"spec": {meanwhile: func(j *batchv1.Job) { j.Generation, j.Spec.Parallelism = 2, ptr.To[int32](9) },
+			conflict: true, writes: []string{"change j", "change j"}},
+		"first annotation": {meanwhile: func(j *batchv1.Job) { j.Annotations = map[string]string{"theirs": "yes"} },
+			conflict: true, writes: []string{"change j", "change j"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
@@ -254,8 +255,8 @@ func TestDespiteStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := b.run(t, Plan{Writes: []Write{Change(seen, desired).DespiteStatus()}})
-			if isConflict(err) != tc.overtaken || err != nil && !tc.overtaken {
-				t.Errorf("got %v", err)
+			if isConflict(err) != tc.conflict || err != nil && !tc.conflict {
+				t.Errorf("error %v, want a conflict: %v", err, tc.conflict)
 			}
 			if diff := cmp.Diff(tc.writes, b.writes); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
@@ -266,8 +267,8 @@ func TestDespiteStatus(t *testing.T) {
 			}
 			ours := now.Annotations["muster.dev/ours"] == "yes" && now.Spec.Suspend == nil && now.Spec.Template.Spec.NodeSelector["pool"] == "f"
 			theirs := now.Status.Active == changed.Status.Active && now.Labels["theirs"] == changed.Labels["theirs"] && now.Annotations["theirs"] == changed.Annotations["theirs"]
-			if ours == tc.overtaken || !theirs {
-				t.Errorf("it has become %+v", now)
+			if ours == tc.conflict || !theirs {
+				t.Errorf("our change is there: %v, want %v; the other client's is: %v, want true: %+v", ours, !tc.conflict, theirs, now)
 			}
 		})
 	}
@@ -287,7 +288,7 @@ func TestStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	reported := []string{"Normal Done: all of it"}
+	event := []string{"Normal Done: all of it"}
 	for name, tc := range map[string]struct {
 		statusFirst bool
 		fails       map[string]error
@@ -296,21 +297,21 @@ func TestRun(t *testing.T) {
 		err         string
 	}{
 		"writes, status, events": {
-			writes: []string{"create a", "create b", "status j"}, events: reported},
-		"the status goes first where the writes rely on it": {
-			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: reported},
-		"one refused write keeps back neither the others nor the status: it tells what was seen": {
+			writes: []string{"create a", "create b", "status j"}, events: event},
+		"status first, if the writes rely on it": {
+			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: event},
+		"a failed write prevents neither the others nor the status, which reports what was observed": {
 			fails:  map[string]error{"create a": unavailable},
-			writes: []string{"create a", "create b", "status j"}, events: reported, err: "create ConfigMap ns/a: overloaded"},
-		"nothing is written that relies on a status that is not": {
+			writes: []string{"create a", "create b", "status j"}, events: event, err: "create ConfigMap ns/a: overloaded"},
+		"no writes after a status first that failed": {
 			statusFirst: true, fails: map[string]error{"status j": unavailable},
 			writes: []string{"status j"}, err: "change status of Job ns/j: overloaded"},
-		"a status that could not be written is not reported": {
+		"no events of a status that failed": {
 			fails:  map[string]error{"status j": unavailable},
 			writes: []string{"create a", "create b", "status j"}, err: "change status of Job ns/j: overloaded"},
-		"a status that was written first is reported, though a write fails: nobody will plan it again": {
+		"events of a status first though a write fails, since no later plan has them": {
 			statusFirst: true, fails: map[string]error{"create b": unavailable},
-			writes: []string{"status j", "create a", "create b"}, events: reported, err: "create ConfigMap ns/b: overloaded"},
+			writes: []string{"status j", "create a", "create b"}, events: event, err: "create ConfigMap ns/b: overloaded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
@@ -333,7 +334,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWorkloadIsWrittenThoughFirstWritesFail, so that others can use the quota.
+// TestWorkloadIsWrittenThoughFirstWritesFail, so that the quota that it releases can be used. Other writes are skipped.
 func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 	b := newExecutorTest(t)
 	if err := kueue.AddToScheme(b.client.Scheme()); err != nil {
@@ -349,17 +350,17 @@ func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 	}
 }
 
-// TestWritesOfAPlanAreConcurrent: each of them ends only once all have started, so that sequential writes would never
+// TestWritesOfAPlanAreConcurrent: each create returns only once all have started, so that sequential writes would never
 // end.
 func TestWritesOfAPlanAreConcurrent(t *testing.T) {
-	var begun sync.WaitGroup
-	begun.Add(writesAtOnce)
+	var starting sync.WaitGroup
+	starting.Add(writesAtOnce)
 	all := make(chan struct{})
-	go func() { begun.Wait(); close(all) }()
+	go func() { starting.Wait(); close(all) }()
 	job := jobWith(nil)
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(job).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			begun.Done()
+			starting.Done()
 			select {
 			case <-all:
 				return c.Create(ctx, o, opts...)
@@ -379,7 +380,7 @@ func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 	}
 }
 
-// sortCreates puts creations that are side by side, in no order, into that of names.
+// sortCreates sorts adjacent creates by name, since a plan's writes are concurrent.
 func sortCreates(writes []string) {
 	slices.SortStableFunc(writes, func(a, b string) int {
 		if strings.HasPrefix(a, "create") && strings.HasPrefix(b, "create") {
@@ -398,12 +399,12 @@ func TestIsConflict(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a change that somebody else was faster with is":                       {change, true},
-		"a change of the status too":                                           {failure(verbChangeStatus, conflict), true},
-		"several of them are":                                                  {errors.Join(change, change), true},
-		"one among other errors is not: the others need another try":           {errors.Join(change, failure(verbChange, unavailable)), false},
-		"a creation that lost a race for quota is not: no watch would tell it": {create, false},
-		"nor is any other error":                                               {unavailable, false},
+		"a change":               {change, true},
+		"a change of the status": {failure(verbChangeStatus, conflict), true},
+		"several changes":        {errors.Join(change, change), true},
+		"a change, and another error that needs a retry":                              {errors.Join(change, failure(verbChange, unavailable)), false},
+		"a create that lost a race for a ResourceQuota, which no watch event follows": {create, false},
+		"any other error": {unavailable, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isConflict(tc.err); got != tc.want {

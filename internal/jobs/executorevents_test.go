@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// TestTemporaryErrorsAreNoWarnings: only errors that a user or an administrator has to correct are recorded as events.
 func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want int
 	}{
-		"a quota that is exhausted is one":     {forbidden, 1},
-		"an invalid object is one":             {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil), 1},
-		"a server that is overloaded is none":  {unavailable, 0},
-		"a race with another controller isn't": {conflict, 0},
-		"nor is an answer that did not come":   {context.DeadlineExceeded, 0},
+		"exhausted quota":                  {forbidden, 1},
+		"invalid object":                   {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil), 1},
+		"overloaded API server":            {unavailable, 0},
+		"conflict with another controller": {conflict, 0},
+		"timeout":                          {context.DeadlineExceeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
@@ -32,19 +33,19 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 				t.Fatal("no error")
 			}
 			if len(b.events.events) != tc.want {
-				t.Errorf("events %v, want %d", b.events.events, tc.want)
+				t.Errorf("events = %v, want %d", b.events.events, tc.want)
 			}
 		})
 	}
 }
 
-// TestEventOfAWriteIsRecordedOnSuccess only.
+// TestEventOfAWriteIsRecordedOnSuccess, not if the write fails.
 func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
 	b := newExecutorTest(t)
 	b.fail["create c"] = conflict
 	plan := Plan{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
 	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
-		t.Fatalf("not done (%v), it tells %v", err, b.events.events)
+		t.Fatalf("error %v, events %v, want an error and no events", err, b.events.events)
 	}
 	b.fail = nil
 	if err := b.run(t, plan); err != nil {
@@ -55,8 +56,8 @@ func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
 	}
 }
 
-// TestStatusDoesNotReportFailedWrites: what the status says that a write did is reverted if that write fails or is
-// still to be done. The rest of the status and the events are written whatever else fails.
+// TestStatusDoesNotReportFailedWrites: the part of the status that reports the effect of a write is reverted if that write
+// fails or comes after the status. The rest of the status and the events are written whatever else fails.
 func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 	unavailable := errors.New("unavailable")
 	for name, tc := range map[string]struct {
@@ -65,11 +66,11 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 		late        bool
 		reported    []batchv1.JobConditionType
 	}{
-		"all was done":         {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"it failed":            {"create reported", false, false, []batchv1.JobConditionType{"Counted"}},
-		"another one failed":   {"create other", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"it is yet to be done": {"", true, false, []batchv1.JobConditionType{"Counted"}},
-		"it is yet to be done, and does not come first": {"", true, true, []batchv1.JobConditionType{"Counted"}},
+		"no failure":                               {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"the write failed":                         {"create reported", false, false, []batchv1.JobConditionType{"Counted"}},
+		"another write failed":                     {"create other", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"status first, then the write":             {"", true, false, []batchv1.JobConditionType{"Counted"}},
+		"status first, the write among the others": {"", true, true, []batchv1.JobConditionType{"Counted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
@@ -79,15 +80,15 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 			status := b.job.DeepCopy()
 			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
 			made := Create(child("reported")).OrRevert(func(status client.Object) {
-				said := &status.(*batchv1.Job).Status
-				said.Conditions = said.Conditions[:1]
+				s := &status.(*batchv1.Job).Status
+				s.Conditions = s.Conditions[:1]
 			})
 			plan := Plan{First: []Write{made}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
 			if tc.late {
 				plan.First, plan.Writes = nil, append(plan.Writes, made)
 			}
 			if err := b.run(t, plan); (err != nil) != (tc.fails != "") {
-				t.Errorf("error %v", err)
+				t.Errorf("error %v, want one: %v", err, tc.fails != "")
 			}
 			var now batchv1.Job
 			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
@@ -98,7 +99,7 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 				reported = append(reported, c.Type)
 			}
 			if diff := cmp.Diff(tc.reported, reported); diff != "" {
-				t.Errorf("the status tells (-want +got):\n%s", diff)
+				t.Errorf("conditions of the status (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"Normal Counted: one"}, b.events.events); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
@@ -110,6 +111,8 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 	}
 }
 
+// TestEventsAreNeverFormatsAndNeverTooLong: a message may contain %, and is cut to the 1,024 bytes that the API allows,
+// between two characters.
 func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 	b := newExecutorTest(t)
 	long := strings.Repeat("é", 600) // 1,200 bytes
@@ -117,12 +120,12 @@ func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := b.events.events[0]; got != "Normal A: 100%d of %s" {
-		t.Errorf("got %q", got)
+		t.Errorf("event %q, want it unformatted", got)
 	}
 	for _, event := range b.events.events[1:] {
 		note := strings.SplitN(event, ": ", 2)[1]
 		if len(note) > 1024 || len(note) < 1020 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
-			t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
+			t.Errorf("the note has %d bytes and ends in %q, want 1020 to 1024 and whole characters with an ellipsis", len(note), note[len(note)-10:])
 		}
 	}
 }

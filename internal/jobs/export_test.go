@@ -13,7 +13,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// NewReconciler returns the reconciler of one API as AddTo makes it, without a manager.
+// NewReconciler returns the reconciler of one API as AddTo creates it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
 	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
 	for _, kind := range api.Optional {
@@ -22,7 +22,7 @@ func NewReconciler[T client.Object](api API[T], c client.Client, recorder events
 	return r
 }
 
-// SetOptionalKindsServed tells the reconciler whether the cluster serves its optional kinds.
+// SetOptionalKindsServed sets whether the cluster serves the optional kinds of the reconciler.
 func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool) {
 	for _, l := range r.(*reconciler[T]).optional {
 		l.known.Store(true)
@@ -30,7 +30,7 @@ func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool
 	}
 }
 
-// The indexes that children, and the Workloads of jobs that are gone, are found by.
+// The indexes by which children, and the Workloads of jobs that are gone, are found.
 const (
 	ControllerIndex = controllerIndex
 	OwnerIndex      = ownerIndex

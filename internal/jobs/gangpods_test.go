@@ -17,7 +17,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// crew simulates a job that recreates pods that are gone and have not succeeded, and what kube-scheduler knows of its
+// crew simulates a job that recreates pods that were deleted before they succeeded, and the way kube-scheduler treats its
 // gang.
 type crew struct {
 	t           *rapid.T
@@ -30,7 +30,7 @@ type crew struct {
 
 var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
 
-// look lets the job create missing pods and delete those that have to go.
+// reconcile lets the job create its missing pods and delete those in remove.
 func (c *crew) reconcile(remove ...string) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes}, Admission: Admission{Grant: Admitted}}
@@ -78,7 +78,7 @@ func (c *crew) names() []string {
 	return out
 }
 
-// leave deletes a pod: it is gone at once if it has no node.
+// deletePod deletes a pod, which is gone at once if it is not bound.
 func (c *crew) deletePod(name string) {
 	pod := c.pods[name].DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.Now())
@@ -87,14 +87,14 @@ func (c *crew) deletePod(name string) {
 	}
 }
 
-// resolve returns the priority that the API server sets for a priority class.
+// resolve returns the class and the priority that the API server sets for a priority class, "" for the default.
 func (c *crew) resolve(class string) (string, *int32) {
 	if byDefault := c.classes.podDefault(); class == "" && byDefault != nil {
 		class = byDefault.Name
 	}
 	value, known := c.classes.OfPods(class)
 	if !known {
-		c.t.Fatalf("there is no class %s", class)
+		c.t.Fatalf("the priority class %s does not exist", class)
 	}
 	return class, &value
 }
@@ -110,7 +110,7 @@ func (c *crew) schedule() int {
 			continue
 		}
 		if c.least > 1 {
-			c.t.Fatalf("%s is of no gang", name)
+			c.t.Fatalf("%s is in no gang", name)
 		}
 		if pod.Spec.NodeName == "" {
 			c.bind(name)
@@ -120,29 +120,30 @@ func (c *crew) schedule() int {
 	return bound
 }
 
+// scheduleGang binds the pods of a gang if enough of them exist, and returns how many it has bound.
 func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
-	var there, waiting []string
+	var running, pending []string
 	for name, pod := range c.pods {
 		if !IsInPodGroup(&pod.Spec, group.Name) {
 			continue
 		}
 		if *pod.Spec.Priority != *group.Spec.Priority {
-			c.t.Fatalf("%s has priority %d, and %s has %d", name, *pod.Spec.Priority, group.Name, *group.Spec.Priority)
+			c.t.Fatalf("%s has priority %d, and its PodGroup %s has %d", name, *pod.Spec.Priority, group.Name, *group.Spec.Priority)
 		}
 		if pod.Status.Phase != corev1.PodSucceeded && pod.DeletionTimestamp == nil {
-			there = append(there, name)
+			running = append(running, name)
 		}
 		if pod.Spec.NodeName == "" {
-			waiting = append(waiting, name)
+			pending = append(pending, name)
 		}
 	}
-	if len(there) < int(group.Spec.SchedulingPolicy.Gang.MinCount) {
+	if len(running) < int(group.Spec.SchedulingPolicy.Gang.MinCount) {
 		return 0
 	}
-	for _, name := range waiting {
+	for _, name := range pending {
 		c.bind(name)
 	}
-	return len(waiting)
+	return len(pending)
 }
 
 func (c *crew) bind(name string) {
@@ -151,14 +152,15 @@ func (c *crew) bind(name string) {
 	c.pods[name] = pod
 }
 
-// TestGangsAreBoundTogetherAndNeverWaitForever, whatever happens to their pods.
+// TestGangsAreBoundTogetherAndNeverWaitForever, in whatever order their pods succeed, are deleted and recreated, and
+// priority classes change.
 func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 5).Draw(t, "size")
 		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{}, succeeded: map[string]bool{},
 			groups: map[string]*schedulingv1beta1.PodGroup{}, classes: PriorityFacts{Pod: podClasses()}}
 		reclassed := rapid.Bool().Draw(t, "classes change")
-		started := reclassed // before all are made some may be another gang
+		started := reclassed // pods created before a change of the classes may be a gang of their own, smaller than least
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom(c.names()).Draw(t, "name")
 			pod := c.pods[name]
@@ -173,7 +175,7 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 			case step == "schedule":
 				bound := c.schedule()
 				if bound > 0 && !started && bound < int(c.least) {
-					t.Fatalf("%d pods of a gang of %d are bound at first", bound, c.least)
+					t.Fatalf("%d pods of a gang of at least %d were bound first", bound, c.least)
 				}
 				started = started || bound > 0
 			case pod == nil:
@@ -187,17 +189,17 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 				delete(c.pods, name)
 			}
 		}
-		c.reconcile() // those that are stuck on their way out stay there
+		c.reconcile() // terminating pods stay
 		c.schedule()
 		for name, pod := range c.pods {
 			if pod.Spec.NodeName == "" {
-				t.Fatalf("%s waits for ever in %s, of %d pods in all", name, *pod.Spec.SchedulingGroup.PodGroupName, len(c.pods))
+				t.Fatalf("%s waits for ever in the PodGroup %s; there are %d pods", name, *pod.Spec.SchedulingGroup.PodGroupName, len(c.pods))
 			}
 		}
 		before := maps.Clone(c.groups)
 		c.reconcile()
 		if !maps.Equal(c.groups, before) {
-			t.Fatal("the gang is written though all its pods are bound")
+			t.Fatal("a PodGroup was written though all its pods are bound")
 		}
 	})
 }
@@ -211,15 +213,15 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		least     int32
 		want      string
 	}{
-		"of an admitted job":           {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
-		"of whom one is enough":        {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
-		"on a cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
-		"of a job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
-		"of no pod set":                {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
-		"whose user says otherwise":    {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, 2, "mine"},
-		"that wait for their place":    {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, 2, ""},
-		"of another scheduler":         {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, 2, ""},
-		"of the default one, as named": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"admitted job":               {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"minimum of one":             {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
+		"cluster without gangs":      {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
+		"job without a queue":        {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
+		"pod of no pod set":          {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
+		"group set by the user":      {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, 2, "mine"},
+		"topology gate":              {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, 2, ""},
+		"another scheduler":          {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, 2, ""},
+		"default scheduler, by name": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
@@ -232,11 +234,11 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 				got = *g.PodGroupName
 			}
 			if ours := tc.want == "job-main.crew"; got != tc.want || len(plan.First) > 0 != ours {
-				t.Errorf("joins %q, and %d groups are written", got, len(plan.First))
+				t.Errorf("the pod joins %q, want %q; %d PodGroups are written", got, tc.want, len(plan.First))
 			}
 			for _, w := range plan.First {
 				if o := w.Object(); o.GetName() != tc.want || !metav1.IsControlledBy(o, job) || o.GetNamespace() != "ns" {
-					t.Errorf("the group is %s/%s of %v", o.GetNamespace(), o.GetName(), o.GetOwnerReferences())
+					t.Errorf("the PodGroup is %s/%s, owned by %v", o.GetNamespace(), o.GetName(), o.GetOwnerReferences())
 				}
 			}
 		})

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestPodsOfAGangHaveItsPriority, whatever the default class is when they are created.
+// TestPodsOfAGangHaveItsPriority: kube-scheduler binds no pods of a PodGroup if one has another priority. So new pods name
+// the class of their PodGroup or, if they cannot have its priority, form a gang of their own.
 func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 	group := func(name, class string, priority int32) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -29,33 +30,33 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 	unprioritized.Spec.Priority = nil
 	type classes = []*schedulingv1.PriorityClass
 	for name, tc := range map[string]struct {
-		class   string
-		classes classes
-		there   []client.Object
-		group   string
-		pods    string
+		class    string
+		classes  classes
+		existing []client.Object
+		group    string
+		pods     string
 	}{
-		"no group yet":                              {group: "g"},
-		"no group yet, and a default":               {classes: classes{five}, group: "g", pods: "five"},
-		"no group yet, and a class":                 {class: "nine", classes: classes{five, podClass("nine", 9, false)}, group: "g", pods: "nine"},
-		"nothing has changed":                       {there: []client.Object{group("g", "", 0)}, group: "g"},
-		"another class is the default":              {classes: classes{podClass("five", 5, false), nine}, there: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
-		"the default was made later":                {classes: classes{nine}, there: []client.Object{group("g", "", 0)}, group: "g.p9", pods: "nine"},
-		"and their own gang is there":               {classes: classes{nine}, there: []client.Object{group("g", "", 0), group("g.p9", "nine", 9)}, group: "g.p9", pods: "nine"},
-		"a default that changes nothing":            {classes: classes{podClass("zero", 0, true)}, there: []client.Object{group("g", "", 0)}, group: "g"},
-		"the class was made anew":                   {class: "five", classes: classes{podClass("five", -6, false)}, there: []client.Object{group("g", "five", 5)}, group: "g.p-6", pods: "five"},
-		"the default is gone":                       {there: []client.Object{group("g", "five", 5)}, group: "g.p0"},
-		"the class is gone, and no pod can be":      {class: "five", there: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
-		"the same priority, which does not preempt": {classes: classes{polite}, there: []client.Object{classed("g", "", 0, schedulingv1beta1.PreemptLowerPriority)}, group: "g.p0", pods: "polite"},
-		"nobody sees to priorities":                 {classes: classes{nine}, there: []client.Object{unprioritized}, group: "g"},
+		"no PodGroup yet":                               {group: "g"},
+		"no PodGroup yet, a default class":              {classes: classes{five}, group: "g", pods: "five"},
+		"no PodGroup yet, a named class":                {class: "nine", classes: classes{five, podClass("nine", 9, false)}, group: "g", pods: "nine"},
+		"no change":                                     {existing: []client.Object{group("g", "", 0)}, group: "g"},
+		"default replaced by another class":             {classes: classes{podClass("five", 5, false), nine}, existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
+		"default created later":                         {classes: classes{nine}, existing: []client.Object{group("g", "", 0)}, group: "g.p9", pods: "nine"},
+		"default created later, PodGroup for it exists": {classes: classes{nine}, existing: []client.Object{group("g", "", 0), group("g.p9", "nine", 9)}, group: "g.p9", pods: "nine"},
+		"default of the same priority":                  {classes: classes{podClass("zero", 0, true)}, existing: []client.Object{group("g", "", 0)}, group: "g"},
+		"class recreated with another value":            {class: "five", classes: classes{podClass("five", -6, false)}, existing: []client.Object{group("g", "five", 5)}, group: "g.p-6", pods: "five"},
+		"default deleted":                               {existing: []client.Object{group("g", "five", 5)}, group: "g.p0"},
+		"class deleted, so that no pod can be created":  {class: "five", existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
+		"same priority, other preemption policy":        {classes: classes{polite}, existing: []client.Object{classed("g", "", 0, schedulingv1beta1.PreemptLowerPriority)}, group: "g.p0", pods: "polite"},
+		"PodGroup without a priority":                   {classes: classes{nine}, existing: []client.Object{unprioritized}, group: "g"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			group, pods := PriorityFacts{Pod: podClasses(tc.classes...)}.GangFor("g", tc.class, tc.there)
+			group, pods := PriorityFacts{Pod: podClasses(tc.classes...)}.GangFor("g", tc.class, tc.existing)
 			if group != tc.group {
-				t.Errorf("they join %q, want %q", group, tc.group)
+				t.Errorf("the pods join %q, want %q", group, tc.group)
 			}
 			if pods != tc.pods {
-				t.Errorf("they name %q, want %q", pods, tc.pods)
+				t.Errorf("the pods name the class %q, want %q", pods, tc.pods)
 			}
 		})
 	}

@@ -20,29 +20,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
+// TestHasNativeGangs checks the probe by a dry-run create of a pod, on clusters that answer in different ways.
 func TestHasNativeGangs(t *testing.T) {
 	groups := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
 	const long = int(20 * time.Second / probeInterval)
 	for name, tc := range map[string]struct {
-		serves    bool
-		drops     bool
-		refusals  int
-		by        error // nil for a policy
-		unmapped  int   // how often nobody says what is served
-		boots     bool  // it has no ServiceAccount for pods
+		serves    bool  // the kind PodGroup
+		drops     bool  // the field schedulingGroup of pods
+		refusals  int   // how many creates fail
+		by        error // the error of these creates; nil for Forbidden
+		unmapped  int   // how many lookups of the kind fail
+		boots     bool  // there is no default ServiceAccount yet
 		want      bool
 		wantError bool
 	}{
-		"both":                                 {serves: true, want: true},
-		"no such kind":                         {},
-		"the gate of the field is off":         {serves: true, drops: true},
-		"pods can be made only after a while":  {serves: true, refusals: 2, want: true},
-		"pods cannot be made, so nobody knows": {serves: true, refusals: 1000, wantError: true},
-		"it has only just started":             {serves: true, refusals: long, boots: true, want: true},
-		"it has more to do than it can":        {serves: true, refusals: long, by: apierrors.NewTooManyRequests("too many", 1), want: true},
-		"it takes long to answer":              {serves: true, refusals: long, by: context.DeadlineExceeded, want: true},
-		"it does not say at first what it has": {serves: true, unmapped: long, want: true},
-		"it never answers, so nobody knows":    {serves: true, refusals: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
+		"kind and field":                {serves: true, want: true},
+		"no kind":                       {},
+		"feature gate of the field off": {serves: true, drops: true},
+		"creates refused at first":      {serves: true, refusals: 2, want: true},
+		"creates always refused":        {serves: true, refusals: 1000, wantError: true},
+		"cluster still starting":        {serves: true, refusals: long, boots: true, want: true},
+		"too many requests":             {serves: true, refusals: long, by: apierrors.NewTooManyRequests("too many", 1), want: true},
+		"timeouts":                      {serves: true, refusals: long, by: context.DeadlineExceeded, want: true},
+		"kind lookup fails at first":    {serves: true, unmapped: long, want: true},
+		"always unavailable":            {serves: true, refusals: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,7 +64,7 @@ func TestHasNativeGangs(t *testing.T) {
 				c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(&lateMapper{mapper, tc.unmapped}).WithInterceptorFuncs(interceptor.Funcs{
 					Create: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 						if applied := (&client.CreateOptions{}).ApplyOptions(opts); len(applied.DryRun) == 0 {
-							t.Error("the pod would be stored")
+							t.Error("the create is no dry run: the pod would be stored")
 						}
 						if refusals--; refusals >= 0 && tc.by != nil {
 							return tc.by
@@ -76,24 +77,24 @@ func TestHasNativeGangs(t *testing.T) {
 						return nil
 					},
 				}).WithObjects(accounts...).Build()
-				began := time.Now()
+				start := time.Now()
 				got, err := HasNativeGangs(t.Context(), c, "default")
 				if got != tc.want || (err != nil) != tc.wantError {
-					t.Errorf("got %v, %v", got, err)
+					t.Errorf("got %v, error %v; want %v, an error: %v", got, err, tc.want, tc.wantError)
 				}
-				took, most := time.Since(began), probeRefusalPatience
+				took, most := time.Since(start), probeRefusalPatience
 				if tc.boots || tc.by != nil || tc.unmapped > 0 {
 					most = probeTimeout
 				}
 				if took > most {
-					t.Errorf("it holds the start up for %s", took)
+					t.Errorf("the probe delays the start by %s, want at most %s", took, most)
 				}
 			})
 		})
 	}
 }
 
-// lateMapper is a RESTMapper that fails a number of times.
+// lateMapper is a RESTMapper whose first lookups of the kind PodGroup fail.
 type lateMapper struct {
 	meta.RESTMapper
 	fails int
@@ -107,7 +108,8 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// TestLeftoverPodGroupsAreRelaxed once jobs create no PodGroups any more, since nothing updates them then.
+// TestLeftoverPodGroupsAreRelaxed: once jobs create no PodGroups any more, nothing updates existing ones, so their minimum
+// is set to 1.
 func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
 		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
@@ -116,16 +118,17 @@ func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	another.Spec.SchedulingPolicy.Gang = nil
 	writes := relaxPodGroups([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
 	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
-		t.Errorf("writes %+v", writes)
+		t.Errorf("writes = %+v, want only the PodGroup three with a minimum of 1", writes)
 	}
 }
 
-// TestTerminatingPodGroupIsUpdated: it exists as long as its pods do, and kube-scheduler enforces it.
+// TestTerminatingPodGroupIsUpdated: a deleted PodGroup exists as long as its pods do, and kube-scheduler still enforces
+// it.
 func TestTerminatingPodGroupIsUpdated(t *testing.T) {
-	there := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
-	there.DeletionTimestamp = ptr.To(metav1.Now())
-	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{there})
+	existing := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
+	existing.DeletionTimestamp = ptr.To(metav1.Now())
+	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{existing})
 	if !differs || write.Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 2 {
-		t.Errorf("differs: %v, writes %+v", differs, write)
+		t.Errorf("differs: %v, write %+v; want a change to a minimum of 2", differs, write)
 	}
 }

@@ -30,15 +30,15 @@ type genericWorld struct {
 type genericLife struct {
 	job  func() *tensorstack.GenericJob
 	code func(name, attempt string) int32
-	// evictions and pauses are still to come, each when all pods run. A bounded job is
-	// paused by its queue instead, when it has run for an hour.
+	// evictions and pauses are how many are still to come, each when all pods run.
 	evictions, pauses int
-	bounded           bool
-	// sizes are how many workers the queue is still to grant, one after the other.
+	// bounded means that the job's queue limits it to an hour, and pauses it then, instead of a user.
+	bounded bool
+	// sizes are the numbers of workers that the queue is still to grant, one after the other.
 	sizes []int32
-	// keepsRunning are pods that do not end before the job has.
+	// keepsRunning reports which pods do not end before the job has.
 	keepsRunning func(name string) bool
-	// beside is what else there is, nil for nothing.
+	// extra returns another object of the cluster; nil for none.
 	extra func() client.Object
 	ends  tensorstack.JobPhase
 }
@@ -67,18 +67,19 @@ func firstWorkerFails(name, attempt string) int32 {
 	return 0
 }
 
+// genericLives are the lives of GenericJobs that the tests of this file go through.
 var genericLives = map[string]genericLife{
 	"queued, admitted, run, succeeded": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, ends: tensorstack.JobPhaseSucceeded},
 	"without a queue":                  {job: func() *tensorstack.GenericJob { return newGenericJob("") }, ends: tensorstack.JobPhaseSucceeded},
 	"restarted once":                   {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, code: firstWorkerFails, ends: tensorstack.JobPhaseSucceeded},
-	"failed once too often": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, ends: tensorstack.JobPhaseFailed,
+	"failed too often": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, ends: tensorstack.JobPhaseFailed,
 		code: func(name, _ string) int32 {
 			if name == "job-worker-1" {
 				return 1
 			}
 			return 0
 		}},
-	"succeeded by a rule, and cleaned up": {job: func() *tensorstack.GenericJob {
+	"succeeded by a rule, pods cleaned up": {job: func() *tensorstack.GenericJob {
 		job := newGenericJob("cq")
 		job.Spec.SuccessRules = []tensorstack.FinishRule{{"master": {intstr.FromInt32(0)}}}
 		job.Spec.CleanUpPolicy = tensorstack.CleanUpAll
@@ -94,16 +95,16 @@ var genericLives = map[string]genericLife{
 		return job
 	}, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 	"paused by its queue":                          {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, pauses: 1, bounded: true, ends: tensorstack.JobPhaseSucceeded},
-	"paused by its queue with a Workload it names": {job: namesAWorkload, pauses: 1, bounded: true, extra: prebuilt, ends: tensorstack.JobPhaseSucceeded},
+	"paused by its queue with a prebuilt Workload": {job: namesAWorkload, pauses: 1, bounded: true, extra: prebuilt, ends: tensorstack.JobPhaseSucceeded},
 	"shrunk, grown":                                {job: elasticJob, sizes: []int32{1, 2}, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, and others run on":                 {job: keepsItsPods, keepsRunning: isWorker, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, and others run on for too long":    {job: keepsItsPods, keepsRunning: isWorker, bounded: true, ends: tensorstack.JobPhaseSucceeded},
+	"succeeded, other pods keep running":           {job: keepsItsPods, keepsRunning: isWorker, ends: tensorstack.JobPhaseSucceeded},
+	"succeeded, other pods run for too long":       {job: keepsItsPods, keepsRunning: isWorker, bounded: true, ends: tensorstack.JobPhaseSucceeded},
 	"with a PodGroup":                              {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups, ends: tensorstack.JobPhaseSucceeded},
 	"with a PodGroup, restarted and paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups,
 		code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 }
 
-// keepsItsPods makes a job that succeeds when its master does, and deletes no pods.
+// keepsItsPods returns a job that succeeds when its master does, and deletes no pods.
 func keepsItsPods() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Spec.SuccessRules = []tensorstack.FinishRule{{"master": {intstr.FromInt32(0)}}}
@@ -111,7 +112,7 @@ func keepsItsPods() *tensorstack.GenericJob {
 	return job
 }
 
-// elasticJob makes a job of one or two workers.
+// elasticJob returns a job of one or two workers.
 func elasticJob() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Spec.ReplicaSpecs[1].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
@@ -120,7 +121,7 @@ func elasticJob() *tensorstack.GenericJob {
 
 func isWorker(name string) bool { return strings.HasPrefix(name, "job-worker-") }
 
-// namesAWorkload makes a job that names the Workload prebuilt.
+// namesAWorkload returns a job that names the Workload prebuilt.
 func namesAWorkload() *tensorstack.GenericJob {
 	job := newGenericJob("cq")
 	job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
@@ -132,12 +133,12 @@ func prebuilt() client.Object {
 		QueueName: "cq", Priority: ptr.To[int32](7), PodSets: genericjob.API.Describe(newGenericJob("cq"), jobs.Facts{}).PodSets}}
 }
 
-// t9kPodGroups is what says that t9k-scheduler is there.
+// t9kPodGroups returns the definition by which a cluster with t9k-scheduler is recognized.
 func t9kPodGroups() client.Object {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "podgroups.scheduler.tensorstack.dev"}}
 }
 
-// begin starts the life with the fault.
+// begin returns the world in which the life starts, with the fault.
 func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
 	t.Helper()
 	queue := clusterQueue("cq")
@@ -153,10 +154,10 @@ func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
 	return w
 }
 
-// checkPodGroupExists checks that no pod is created for t9k-scheduler before its gang is.
+// checkPodGroupExists checks that no pod is created for t9k-scheduler before its PodGroup.
 func (w *genericWorld) checkPodGroupExists(o client.Object) {
 	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(w.podGroups()) != 1 {
-		w.t.Errorf("%s is made before its PodGroup", pod.Name)
+		w.t.Errorf("%s is created before its PodGroup", pod.Name)
 	}
 }
 
@@ -164,7 +165,7 @@ func (w *genericWorld) genericJob() *tensorstack.GenericJob {
 	return &list[tensorstack.GenericJobList](w.world).Items[0]
 }
 
-// act evicts, pauses and resumes the job once all its pods run.
+// act evicts, resizes, pauses or resumes the job, whichever comes next, once all its pods run.
 func (w *genericWorld) act() {
 	job := w.genericJob()
 	switch {
@@ -185,7 +186,7 @@ func (w *genericWorld) act() {
 	}
 }
 
-// runsAsGranted reports whether the job's status has as many workers as were granted, all of them run, and there are no
+// runsAsGranted reports whether the job's status has as many workers as were granted, all of which run, and there are no
 // other pods.
 func (w *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
 	granted := int(*w.workload().Status.Admission.PodSetAssignments[1].Count)
@@ -193,7 +194,7 @@ func (w *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
 		len(list[corev1.PodList](w.world).Items) == granted+1
 }
 
-// restsWithoutPods reports whether a paused job has no pods and no quota, except that of a Workload that it names.
+// restsWithoutPods reports whether a paused job has no pods and no Workload, except one that it names.
 func (w *genericWorld) restsWithoutPods(job *tensorstack.GenericJob) bool {
 	return len(list[corev1.PodList](w.world).Items) == 0 &&
 		(job.Labels[kueue.PrebuiltWorkloadLabel] != "" || len(list[kueue.WorkloadList](w.world).Items) == 0)
@@ -214,8 +215,8 @@ func (w *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
 	}
 }
 
-// endsNow reports whether the pod may end: not while the job is still to be paused or evicted, and not after its end if
-// it is to be deleted then.
+// endsNow reports whether the pod may end: not while the job is still to be paused, evicted or resized, and not after the
+// job's end if the pod is to be deleted then.
 func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	job := w.genericJob()
 	over := job.Status.Phase == tensorstack.JobPhaseSucceeded || job.Status.Phase == tensorstack.JobPhaseFailed
@@ -231,7 +232,7 @@ func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	}
 }
 
-// allStarted reports whether there are as many pods as were granted, and all have started.
+// allStarted reports whether as many pods as were granted have started.
 func (w *genericWorld) allStarted() bool {
 	n := 0
 	for _, pod := range list[corev1.PodList](w.world).Items {
@@ -242,7 +243,7 @@ func (w *genericWorld) allStarted() bool {
 	return n == int(*w.workload().Status.Admission.PodSetAssignments[1].Count)+1
 }
 
-// genericState returns the job without its resourceVersion and times, and the PodGroups.
+// genericState holds the job without its resourceVersion and times, and the PodGroups.
 type genericState struct {
 	Job       tensorstack.GenericJob
 	PodGroups []unstructured.Unstructured
@@ -260,7 +261,7 @@ func (w *genericWorld) genericState() genericState {
 	return s
 }
 
-// t9kPodGroupKind is a gang for t9k-scheduler.
+// t9kPodGroupKind is the kind of t9k-scheduler's gangs.
 var t9kPodGroupKind = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroup"}
 
 // podGroups returns the PodGroups of t9k-scheduler.
@@ -273,7 +274,7 @@ func (w *genericWorld) podGroups() []unstructured.Unstructured {
 	return groups.Items
 }
 
-// TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob, whichever write fails.
+// TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob, whichever write of each life fails, and with whichever error.
 func TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob(t *testing.T) {
 	for name, life := range genericLives {
 		t.Run(name, func(t *testing.T) {
@@ -284,14 +285,14 @@ func TestFailedWritesDoNotChangeTheOutcomeOfAGenericJob(t *testing.T) {
 				return w.podWorld, w.genericState()
 			})
 			if wants := life.extra != nil && strings.HasPrefix(name, "with a PodGroup"); wants != (len(end.PodGroups) == 1) {
-				t.Errorf("it has the PodGroups %v", end.PodGroups)
+				t.Errorf("PodGroups = %v, want one: %v", end.PodGroups, wants)
 			}
 			if got := end.Job.Status.Phase; got != life.ends {
 				t.Fatalf("without a fault it ends %q, want %q", got, life.ends)
 			}
 			for _, w := range beside.Workloads {
 				if *w.Spec.Priority != 7 || w.Spec.QueueName != "cq" {
-					t.Fatalf("its Workload is in %s with priority %d", w.Spec.QueueName, *w.Spec.Priority)
+					t.Fatalf("the Workload is in queue %s with priority %d, want cq and 7", w.Spec.QueueName, *w.Spec.Priority)
 				}
 			}
 		})
@@ -308,8 +309,8 @@ func TestSteadyStateOfAGenericJobWritesNothing(t *testing.T) {
 	}
 }
 
-// TestWritesOfAGenericJob checks the writes of its life: its pods and Services, three of its status, and four of its
-// Workload besides the admission.
+// TestWritesOfAGenericJob checks that the life of a GenericJob takes, besides the creates of its pods and Services, at
+// most three writes of its status, and five of its Workload and LocalQueue.
 func TestWritesOfAGenericJob(t *testing.T) {
 	for name, most := range map[string]int{"without a queue": 3, "queued, admitted, run, succeeded": 3 + 4 + 1} {
 		w := genericLives[name].begin(t, fault{})
@@ -321,7 +322,7 @@ func TestWritesOfAGenericJob(t *testing.T) {
 			}
 		}
 		if len(others) > most {
-			t.Errorf("%s: beside pods and Services these are written: %v, want at most %d", name, others, most)
+			t.Errorf("%s: writes besides creates of pods and Services: %v, want at most %d", name, others, most)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestUpdatesOfReadyChecksAreGranted(t *testing.T) {
 		Tolerations:  []corev1.Toleration{spot},
 	}}}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("admission (-want +got):\n%s", diff)
 	}
 	if !got.MayStart() {
 		t.Error("the job may not start")
@@ -46,15 +46,15 @@ func TestCheckUpdatesNeverChangeExistingValues(t *testing.T) {
 		update   kueue.PodSetUpdate
 		conflict string
 	}{
-		"a label of the template": {kueue.PodSetUpdate{Labels: map[string]string{"app": "other", "z": "z"}},
+		"label of the template": {kueue.PodSetUpdate{Labels: map[string]string{"app": "other", "z": "z"}},
 			`the admission check c sets the label app of pod set main to "other", but it is "mine" already`},
-		"an annotation of the template": {kueue.PodSetUpdate{Annotations: map[string]string{"note": "other"}},
+		"annotation of the template": {kueue.PodSetUpdate{Annotations: map[string]string{"note": "other"}},
 			`the admission check c sets the annotation note of pod set main to "other", but it is "mine" already`},
-		"a node selector of the template": {kueue.PodSetUpdate{NodeSelector: map[string]string{"disk": "other"}},
+		"node selector of the template": {kueue.PodSetUpdate{NodeSelector: map[string]string{"disk": "other"}},
 			`the admission check c sets the node selector disk of pod set main to "other", but it is "mine" already`},
-		"one of the flavor": {kueue.PodSetUpdate{NodeSelector: map[string]string{"pool": "other"}},
+		"node label of the flavor": {kueue.PodSetUpdate{NodeSelector: map[string]string{"pool": "other"}},
 			`the admission check c sets the node selector pool of pod set main to "other", but it is "f" already`},
-		"the same value is no conflict": {kueue.PodSetUpdate{Labels: map[string]string{"app": "mine"}}, ""},
+		"same value": {kueue.PodSetUpdate{Labels: map[string]string{"app": "mine"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}).
@@ -66,7 +66,7 @@ func TestCheckUpdatesNeverChangeExistingValues(t *testing.T) {
 			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{tc.update}}}
 			got := grantOf(w, flavors, nil)
 			if got.Conflict != tc.conflict || got.MayStart() != (tc.conflict == "") {
-				t.Errorf("got %q, want %q; may start: %v", got.Conflict, tc.conflict, got.MayStart())
+				t.Errorf("conflict = %q, want %q; MayStart = %v", got.Conflict, tc.conflict, got.MayStart())
 			}
 		})
 	}
@@ -77,13 +77,13 @@ func TestFinishedOrDeletedWorkloadGrantsNothing(t *testing.T) {
 		w    *kueue.Workload
 		want Grant
 	}{
-		"finished, be it with quota": {waiting().admitted().is("Finished", metav1.ConditionTrue, "FailedToStart", "").w, Waiting},
-		"deleted with quota":         {deleted(waiting().admitted()), Stopping},
-		"deleted while it waits":     {deleted(waiting()), Waiting},
+		"finished with quota":   {waiting().admitted().is("Finished", metav1.ConditionTrue, "FailedToStart", "").w, Waiting},
+		"deleted with quota":    {deleted(waiting().admitted()), Stopping},
+		"deleted while waiting": {deleted(waiting()), Waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := grantOf(tc.w, nil, nil).Grant; got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
+				t.Errorf("grant = %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -97,26 +97,26 @@ func TestUnreadySince(t *testing.T) {
 		w    *kueue.Workload
 		want time.Time
 	}{
-		"since the admission":           {waiting().admitted().w, earlier},
-		"since a pod failed":            {recovering.w, now},
-		"not at all, once they all are": {waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", "").w, time.Time{}},
+		"after the admission": {waiting().admitted().w, earlier},
+		"after a pod failed":  {recovering.w, now},
+		"all pods ready":      {waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", "").w, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := grantOf(tc.w, nil, nil).UnreadySince; !got.Equal(tc.want) {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("UnreadySince = %v, want %v", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestStartFailureIsReportedOnTheJob with the message of its Workload.
+// TestStartFailureIsReportedOnTheJob, with the message that the Workload gets too.
 func TestStartFailureIsReportedOnTheJob(t *testing.T) {
 	const conflict = `the admission check c sets the node selector k of pod set main to "false", but it is "true" already`
 	want := []Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
 	if diff := cmp.Diff(want, cannotStart(Admission{Grant: Admitted, Conflict: conflict}, nil)); diff != "" {
-		t.Errorf("it is told otherwise (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if got := cannotStart(Admission{Grant: Admitted}, nil); got != nil {
-		t.Errorf("who can start is told %v", got)
+		t.Errorf("events of a job that can start: %v, want none", got)
 	}
 }

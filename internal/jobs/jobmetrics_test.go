@@ -21,47 +21,47 @@ func TestEachTransitionIsCountedOnce(t *testing.T) {
 	won, lost := Progress{Outcome: &Outcome{Succeeded: true}}, Progress{Outcome: &Outcome{}}
 	old, young := job("old", "1", at.Add(-time.Hour)), job("young", "2", at.Truncate(time.Second))
 	again := job("young", "3", at.Add(time.Minute))
-	var l jobStates
+	var states jobStates
 	for _, step := range []struct {
-		what string
-		job  client.Object
-		p    Progress
-		want transition
+		what     string
+		job      client.Object
+		progress Progress
+		want     transition
 	}{
-		{"one that was there before is not new", old, Progress{}, transition{}},
-		{"one of this second is", young, Progress{}, transition{created: true}},
-		{"nothing happened", young, Progress{}, transition{}},
-		{"it starts pods anew", young, Progress{Restarts: 1}, transition{restarted: true}},
-		{"which counts once", young, Progress{Restarts: 1}, transition{}},
-		{"it succeeds", young, won, transition{succeeded: true}},
-		{"which counts once too", young, won, transition{}},
-		{"the other fails", old, lost, transition{failed: true}},
-		{"another takes the name", again, Progress{}, transition{created: true, deleted: true}},
-		{"who had ended before is not counted", job("past", "4", at.Add(-time.Hour)), won, transition{}},
-		{"who came and ended at once is", job("quick", "5", at.Add(time.Minute)), lost, transition{created: true, failed: true}},
+		{"created before the operator started", old, Progress{}, transition{}},
+		{"created in the second of the start", young, Progress{}, transition{created: true}},
+		{"no change", young, Progress{}, transition{}},
+		{"restarted", young, Progress{Restarts: 1}, transition{restarted: true}},
+		{"no other restart", young, Progress{Restarts: 1}, transition{}},
+		{"succeeded", young, won, transition{succeeded: true}},
+		{"still succeeded", young, won, transition{}},
+		{"other job failed", old, lost, transition{failed: true}},
+		{"recreated with the same name", again, Progress{}, transition{created: true, deleted: true}},
+		{"finished before the start", job("past", "4", at.Add(-time.Hour)), won, transition{}},
+		{"created and failed since the last reconcile", job("quick", "5", at.Add(time.Minute)), lost, transition{created: true, failed: true}},
 	} {
-		if got := l.observe(step.job, step.p, at); got != step.want {
+		if got := states.observe(step.job, step.progress, at); got != step.want {
 			t.Errorf("%s: got %+v, want %+v", step.what, got, step.want)
 		}
 	}
 	key := client.ObjectKeyFromObject(young)
-	if !l.forget(key) || l.forget(key) {
-		t.Error("a deletion does not count once")
+	if !states.forget(key) || states.forget(key) {
+		t.Error("a deletion is not counted exactly once")
 	}
 }
 
-// TestFirstJobOfAKindIsCounted, though it is reconciled in the second after that of its creation.
+// TestFirstJobOfAKindIsCounted, though it is first reconciled in the second after its creation.
 func TestFirstJobOfAKindIsCounted(t *testing.T) {
-	began := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
-	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(began.Add(time.Minute).Truncate(time.Second))}}
-	var l jobStates
-	l.start(began)
-	if got, want := l.observe(first, Progress{}, began.Add(time.Minute+time.Second)), (transition{created: true}); got != want {
+	started := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
+	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(started.Add(time.Minute).Truncate(time.Second))}}
+	var states jobStates
+	states.start(started)
+	if got, want := states.observe(first, Progress{}, started.Add(time.Minute+time.Second)), (transition{created: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// TestJobsAreCountedByKindAndNamespace, and JobSets by metrics of their own.
+// TestJobsAreCountedByKindAndNamespace. JobSets are counted by metrics of their own.
 func TestJobsAreCountedByKindAndNamespace(t *testing.T) {
 	all := transition{created: true, deleted: true, succeeded: true, failed: true, restarted: true}
 	all.count("TrainingJob", "counted")
@@ -69,13 +69,13 @@ func TestJobsAreCountedByKindAndNamespace(t *testing.T) {
 	values := metricstest.Values(t)
 	for _, name := range []string{"created", "deleted", "successful", "failed", "restarted"} {
 		if got := values["training_operator_jobs_"+name+"_total{framework=trainingjob,job_namespace=counted}"]; got != 1 {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("TrainingJobs %s: %v, want 1", name, got)
 		}
 		if _, too := values["training_operator_jobs_"+name+"_total{framework=jobset,job_namespace=counted}"]; too {
-			t.Errorf("JobSets are among them, as %s", name)
+			t.Errorf("the metric of %s jobs includes JobSets", name)
 		}
 	}
 	if values["jobset_completed_total{namespace=counted}"] != 1 || values["jobset_failed_total{namespace=counted}"] != 1 {
-		t.Error("JobSets are not counted")
+		t.Error("the metrics of completed and failed JobSets are not 1")
 	}
 }

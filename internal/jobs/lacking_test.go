@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestLackedCountsFromTheLastPodCreated, not from one that was lost and recreated, and starts from scratch for another
-// job of the same name or after a time with no pods missing.
+// TestLackedCountsFromTheLastPodCreated: the time since which no pod was created starts with the last one that was,
+// except one that replaces a lost pod. It starts again for another job of the same name, and once no pods were missing.
 func TestLackedCountsFromTheLastPodCreated(t *testing.T) {
 	var l lacks
 	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := func(uid types.UID) client.Object {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: uid}}
 	}
-	for i, look := range []struct {
+	for i, step := range []struct {
 		uid     types.UID
-		lacking int32
-		since   int
+		missing int32
+		since   int // in seconds after the first step
 	}{{"u", 9, 0}, {"u", 9, 0}, {"u", 5, 2}, {"u", 6, 2}, {"u", 5, 2}, {"u", 4, 5}, {"other", 4, 6}, {"other", 0, 7}, {"other", 4, 8}, {"other", 4, 8}} {
 		now := began.Add(time.Duration(i) * time.Second)
-		before := l.before(job(look.uid))
-		if since := before.with(look.lacking, now).Since; !since.Equal(began.Add(time.Duration(look.since) * time.Second)) {
-			t.Errorf("look %d: it gets none since %s, want %d s after the first", i, since, look.since)
+		before := l.before(job(step.uid))
+		if since := before.with(step.missing, now).Since; !since.Equal(began.Add(time.Duration(step.since) * time.Second)) {
+			t.Errorf("step %d: no pod was created since %s, want %d s after the first step", i, since, step.since)
 		}
-		seen := Seen[client.Object]{Job: job(look.uid), Lacked: before, Admission: Admission{Grant: Admitted}, Now: now}
-		l.note(seen.Job, seen.lackedAfter(Progress{Active: true, Lacking: look.lacking, Refusing: look.lacking > 0}))
+		seen := Seen[client.Object]{Job: job(step.uid), Lacked: before, Admission: Admission{Grant: Admitted}, Now: now}
+		l.note(seen.Job, seen.lackedAfter(Progress{Active: true, Lacking: step.missing, Refusing: step.missing > 0}))
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// runOnSchedule returns a world whose LatticeJob has run once, at the first time of its schedule, with one of its
-// writes failing.
+// runOnSchedule returns a world whose LatticeJob has run once, at the first time of its schedule, with the fault.
 func runOnSchedule(t *testing.T, f fault) *latticeWorld {
 	t.Helper()
 	w := newLatticeWorld(t, f, nil)
@@ -35,17 +34,17 @@ func TestScheduledRunIsCreatedOnceWhateverFails(t *testing.T) {
 	good := runOnSchedule(t, fault{})
 	want := names(good)
 	if len(want) != 2 {
-		t.Fatalf("there are %v", want)
+		t.Fatalf("LatticeJobs = %v, want job and its first run", want)
 	}
 	for _, f := range faults(good.writes) {
 		t.Run(f.String(), func(t *testing.T) {
 			w := runOnSchedule(t, f)
 			if got := names(w); !slices.Equal(got, want) {
-				t.Errorf("there are %v, want %v", got, want)
+				t.Errorf("LatticeJobs = %v, want %v", got, want)
 			}
 			for _, job := range list[lattice.LatticeJobList](w.world).Items {
 				if at := job.Status.LastScheduleTime; job.Name == "job" && (at == nil || !at.Equal(good.latticeJob().Status.LastScheduleTime)) {
-					t.Errorf("it says %+v", job.Status)
+					t.Errorf("status = %+v, want lastScheduleTime %v", job.Status, good.latticeJob().Status.LastScheduleTime)
 				}
 			}
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
-// runWithVolcano returns a world whose LatticeJob was admitted by Muster, and is run by Volcano.
+// runWithVolcano returns a world whose LatticeJob was admitted by Muster and is run by Volcano.
 func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
 	t.Helper()
 	w := newExternalWorld(t)
@@ -38,7 +38,7 @@ func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWo
 	setVCJobPhase(volcano.Running, "")(w)
 	w.settle()
 	if phase := w.latticeJob().Status.Phase; phase != lattice.Running || w.workload() == nil {
-		t.Fatalf("it is %s, with Workload %v", phase, w.workload())
+		t.Fatalf("the LatticeJob is %s, with the Workload %v; want it Running with one", phase, w.workload())
 	}
 	return w
 }
@@ -62,7 +62,7 @@ func (w *latticeWorld) deleteVCJob() {
 	}
 }
 
-// withoutVCJobs is a client whose cache does not have any VCJob yet.
+// withoutVCJobs is a client whose cache does not contain any VCJob yet.
 type withoutVCJobs struct{ client.Client }
 
 func (b withoutVCJobs) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -72,7 +72,7 @@ func (b withoutVCJobs) List(ctx context.Context, list client.ObjectList, opts ..
 	return b.Client.List(ctx, list, opts...)
 }
 
-// staleJob is a client whose cache has an earlier version of the job.
+// staleJob is a client whose cache contains an earlier version of the job.
 type staleJob struct {
 	client.Client
 	job *lattice.LatticeJob
@@ -86,8 +86,8 @@ func (b staleJob) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return b.Client.Get(ctx, key, object, opts...)
 }
 
-// TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart: the job is admitted as it was, and would hold its quota for
-// nothing.
+// TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart: the job is admitted as it was before, and would otherwise hold
+// its quota without running.
 func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
@@ -102,41 +102,41 @@ func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 	w.settle()
 	w.admit()
 	w.settle()
-	if made := list[volcano.JobList](w.world).Items; len(made) != 1 {
-		t.Errorf("%d VCJobs were made; it says %q", len(made), w.latticeJob().Status.Message)
+	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
+		t.Errorf("%d VCJobs were created, want 1; the LatticeJob's message is %q", n, w.latticeJob().Status.Message)
 	}
 }
 
-// TestLostJobReturnsItsQuota, since nothing of it will run any more. A VCJob that is missing from the cache is not
-// lost: after a restart, the job may be cached before its VCJob.
+// TestLostJobReturnsItsQuota: a LatticeJob whose VCJob was deleted will not run any more. A VCJob that is missing from the
+// cache is not deleted: after a restart, the job may be cached before its VCJob.
 func TestLostJobReturnsItsQuota(t *testing.T) {
 	w := runWithVolcano(t)
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), withoutVCJobs{w.recordingClient()}, w.events, w.clock)
 	w.setVolcanoServed(true)
 	before := w.changes
 	if result := w.reconcile(); w.changes != before || result.RequeueAfter == 0 {
-		t.Errorf("%d writes about a VCJob that was not seen, and the next look after %v", w.changes-before, result.RequeueAfter)
+		t.Errorf("%d writes while the VCJob is not cached, requeued after %v; want none and a requeue", w.changes-before, result.RequeueAfter)
 	}
 	w.restart()
 	w.setVolcanoServed(true)
 	w.deleteVCJob()
 	w.settle()
 	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadFinished); c == nil || c.Reason != kueue.WorkloadFinishedReasonFailed {
-		t.Errorf("it keeps its quota: %+v", w.workload().Status.Conditions)
+		t.Errorf("the Workload is not finished as failed: %+v", w.workload().Status.Conditions)
 	}
 	if status := w.latticeJob().Status; status.Phase != lattice.Running {
-		t.Errorf("it is %s: %s", status.Phase, status.Message)
+		t.Errorf("the LatticeJob is %s (%s), want Running", status.Phase, status.Message)
 	}
 	if n := len(list[volcano.JobList](w.world).Items); n != 0 {
-		t.Errorf("%d VCJobs were made again", n)
+		t.Errorf("%d VCJobs were created again, want none", n)
 	}
 }
 
-// TestDeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano created, but not for the pods of a later VCJob of the same
-// name.
+// TestDeletedJobHoldsItsQuotaWhileItsPodsRun: the pods that Volcano created count, those of a later VCJob of the same name
+// do not.
 func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	for name, labels := range map[string]func(*volcano.Job) map[string]string{
-		"":                              func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
+		"started by this version":       func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
 		"started by an earlier version": func(vcjob *volcano.Job) map[string]string { return map[string]string{volcano.JobNameKey: vcjob.Name} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 				}
 				return pod
 			}
-			of := pod("job-t-0", epoch)
-			if name != "" {
+			own := pod("job-t-0", epoch)
+			if name == "started by an earlier version" {
 				pod("job-of-another", time.Now().Add(time.Hour))
 			}
 			for _, gone := range []client.Object{w.latticeJob(), w.workload()} {
@@ -158,13 +158,13 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 				}
 			}
 			if again := w.reconcile().RequeueAfter; again == 0 || w.workload() == nil {
-				t.Errorf("the next look is after %v; its Workload: %v", again, w.workload())
+				t.Errorf("requeued after %v with the Workload %v, want a requeue and one", again, w.workload())
 			}
-			if err := w.api.Delete(t.Context(), of); err != nil {
+			if err := w.api.Delete(t.Context(), own); err != nil {
 				t.Fatal(err)
 			}
 			if again := w.reconcile().RequeueAfter; again != 0 || w.workload() != nil {
-				t.Errorf("its pods are gone, and the next look is after %v; its Workload: %v", again, w.workload())
+				t.Errorf("without pods: requeued after %v with the Workload %v, want neither", again, w.workload())
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func (w *latticeWorld) evict() {
 	w.updateStatus(evicted)
 }
 
-// TestEvictedJobIsNotLost if the operator is killed between any two of its writes: what it has deleted itself is
+// TestEvictedJobIsNotLost if the operator is killed between any two of its writes: the VCJob that it has deleted itself is
 // created again.
 func TestEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
@@ -195,24 +195,24 @@ func TestEvictedJobIsNotLost(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			w := life(t, f)
 			if n := len(list[volcano.JobList](w.world).Items); n != 1 || w.latticeJob().Status.Message == "" {
-				t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
+				t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n, w.latticeJob().Status.Message)
 			}
 		})
 	}
 }
 
-// TestEvictedJobIsNotLostToAStaleCache: a new leader may have seen that the VCJob is gone, but not yet the status that
-// says why.
+// TestEvictedJobIsNotLostToAStaleCache: a new leader may have observed that the VCJob is gone, but not yet the status
+// that says that Muster deleted it.
 func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	w := runWithVolcano(t)
-	ran := w.latticeJob()
+	running := w.latticeJob()
 	w.evict()
 	w.reconcile()
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), staleJob{w.recordingClient(), ran}, w.events, w.clock)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), staleJob{w.recordingClient(), running}, w.events, w.clock)
 	w.setVolcanoServed(true)
 	w.reconcile()
 	if meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
-		t.Errorf("it is taken for lost; it says %q", w.latticeJob().Status.Message)
+		t.Errorf("the Workload is finished, as if a user had deleted the VCJob; the LatticeJob's message is %q", w.latticeJob().Status.Message)
 	}
 	w.restart()
 	w.setVolcanoServed(true)
@@ -220,23 +220,23 @@ func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	w.admit()
 	w.settle()
 	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
-		t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
+		t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n, w.latticeJob().Status.Message)
 	}
 }
 
-// TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued: if Muster runs VCJobs that Volcano ran before, the Workload of the
-// LatticeJob is deleted, or both would take quota. It is gone once the pods are gone that Volcano created.
+// TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued: if Muster runs VCJobs that Volcano ran before, the LatticeJob's Workload
+// is deleted, or both would take quota. It is gone once the pods that Volcano created are gone.
 func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 	for name, edit := range map[string]func(*lattice.LatticeJob){
-		"by its field": func(*lattice.LatticeJob) {},
-		"by a label":   func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} },
+		"queue in the spec": func(*lattice.LatticeJob) {},
+		"queue label":       func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := runWithVolcano(t, edit)
 			template := list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: template.Labels}}
-			of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns", Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
-			for _, pod := range []*corev1.Pod{pod, of} {
+			ofMuster := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns", Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
+			for _, pod := range []*corev1.Pod{pod, ofMuster} {
 				if err := w.api.Create(t.Context(), pod); err != nil {
 					t.Fatal(err)
 				}
@@ -244,7 +244,7 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
 			w.settle()
 			if left := w.workload(); left == nil || left.DeletionTimestamp.IsZero() || w.reconcile().RequeueAfter == 0 {
-				t.Errorf("Volcano's pods run, and their quota is given to others: %v", left)
+				t.Errorf("while Volcano's pods run: Workload %v, want it terminating and the job requeued", left)
 			}
 			if err := w.api.Delete(t.Context(), pod); err != nil {
 				t.Fatal(err)
@@ -254,14 +254,14 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 				t.Errorf("a Workload is left, with finalizers %v", left.Finalizers)
 			}
 			if phase := w.latticeJob().Status.Phase; phase != lattice.Running {
-				t.Errorf("it is %s", phase)
+				t.Errorf("the LatticeJob is %s, want Running", phase)
 			}
 		})
 	}
 }
 
-// TestPrebuiltWorkloadIsForTheVCJob if that is queued: the LatticeJob creates the VCJob without waiting for the
-// Workload.
+// TestPrebuiltWorkloadIsForTheVCJob if Muster runs VCJobs: the LatticeJob creates the VCJob, with the label, without
+// waiting for the Workload.
 func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 	for _, queue := range []string{"", "cq"} {
 		w := newExternalWorld(t)
@@ -276,15 +276,15 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 			}
 		})
 		w.settle()
-		made := list[volcano.JobList](w.world).Items
-		if len(made) != 1 || made[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" || len(w.workload().OwnerReferences) > 0 {
-			t.Errorf("in queue %q: %d VCJobs, the job says %q, the Workload is %v's", queue, len(made), w.latticeJob().Status.Message, w.workload().OwnerReferences)
+		created := list[volcano.JobList](w.world).Items
+		if len(created) != 1 || created[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" || len(w.workload().OwnerReferences) > 0 {
+			t.Errorf("queue label %q: %d VCJobs, message %q, owners of the Workload %v; want one labelled VCJob and no owners", queue, len(created), w.latticeJob().Status.Message, w.workload().OwnerReferences)
 		}
 	}
 }
 
-// TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as
-// that runs.
+// TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts the pods that Muster has started, for as long
+// as they run; the LatticeJob gets one only then.
 func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
@@ -303,7 +303,7 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	w.settle()
 	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
 	if n := workloads(); n != 1 {
-		t.Errorf("%d Workloads count the same pods", n)
+		t.Errorf("%d Workloads count the same pods, want 1", n)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(ofVCJob), ofVCJob); err != nil {
 		t.Fatal(err)
@@ -317,6 +317,6 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	}
 	w.settle()
 	if left := w.workload(); left == nil || left.Name == ofVCJob.Name || ptr.Deref(metav1.GetControllerOf(left), metav1.OwnerReference{}).Kind != "LatticeJob" {
-		t.Errorf("nothing counts what Volcano runs for it: %v", left)
+		t.Errorf("the Workload is %v, want one of the LatticeJob for what Volcano runs", left)
 	}
 }

@@ -29,14 +29,14 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// appliedKinds lists the kinds without Go types that a LatticeJob is compiled to, by their resources.
+// appliedKinds are the kinds without Go types that are applied for a LatticeJob, by their resources.
 var appliedKinds = map[string]schema.GroupVersionKind{
 	"externalsecrets":           {Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"},
 	"latticemeshmembers":        {Group: "lattice.dev", Version: "v1alpha1", Kind: "LatticeMeshMember"},
 	"tracingpoliciesnamespaced": {Group: "cilium.io", Version: "v1alpha1", Kind: "TracingPolicyNamespaced"},
 }
 
-// latticeManifest is ns/job, which needs at least one object of each kind.
+// latticeManifest is the spec of ns/job, which needs at least one object of each kind.
 const latticeManifest = `
 tasks:
   t:
@@ -55,13 +55,14 @@ tasks:
       service: {ports: {http: {port: 80}}}
 `
 
-// latticeWorld is a world with the LatticeJob ns/job, whose VCJob another controller runs.
+// latticeWorld is a world with the LatticeJob ns/job. Its VCJob changes only by the steps.
 type latticeWorld struct {
 	*world
-	// steps are what is still to happen to the VCJob, or to the job, one after the other.
+	// steps are what is still to happen to the VCJob or to the LatticeJob, one after the other.
 	steps []func(*latticeWorld)
 }
 
+// newLatticeWorld returns a world with ns/job and the definitions of the applied kinds.
 func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *latticeWorld {
 	t.Helper()
 	w := newWorld(t, f)
@@ -70,7 +71,7 @@ func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *lattic
 	if err := yaml.UnmarshalStrict([]byte(latticeManifest), &job.Spec); err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme() // with no more than is there: the fake API server goes through all of it with every write
+	scheme := runtime.NewScheme() // with the necessary kinds only: the fake API server goes through all of them on each write
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
 		kueue.AddToScheme, volcano.AddToScheme, lattice.AddToScheme} {
 		utilruntime.Must(add(scheme))
@@ -90,7 +91,7 @@ func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *lattic
 	return &latticeWorld{w, steps}
 }
 
-// live runs the steps, each once no controller has anything left to do.
+// run does the steps, each once the reconciler does not write any more.
 func (w *latticeWorld) run() *latticeWorld {
 	w.t.Helper()
 	for {
@@ -103,6 +104,7 @@ func (w *latticeWorld) run() *latticeWorld {
 	}
 }
 
+// settle reconciles the job until that writes nothing.
 func (w *latticeWorld) settle() {
 	w.t.Helper()
 	for range 20 {
@@ -111,7 +113,7 @@ func (w *latticeWorld) settle() {
 			return
 		}
 	}
-	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.t.Fatalf("the reconciler never stops writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
 func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
@@ -119,20 +121,20 @@ func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
 	return &list[lattice.LatticeJobList](w.world).Items[0]
 }
 
-// setVCJobPhase sets the phase of the VCJob.
+// setVCJobPhase returns a step that sets the phase of the VCJob.
 func setVCJobPhase(phase volcano.JobPhase, reason string) func(*latticeWorld) {
 	return func(w *latticeWorld) {
 		w.t.Helper()
 		all := list[volcano.JobList](w.world).Items
 		if len(all) != 1 {
-			w.t.Fatalf("there are %d VCJobs", len(all))
+			w.t.Fatalf("there are %d VCJobs, want 1", len(all))
 		}
 		all[0].Status.State = volcano.JobState{Phase: phase, Reason: reason}
 		w.updateStatus(&all[0])
 	}
 }
 
-// changes changes the spec of the job.
+// changeTask returns a step that changes the task of the job.
 func changeTask(change func(*lattice.JobTaskSpec)) func(*latticeWorld) {
 	return func(w *latticeWorld) {
 		w.t.Helper()
@@ -152,30 +154,31 @@ func grow(task *lattice.JobTaskSpec)            { *task.Replicas = 3 }
 func removeService(task *lattice.JobTaskSpec)   { task.Workload.Service = nil }
 func removeResources(task *lattice.JobTaskSpec) { task.Workload.Resources = nil }
 
+// latticeLives are the steps of LatticeJobs that TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob goes through.
 var latticeLives = map[string]struct {
 	steps []func(*latticeWorld)
 	ends  lattice.JobPhase
-	// members is how many are left in the mesh.
+	// members is how many LatticeMeshMembers are left in the end.
 	members int
 }{
 	"succeeded":                      {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 	"failed":                         {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Failed, "")}, lattice.Failed, 0},
-	"out of the mesh while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
-	"spoilt while it waits":          {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeResources)}, lattice.Failed, 0},
+	"service removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
+	"made invalid while it waits":    {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeResources)}, lattice.Failed, 0},
 	"changed while it runs":          {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), changeTask(grow), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 }
 
-// objects returns all objects of the job, without resourceVersions and generated UIDs.
+// objects returns all objects of the job as "Kind name", without resourceVersions, UIDs and field managers.
 func (w *latticeWorld) objects() map[string]any {
 	out := map[string]any{}
-	note := func(o client.Object) {
+	add := func(o client.Object) {
 		o.SetResourceVersion("")
 		o.SetUID("")
 		o.SetManagedFields(nil)
 		out[w.kind(o)+" "+o.GetName()] = o
 	}
 	for i := range list[lattice.LatticeJobList](w.world).Items {
-		note(&list[lattice.LatticeJobList](w.world).Items[i])
+		add(&list[lattice.LatticeJobList](w.world).Items[i])
 	}
 	kinds := []schema.GroupVersionKind{volcano.GroupVersion.WithKind("Job")}
 	for _, kind := range []string{"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
@@ -191,14 +194,14 @@ func (w *latticeWorld) objects() map[string]any {
 			w.t.Fatal(err)
 		}
 		for i := range all.Items {
-			note(&all.Items[i])
+			add(&all.Items[i])
 		}
 	}
 	return out
 }
 
-// TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob: each write of each of its lives fails in turn, before or after
-// it takes effect, as if the operator was killed between any two. The objects and the outcome are the same.
+// TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob: each write of each life fails in turn, before or after it takes
+// effect, as if the operator was killed between any two. The objects and the outcome are those without the fault.
 func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 	for name, life := range latticeLives {
 		t.Run(name, func(t *testing.T) {
@@ -211,13 +214,13 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 				}
 			}
 			if status := good.latticeJob().Status; status.Phase != life.ends || members != life.members {
-				t.Fatalf("it ends as %s, with %d members of the mesh, want %s and %d: %s", status.Phase, members, life.ends, life.members, status.Message)
+				t.Fatalf("without a fault the job ends %s with %d LatticeMeshMembers, want %s and %d: %s", status.Phase, members, life.ends, life.members, status.Message)
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
 					got := newLatticeWorld(t, f, slices.Clone(life.steps)).run()
 					if diff := cmp.Diff(want, got.objects()); diff != "" {
-						t.Errorf("there is something else (-fault-free +got):\n%s", diff)
+						t.Errorf("the final objects differ (-fault-free +got):\n%s", diff)
 					}
 				})
 			}
@@ -226,7 +229,7 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 	}
 }
 
-// TestRefusedLabelIsReported on the job: a policy may restrict which queues users may name.
+// TestRefusedLabelIsReported by an event of the job: a policy may restrict which queues users may name.
 func TestRefusedLabelIsReported(t *testing.T) {
 	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
 		[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota)}).run()
@@ -235,9 +238,9 @@ func TestRefusedLabelIsReported(t *testing.T) {
 	if !slices.ContainsFunc(w.events.events, func(e string) bool {
 		return strings.HasPrefix(e, "ApplyFailed: ") && strings.Contains(e, "not your queue")
 	}) {
-		t.Errorf("it is told %q", w.events.events)
+		t.Errorf("events = %q, want ApplyFailed with the policy's message", w.events.events)
 	}
 	if got := list[volcano.JobList](w.world).Items[0].Labels[kueue.QueueLabel]; got != "theirs" {
-		t.Errorf("and is not tried again: its VCJob goes to %q", got)
+		t.Errorf("the change was not retried: the VCJob's queue is %q, want theirs", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
+// bounded returns a ClusterQueue whose maximum duration is the text.
 func bounded(text string) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
 }
@@ -26,7 +27,7 @@ func TestMaxDuration(t *testing.T) {
 		}
 	}
 	if got := maxDuration(nil); got != 0 {
-		t.Errorf("no queue bounds it to %s", got)
+		t.Errorf("without a ClusterQueue the maximum is %s, want 0", got)
 	}
 }
 
@@ -35,24 +36,24 @@ func TestQueueBoundsTheExecutionTime(t *testing.T) {
 		return QueueFacts{Cluster: map[string]*kueue.ClusterQueue{"cq": bounded(text)},
 			Local: map[string]*kueue.LocalQueue{"q": {Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}}}
 	}
-	for what, test := range map[string]struct {
-		asked *int32
+	for name, test := range map[string]struct {
+		limit *int32
 		bound string
 		want  *int32
 	}{
-		"nothing asked, no bound":       {nil, "0", nil},
-		"nothing asked":                 {nil, "1h", ptr.To[int32](3600)},
-		"less asked":                    {ptr.To[int32](60), "1h", ptr.To[int32](60)},
-		"more asked":                    {ptr.To[int32](7200), "1h", ptr.To[int32](3600)},
-		"a bound of less than a second": {nil, "1ms", ptr.To[int32](1)},
-		"a bound of centuries":          {nil, "200y", ptr.To[int32](1<<31 - 1)},
+		"no limit, no bound":    {nil, "0", nil},
+		"no limit":              {nil, "1h", ptr.To[int32](3600)},
+		"limit below the bound": {ptr.To[int32](60), "1h", ptr.To[int32](60)},
+		"limit above the bound": {ptr.To[int32](7200), "1h", ptr.To[int32](3600)},
+		"bound below a second":  {nil, "1ms", ptr.To[int32](1)},
+		"bound of centuries":    {nil, "200y", ptr.To[int32](1<<31 - 1)},
 	} {
-		got := request{maximumExecutionTimeSeconds: test.asked}.within("q", queues(test.bound)).maximumExecutionTimeSeconds
+		got := request{maximumExecutionTimeSeconds: test.limit}.within("q", queues(test.bound)).maximumExecutionTimeSeconds
 		if !ptr.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", what, ptr.Deref(got, -1), ptr.Deref(test.want, -1))
+			t.Errorf("%s: the limit is %v s, want %v s", name, ptr.Deref(got, -1), ptr.Deref(test.want, -1))
 		}
 	}
 	if got := (request{}).within("other", queues("1h")).maximumExecutionTimeSeconds; got != nil {
-		t.Errorf("a queue that is not there bounds it to %d", *got)
+		t.Errorf("a missing queue limits the job to %d s, want no limit", *got)
 	}
 }

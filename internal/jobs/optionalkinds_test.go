@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// newExternalWorld returns a latticeWorld whose VCJobs Volcano runs, with a ClusterQueue of Muster's.
+// newExternalWorld returns a latticeWorld whose VCJobs Volcano runs, with the ClusterQueue cq.
 func newExternalWorld(t *testing.T) *latticeWorld {
 	w := newLatticeWorld(t, fault{}, nil)
 	if err := w.api.Create(t.Context(), clusterQueue("cq")); err != nil {
@@ -21,15 +21,17 @@ func newExternalWorld(t *testing.T) *latticeWorld {
 	return w
 }
 
-// restart starts a new operator, which does not know yet what the cluster serves.
+// restart starts a new operator, which does not know yet whether the cluster serves Volcano's kinds.
 func (w *latticeWorld) restart() {
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.recordingClient(), w.events, w.clock)
 }
 
+// setVolcanoServed tells the operator whether the cluster serves Volcano's kinds.
 func (w *latticeWorld) setVolcanoServed(served bool) {
 	jobs.SetOptionalKindsServed[*lattice.LatticeJob](w.reconciler, served)
 }
 
+// edit updates the LatticeJob as a user would.
 func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
 	w.t.Helper()
 	var job lattice.LatticeJob
@@ -42,8 +44,8 @@ func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
 	}
 }
 
-// TestNoJobIsReconciledBeforeOptionalKindsAreKnown: an operator that has just started must not take Volcano for
-// missing, or waiting jobs would lose their Workloads and their places in the queue.
+// TestNoJobIsReconciledBeforeOptionalKindsAreKnown: an operator that has just started must not assume that Volcano is
+// missing, or waiting jobs would lose their Workloads and thus their places in the queue.
 func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	w := newExternalWorld(t)
 	w.setVolcanoServed(true)
@@ -51,33 +53,34 @@ func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	w.settle()
 	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
 	if n := workloads(); n != 1 {
-		t.Fatalf("%d Workloads of a job that waits", n)
+		t.Fatalf("the waiting job has %d Workloads, want 1", n)
 	}
 	w.restart()
 	before := w.changes
 	w.reconcile()
 	if w.changes != before || workloads() != 1 {
-		t.Errorf("%d writes before it was known what the cluster serves, %d Workloads left", w.changes-before, workloads())
+		t.Errorf("%d writes before it was known what the cluster serves, and %d Workloads are left; want none and 1", w.changes-before, workloads())
 	}
 	w.setVolcanoServed(false)
 	w.settle()
 	if n := workloads(); n != 0 {
-		t.Errorf("%d Workloads where there is no Volcano", n)
+		t.Errorf("without Volcano there are %d Workloads, want none", n)
 	}
 }
 
-// TestJobThatALabelSendsToVolcanoReturnsItsQuota, as one does that its spec sends there.
+// TestJobThatALabelSendsToVolcanoReturnsItsQuota: a queue label that names a queue of Volcano's has the same effect as
+// the field of the spec.
 func TestJobThatALabelSendsToVolcanoReturnsItsQuota(t *testing.T) {
 	w := newExternalWorld(t)
 	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} })
 	w.settle()
 	if n := len(list[kueue.WorkloadList](w.world).Items); n != 1 {
-		t.Fatalf("%d Workloads of a job that waits", n)
+		t.Fatalf("the waiting job has %d Workloads, want 1", n)
 	}
 	w.edit(func(job *lattice.LatticeJob) { job.Labels[kueue.QueueLabel] = "volcanos" })
 	w.settle()
 	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
-		t.Errorf("it still has a Workload in queue %s", left[0].Spec.QueueName)
+		t.Errorf("the job still has a Workload in queue %s", left[0].Spec.QueueName)
 	}
 }

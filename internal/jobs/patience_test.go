@@ -9,19 +9,19 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestStatusDelay checks that a status with only counts is always held back, one that users may wait for while the API
-// server is busy, and one that writes depend on never.
+// TestStatusDelay checks that a status with only counts is always deferred, one that yields only while the API server is
+// busy, and one that writes depend on never.
 func TestStatusDelay(t *testing.T) {
 	const every = 5 * time.Second
 	for name, tc := range map[string]struct {
 		plan        Plan
 		quiet, busy time.Duration
 	}{
-		"news":                            {Plan{}, 0, 0},
-		"counts":                          {Plan{StatusCanWait: true}, every, every},
-		"people may wait for it":          {Plan{StatusYields: true}, 0, busyStatusDelay},
-		"they may, and nobody does":       {Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
-		"they may, but the writes cannot": {Plan{StatusFirst: true, StatusYields: true}, 0, 0},
+		"other status":         {Plan{}, 0, 0},
+		"counts":               {Plan{StatusCanWait: true}, every, every},
+		"yields":               {Plan{StatusYields: true}, 0, busyStatusDelay},
+		"counts, yields":       {Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
+		"status first, yields": {Plan{StatusFirst: true, StatusYields: true}, 0, 0},
 	} {
 		if quiet, busy := tc.plan.statusDelay(every, false), tc.plan.statusDelay(every, true); quiet != tc.quiet || busy != tc.busy {
 			t.Errorf("%s: %s, and %s while the API server is busy; want %s and %s", name, quiet, busy, tc.quiet, tc.busy)
@@ -29,32 +29,32 @@ func TestStatusDelay(t *testing.T) {
 	}
 }
 
-// TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet, with its events, or when it has waited for long enough, and from
-// then on without delay.
+// TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet, or when it has been deferred for busyStatusDelay, together with its
+// events. The next status may be deferred for as long again.
 func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
-	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns"}}
-	told := job.DeepCopy()
-	told.Status.Phase = lattice.Running
+	running := job.DeepCopy()
+	running.Status.Phase = lattice.Running
 	var c deferrals
-	look := func(after time.Duration, busy bool) Plan {
-		plan := Plan{Status: told, StatusYields: true, Events: []Event{{Reason: "Submitted", WithStatus: true}}}
-		return c.holdBackStatus(job, plan, plan.statusDelay(0, busy), began.Add(after))
+	holdBack := func(after time.Duration, busy bool) Plan {
+		plan := Plan{Status: running, StatusYields: true, Events: []Event{{Reason: "Submitted", WithStatus: true}}}
+		return c.holdBackStatus(job, plan, plan.statusDelay(0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {
-		kept := look(0, true)
-		if kept.Status != nil || len(kept.Events) != 0 || !kept.Due.Equal(began.Add(busyStatusDelay)) {
-			t.Errorf("%s: while it is busy %v and %v are told, due %s", round, kept.Status, kept.Events, kept.Due)
+		kept := holdBack(0, true)
+		if kept.Status != nil || len(kept.Events) != 0 || !kept.Due.Equal(start.Add(busyStatusDelay)) {
+			t.Errorf("%s, while busy: status %v and events %v are written, due %s; want neither", round, kept.Status, kept.Events, kept.Due)
 		}
-		if later := look(time.Second, true); later.Status != nil || !later.Due.Equal(began.Add(busyStatusDelay)) {
-			t.Errorf("%s: a later look puts it off to %s", round, later.Due)
+		if later := holdBack(time.Second, true); later.Status != nil || !later.Due.Equal(start.Add(busyStatusDelay)) {
+			t.Errorf("%s, while still busy: due %s, want the same time as before", round, later.Due)
 		}
-		after := time.Second // it is quiet by then
+		after := time.Second // not busy any more
 		if round == "second" {
 			after = busyStatusDelay
 		}
-		if now := look(after, round == "second"); now.Status == nil || len(now.Events) != 1 {
-			t.Errorf("%s: then %v and %v are told", round, now.Status, now.Events)
+		if now := holdBack(after, round == "second"); now.Status == nil || len(now.Events) != 1 {
+			t.Errorf("%s, at last: status %v and events %v are written, want the status and one event", round, now.Status, now.Events)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
+// onNode returns a place for this many pods on the node.
 func onNode(name string, count int32) podspec.Place {
 	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: name}, Count: count}
 }
@@ -25,7 +26,7 @@ func TestPlacesOf(t *testing.T) {
 		assignment *kueue.TopologyAssignment
 		want       podspec.Places
 	}{
-		"no topology": {nil, nil},
+		"no assignment": {nil, nil},
 		"nodes": {&kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "b"), domain(1, "a")}},
 			podspec.Places{onNode("b", 2), onNode("a", 1)}},
 		"nodes under wider levels": {&kueue.TopologyAssignment{Levels: []string{"rack", corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "r1", "a")}},
@@ -35,14 +36,14 @@ func TestPlacesOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, PlacesOf(tc.assignment)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("places (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// placed returns a Workload that was admitted with four pods of one GPU each on a, where no more fit, and two on b,
-// where more would.
+// placed returns a Workload that was admitted with four pods of one GPU each on node a, where no more fit, and two on
+// node b, where more would.
 func placed() (*kueue.Workload, Nodes) {
 	w := waiting().admitted().w
 	w.Name = "wl"
@@ -64,20 +65,22 @@ func TestInjectionOfAPlacedPodSet(t *testing.T) {
 	w, nodes := placed()
 	g := grantOf(w, nil, nodes).PodSets["main"]
 	if got := g.For(0, 6); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
-		t.Errorf("annotations %v, labels %v", got.Annotations, got.Labels)
+		t.Errorf("annotations %v, labels %v, want the Workload wl and the pod set main", got.Annotations, got.Labels)
 	}
 	if got := g.For(0, 6).Gates; len(got) != 1 {
-		t.Errorf("all: gates %v", got)
+		t.Errorf("pods 0 to 6 have the gates %v, want one", got)
 	}
 	if got := g.For(4, 6).NodeSelector[corev1.LabelHostname]; got != "b" {
-		t.Errorf("the last two go to %q", got)
+		t.Errorf("the last two pods select the node %q, want b", got)
 	}
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
 	if diff := cmp.Diff([]string{"a", "b"}, g.For(0, 6).Nodes); diff != "" {
-		t.Errorf("all, where no more fit: nodes (-want +got):\n%s", diff)
+		t.Errorf("nodes of all pods, which fill them (-want +got):\n%s", diff)
 	}
 }
 
+// TestTemplateDoesNotMixSlices: pods of several slices cannot share a template that selects the nodes of all, so they are
+// gated.
 func TestTemplateDoesNotMixSlices(t *testing.T) {
 	w, nodes := placed()
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
@@ -85,15 +88,15 @@ func TestTemplateDoesNotMixSlices(t *testing.T) {
 		request kueue.PodSetTopologyRequest
 		gated   bool
 	}{
-		"one slice":           {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](6)}, false},
-		"two":                 {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](3)}, true},
-		"two within one":      {kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Size: 6}, {Size: 2}}}, true},
-		"no slice was wanted": {kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, false},
+		"one slice":             {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](6)}, false},
+		"two slices":            {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](3)}, true},
+		"slices within a slice": {kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Size: 6}, {Size: 2}}}, true},
+		"no slices":             {kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.Spec.PodSets[0].TopologyRequest = &tc.request
 			if got := grantOf(w, nil, nodes).PodSets["main"].For(0, 6); len(got.Gates) > 0 != tc.gated {
-				t.Errorf("gates %v, nodes %v", got.Gates, got.Nodes)
+				t.Errorf("gates %v, nodes %v, want gates: %v", got.Gates, got.Nodes, tc.gated)
 			}
 		})
 	}
@@ -107,14 +110,14 @@ func TestDomain(t *testing.T) {
 		from, to int32
 		want     string
 	}{
-		"of all":                     {"rack", 0, 6, "r1"},
-		"of those on one node":       {"own", 4, 6, "b"},
-		"of none":                    {"own", 0, 6, ""},
-		"of a label that nobody has": {"zone", 0, 6, ""},
+		"all pods in one rack":   {"rack", 0, 6, "r1"},
+		"pods of one node":       {"own", 4, 6, "b"},
+		"pods of two nodes":      {"own", 0, 6, ""},
+		"label that no node has": {"zone", 0, 6, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := g.Domain(tc.label, tc.from, tc.to); got != tc.want || ok != (tc.want != "") {
-				t.Errorf("got %q, %v", got, ok)
+				t.Errorf("got %q, %v, want %q", got, ok, tc.want)
 			}
 		})
 	}

@@ -23,15 +23,15 @@ type podWorld struct {
 	*world
 	// code is the exit code of a pod, by its name and attempt; nil for 0.
 	code func(name, attempt string) int32
-	// person does what people, and the queue, are still to do, in their turn.
+	// userAction does what users, and the queue, are still to do.
 	userAction func()
-	// mayStart and mayEnd say whether the kubelet may start a pod, and end one.
+	// mayStart and mayEnd report whether the kubelet may start and end a pod.
 	mayStart, mayEnd func(*corev1.Pod) bool
-	// gone is told of each pod that is removed.
+	// onRemoved is called for each pod that is removed.
 	onRemoved func()
 }
 
-// newPodWorld returns a world with the reconciler of an API.
+// newPodWorld returns a world with the objects and the reconciler, in which the fault occurs.
 func newPodWorld(t *testing.T, f fault, reconciler func(client.Client, *recorder, clock.PassiveClock) reconcile.Reconciler, objects ...client.Object) *podWorld {
 	t.Helper()
 	w := newWorld(t, f, objects...)
@@ -41,14 +41,14 @@ func newPodWorld(t *testing.T, f fault, reconciler func(client.Client, *recorder
 	return &podWorld{world: w, userAction: func() {}, mayStart: always, mayEnd: always, onRemoved: func() {}}
 }
 
-// of makes reconcilers of the API.
+// of returns a function that creates the reconciler of the API.
 func of[T client.Object](api jobs.API[T]) func(client.Client, *recorder, clock.PassiveClock) reconcile.Reconciler {
 	return func(c client.Client, events *recorder, clock clock.PassiveClock) reconcile.Reconciler {
 		return jobs.NewReconciler(api, c, events, clock)
 	}
 }
 
-// settle lets all controllers act in turn until none has anything left to do, not even later.
+// settle runs all controllers in turn, and advances the clock to what is due, until none of them writes any more.
 func (w *podWorld) settle() {
 	w.t.Helper()
 	for range 200 {
@@ -64,10 +64,10 @@ func (w *podWorld) settle() {
 			w.clock.SetTime(w.clock.Now().Add(due))
 		}
 	}
-	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
-// kubelet moves every pod one step on.
+// kubelet moves every pod one step on: it runs and is ready, it ends; a deleted pod is removed.
 func (w *podWorld) kubelet() {
 	for _, pod := range list[corev1.PodList](w.world).Items {
 		s := &pod.Status
@@ -121,17 +121,17 @@ func (w *podWorld) evict() {
 	w.updateStatus(wl)
 }
 
-// workload is the only one.
+// workload returns the only Workload.
 func (w *podWorld) workload() *kueue.Workload {
 	w.t.Helper()
 	all := list[kueue.WorkloadList](w.world).Items
 	if len(all) != 1 {
-		w.t.Fatalf("there are %d Workloads", len(all))
+		w.t.Fatalf("there are %d Workloads, want 1", len(all))
 	}
 	return &all[0]
 }
 
-// otherObjects returns all other objects of the cluster, without resourceVersions and times.
+// otherObjects holds all objects of the cluster besides the job, without resourceVersions and times.
 type otherObjects struct {
 	Pods      []corev1.Pod
 	Services  []corev1.Service
@@ -158,42 +158,42 @@ func (w *podWorld) otherObjects() otherObjects {
 	return s
 }
 
-// isOver checks that all Workloads are finished and have no finalizer.
+// checkFinished checks that all Workloads are finished and have no finalizer.
 func (s otherObjects) checkFinished(t *testing.T) {
 	t.Helper()
 	for _, w := range s.Workloads {
 		if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
-			t.Fatalf("its Workload is not over: %+v", w)
+			t.Fatalf("the Workload is not finished, or has finalizers: %+v", w)
 		}
 	}
 }
 
-// testFailedWrites runs a life with each of its writes failing in turn, with each error, before or after
-// it takes effect. The job ends in the same way, and each pod and every other object is created as often as without the
-// fault.
-func testFailedWrites[S any](t *testing.T, live func(*testing.T, fault) (*podWorld, S)) (S, otherObjects) {
+// testFailedWrites calls run, which goes through a life and returns the world and the job's final state, without a fault,
+// and then with each write failing in turn, with each error, before or after it takes effect. It checks that the final
+// state is the same and that each object is created as often as without the fault, and returns that state.
+func testFailedWrites[S any](t *testing.T, run func(*testing.T, fault) (*podWorld, S)) (S, otherObjects) {
 	t.Helper()
-	good, want := live(t, fault{})
-	beside := good.otherObjects()
-	beside.checkFinished(t)
+	good, want := run(t, fault{})
+	others := good.otherObjects()
+	others.checkFinished(t)
 	for _, f := range faults(good.writes) {
 		t.Run(f.String(), func(t *testing.T) {
-			w, got := live(t, f)
+			w, got := run(t, f)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+				t.Errorf("the job's final state differs (-fault-free +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(beside, w.otherObjects()); diff != "" {
-				t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+			if diff := cmp.Diff(others, w.otherObjects()); diff != "" {
+				t.Errorf("the other objects differ (-fault-free +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(good.created, w.created); diff != "" {
-				t.Errorf("made how often (-fault-free +got):\n%s", diff)
+				t.Errorf("numbers of creates (-fault-free +got):\n%s", diff)
 			}
 		})
 	}
-	return want, beside
+	return want, others
 }
 
-// checkNoMoreWrites checks that reconciles write nothing once the life is over.
+// checkNoMoreWrites checks that further reconciles write nothing.
 func (w *world) checkNoMoreWrites(t *testing.T) {
 	t.Helper()
 	before := len(w.writes)
@@ -201,11 +201,11 @@ func (w *world) checkNoMoreWrites(t *testing.T) {
 		w.reconcile()
 	}
 	if got := w.writes[before:]; len(got) != 0 {
-		t.Errorf("wrote %v", got)
+		t.Errorf("writes = %v, want none", got)
 	}
 }
 
-// String says which write fails, when and by which error.
+// String returns which write fails, when and with which error.
 func (f fault) String() string {
 	when := "before"
 	if f.after {

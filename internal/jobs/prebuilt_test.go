@@ -14,16 +14,18 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// cpus returns a pod set main of this many pods with this CPU quantity each.
+// cpus returns a pod set main of this many pods that request this CPU quantity each.
 func cpus(count int32, cpu string) []kueue.PodSet {
 	return []kueue.PodSet{{Name: "main", Count: count, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}}}
 }
 
+// TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob: one with other pods is finished as out of sync, and one that is
+// missing, finished or another job's is reported.
 func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	job := jobWith(map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"})
-	// The API server fills in a Job's template; who writes a Workload by hand does not.
+	// The API server sets defaults in a Job's template, which prebuilt Workloads do not have.
 	described := Description{PodSets: cpus(2, "1000m")}
 	described.PodSets[0].Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	described.PodSets[0].Template.Labels = map[string]string{"job-name": "j"}
@@ -43,12 +45,12 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	forged := prebuilt(cpus(2, "10m"))
 	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "JobSet", Name: job.Name, UID: job.UID, Controller: ptr.To(true)}}
 	workload.SetCondition(forged, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
-	// Somebody had a small one admitted, for a job that needs much.
+	// A user may get a small Workload admitted, for a job that needs more.
 	small := prebuilt(cpus(2, "10m"))
 	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
-	over := prebuilt(cpus(3, "1"))
-	finish(over, kueue.WorkloadFinishedReasonOutOfSync, "", now)
-	// The cache keeps no pod sets of a Workload that is finished.
+	outOfSync := prebuilt(cpus(3, "1"))
+	finish(outOfSync, kueue.WorkloadFinishedReasonOutOfSync, "", now)
+	// The cache drops the pod sets of finished Workloads.
 	ended := func(w *kueue.Workload) *kueue.Workload {
 		finish(w, kueue.WorkloadFinishedReasonSucceeded, "", now)
 		w.Spec.PodSets = nil
@@ -59,17 +61,17 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		writes []string
 		event  string
 	}{
-		"one that asks the same":                    {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
-		"one that is taken already":                 {owned("job-uid"), nil, ""},
-		"one that is missing":                       {nil, nil, prebuiltMissing},
-		"one of another job":                        {owned("other"), nil, prebuiltTaken},
-		"one of the job's UID, in another group":    {forged, nil, prebuiltTaken},
-		"one of another count":                      {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size":                       {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size with quota":            {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one that was reported so is reported once": {over, nil, prebuiltOutOfSync},
-		"one that is finished already":              {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
-		"one that ended with the job":               {ended(owned("job-uid")), nil, ""},
+		"same requests":   {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
+		"adopted already": {owned("job-uid"), nil, ""},
+		"missing":         {nil, nil, prebuiltMissing},
+		"another job's":   {owned("other"), nil, prebuiltTaken},
+		"owner with the job's UID in another API group": {forged, nil, prebuiltTaken},
+		"other count":                       {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"other requests":                    {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"other requests, with quota":        {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"finished as out of sync already":   {outOfSync, nil, prebuiltOutOfSync},
+		"finished already":                  {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"adopted and finished with the job": {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)
@@ -77,15 +79,15 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if got := len(events); got > 1 || (got == 1) != (tc.event != "") || got == 1 && events[0].Reason != tc.event {
-				t.Errorf("events %v, want %s", events, tc.event)
+				t.Errorf("events = %v, want only the reason %q", events, tc.event)
 			}
 		})
 	}
 	writes, _ := takePrebuilt(job, jobSetKind, prebuilt(cpus(2, "1")), described, "q", now)
-	taken := writes[0].object.(*kueue.Workload)
-	if !metav1.IsControlledBy(taken, job) || taken.Labels[kueue.JobUIDLabel] != "job-uid" || taken.Spec.QueueName != "q" ||
-		!strings.Contains(strings.Join(taken.Finalizers, ","), kueue.ResourceInUseFinalizer) {
-		t.Errorf("taken as %+v", taken)
+	adopted := writes[0].object.(*kueue.Workload)
+	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" || adopted.Spec.QueueName != "q" ||
+		!strings.Contains(strings.Join(adopted.Finalizers, ","), kueue.ResourceInUseFinalizer) {
+		t.Errorf("the adopted Workload is %+v, want it controlled and labelled by the job, in queue q, with the finalizer", adopted)
 	}
 }
 
@@ -94,54 +96,55 @@ func TestRequestOf(t *testing.T) {
 		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}), PriorityFacts{})
 		switch {
 		case want == 0 && (mistake == nil || r.maximumExecutionTimeSeconds != nil || !strings.Contains(mistake.Message, kueue.MaxExecTimeSecondsLabel)):
-			t.Errorf("%q: %+v, %+v", text, r, mistake)
+			t.Errorf("%q: request %+v, mistake %+v, want no limit and a mistake that names the label", text, r, mistake)
 		case want != 0 && (mistake != nil || *r.maximumExecutionTimeSeconds != want):
-			t.Errorf("%q: %+v, %+v", text, r, mistake)
+			t.Errorf("%q: request %+v, mistake %+v, want a limit of %d s", text, r, mistake, want)
 		}
 	}
 	if r, mistake := requestOf(jobWith(nil), PriorityFacts{}); r.maximumExecutionTimeSeconds != nil || mistake != nil {
-		t.Errorf("without the label: %+v, %+v", r, mistake)
+		t.Errorf("without the label: request %+v, mistake %+v, want neither a limit nor a mistake", r, mistake)
 	}
 }
 
 func TestMissingPriorityClassIsAMistake(t *testing.T) {
 	job := jobWith(map[string]string{kueue.WorkloadPriorityClassLabel: "high"})
 	if _, mistake := requestOf(job, PriorityFacts{}); mistake == nil || mistake.Reason != InvalidJob {
-		t.Errorf("reported %+v", mistake)
+		t.Errorf("mistake = %+v, want InvalidJob", mistake)
 	}
-	there := PriorityFacts{Workload: map[string]*kueue.WorkloadPriorityClass{"high": {Value: 5}}}
-	if _, mistake := requestOf(job, there); mistake != nil {
-		t.Errorf("once it exists: %+v", mistake)
+	withClass := PriorityFacts{Workload: map[string]*kueue.WorkloadPriorityClass{"high": {Value: 5}}}
+	if _, mistake := requestOf(job, withClass); mistake != nil {
+		t.Errorf("mistake = %+v, want none once the class exists", mistake)
 	}
 }
 
-// TestMistakeSaysWhatFollows: a job that has a Workload keeps to it.
+// TestMistakeSaysWhatFollows checks the end of the message: whether the job is not queued or keeps its Workload, and
+// whether the mistake can be corrected.
 func TestMistakeSaysWhatFollows(t *testing.T) {
 	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
-	own := Description{Mistake: Mistake("One is wrong")}
-	fixed := Description{Mistake: FixedMistake("One is wrong")}
+	correctable := Description{Mistake: Mistake("One is wrong")}
+	immutable := Description{Mistake: FixedMistake("One is wrong")}
 	final := Description{Mistake: ptr.To(Obstacle(InvalidJob, "One is wrong, for good"))}
 	for name, tc := range map[string]struct {
 		described   Description
 		hasWorkload bool
 		want        []string
 	}{
-		"before it is queued": {own, false, []string{"One is wrong. The job is not queued until this is corrected", " 2147483647. The job is not queued until this is corrected"}},
-		"once it is":          {own, true, []string{"One is wrong. Until this is corrected the job keeps its previous settings", " 2147483647. Until this is corrected the job keeps its previous settings"}},
-		"of one that is fixed, before it is queued": {fixed, false, []string{
+		"before the job is queued": {correctable, false, []string{"One is wrong. The job is not queued until this is corrected", " 2147483647. The job is not queued until this is corrected"}},
+		"once the job is queued":   {correctable, true, []string{"One is wrong. Until this is corrected the job keeps its previous settings", " 2147483647. Until this is corrected the job keeps its previous settings"}},
+		"immutable, before the job is queued": {immutable, false, []string{
 			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another", ". The job is not queued until this is corrected"}},
-		"of one that is fixed, once it is": {fixed, true, []string{
+		"immutable, once the job is queued": {immutable, true, []string{
 			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is", ". Until this is corrected the job keeps its previous settings"}},
-		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until this is corrected"}},
+		"final": {final, false, []string{"One is wrong, for good", ". The job is not queued until this is corrected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reported := mistakesOf(job, tc.described, PriorityFacts{}, tc.hasWorkload)
 			if len(reported) != len(tc.want) {
-				t.Fatalf("reported %+v", reported)
+				t.Fatalf("events = %+v, want %d", reported, len(tc.want))
 			}
 			for i, want := range tc.want {
 				if !strings.HasSuffix(reported[i].Message, want) || !reported[i].Standing || reported[i].Reason != InvalidJob {
-					t.Errorf("reported %+v, want %q", reported[i], want)
+					t.Errorf("event %+v, want a standing InvalidJob that ends in %q", reported[i], want)
 				}
 			}
 		})

@@ -11,10 +11,12 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
+// podClass returns a PriorityClass.
 func podClass(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
 }
 
+// podClasses returns the classes by name.
 func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1.PriorityClass {
 	out := map[string]*schedulingv1.PriorityClass{}
 	for _, c := range classes {
@@ -23,7 +25,7 @@ func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1
 	return out
 }
 
-// podSetsOf returns pod sets with these priority classes.
+// podSetsOf returns a pod set for each of these priority classes.
 func podSetsOf(classes ...string) []kueue.PodSet {
 	var out []kueue.PodSet
 	for _, class := range classes {
@@ -44,28 +46,28 @@ func TestPriorityOf(t *testing.T) {
 		facts     PriorityFacts
 		want      priority
 	}{
-		"without any class it is 0": {facts: some},
-		"the label that names a WorkloadPriorityClass goes first": {
+		"no class": {facts: some},
+		"label of a WorkloadPriorityClass first": {
 			label: "urgent", described: Description{PriorityClass: "high", PodSets: podSetsOf("low")}, facts: some,
 			want: priority{7, "urgent", "kueue.x-k8s.io/workloadpriorityclass"},
 		},
-		"a label whose class does not exist counts as 0 and keeps its name": {
+		"label of a class that does not exist": {
 			label: "missing", described: Description{PriorityClass: "high"}, facts: some,
 			want: priority{0, "missing", "kueue.x-k8s.io/workloadpriorityclass"},
 		},
-		"then the API's own field": {
+		"API's own field second": {
 			described: Description{PriorityClass: "high", PodSets: podSetsOf("low")}, facts: some,
 			want: priority{1000, "high", "scheduling.k8s.io/priorityclass"},
 		},
-		"then the first pod set that names a class": {
+		"first pod set with a class third": {
 			described: Description{PodSets: podSetsOf("", "low", "high")}, facts: some,
 			want: priority{-5, "low", "scheduling.k8s.io/priorityclass"},
 		},
-		"a pod set's class that does not exist counts as 0 and keeps its name": {
+		"pod set's class that does not exist": {
 			described: Description{PodSets: podSetsOf("missing", "high")}, facts: some,
 			want: priority{0, "missing", "scheduling.k8s.io/priorityclass"},
 		},
-		"then the cluster's default class, of several the lowest": {
+		"lowest default class last": {
 			described: Description{PodSets: podSetsOf("")}, facts: withDefaults,
 			want: priority{3, "low", "scheduling.k8s.io/priorityclass"},
 		},
@@ -82,7 +84,7 @@ func TestPriorityOf(t *testing.T) {
 	}
 }
 
-// TestEqualDefaultClassesAreOrderedByName: otherwise map order would make the Workload be written again and again.
+// TestEqualDefaultClassesAreOrderedByName: with the order of a map the Workload would be written again and again.
 func TestEqualDefaultClassesAreOrderedByName(t *testing.T) {
 	var classes []*schedulingv1.PriorityClass
 	for i := range 9 {
@@ -91,7 +93,7 @@ func TestEqualDefaultClassesAreOrderedByName(t *testing.T) {
 	for range 50 {
 		got := priorityOf(jobWith(nil), Description{}, PriorityFacts{Pod: podClasses(classes...)})
 		if got.class != "class-0" {
-			t.Fatalf("the default is %s, want class-0 each time", got.class)
+			t.Fatalf("the default class is %s, want class-0 every time", got.class)
 		}
 	}
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// jobWith returns a job with the labels, of any kind.
+// jobWith returns a job with the labels; its kind does not matter.
 func jobWith(labels map[string]string) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "job-uid", Labels: labels}}
 }
 
+// inQueue returns the labels of a job in the queue.
 func inQueue(name string) map[string]string { return map[string]string{kueue.QueueLabel: name} }
 
-// facts returns the facts of a namespace labelled team=a with the queues.
+// facts returns the facts of the namespace ns, which has the label team=a, with the queues.
 func facts(queues ...metav1.Object) QueueFacts {
 	f := QueueFacts{
 		Local: map[string]*kueue.LocalQueue{}, Cluster: map[string]*kueue.ClusterQueue{},
@@ -45,7 +46,7 @@ func userLocalQueue(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// clusterQueueFor returns a ClusterQueue for namespaces with the labels; nil for none.
+// clusterQueueFor returns a ClusterQueue that accepts namespaces with the labels, or no namespace if they are nil.
 func clusterQueueFor(name string, labels map[string]string) *kueue.ClusterQueue {
 	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if labels != nil {
@@ -54,6 +55,7 @@ func clusterQueueFor(name string, labels map[string]string) *kueue.ClusterQueue 
 	return q
 }
 
+// anyNamespace are the labels for clusterQueueFor that every namespace has.
 var anyNamespace = map[string]string{}
 
 func TestChooseQueue(t *testing.T) {
@@ -65,67 +67,67 @@ func TestChooseQueue(t *testing.T) {
 		started bool
 		want    queueChoice
 	}{
-		"a job that names no queue has none": {
+		"no name": {
 			facts: facts(clusterQueueFor("default", anyNamespace)),
 		},
-		"the label goes before the API's own field": {
+		"label before the API's own field": {
 			labels: inQueue("by-label"), field: "by-field", facts: facts(userLocalQueue("by-label"), userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-label"},
 		},
-		"without a label the API's own field counts": {
+		"API's own field without a label": {
 			field: "by-field", facts: facts(userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-field"},
 		},
-		"an empty label is as good as none": {
+		"empty label": {
 			labels: inQueue(""), field: "by-field", facts: facts(userLocalQueue("by-field")),
 			want: queueChoice{Name: "by-field"},
 		},
-		"a LocalQueue named default that a person made takes in who names no queue": {
+		"no name, user's LocalQueue default": {
 			facts: facts(userLocalQueue("default")),
 			want:  queueChoice{Name: "default"},
 		},
-		"one that Muster made does not, though it is named default": {
+		"no name, Muster's LocalQueue default": {
 			facts: facts(localQueueFor("default", "ns")),
 		},
-		"nor does a person's of another name": {
+		"no name, user's LocalQueue of another name": {
 			facts: facts(userLocalQueue("main")),
 		},
-		"a job that runs without a queue is not taken in later": {
+		"no name, user's LocalQueue default, started": {
 			facts: facts(userLocalQueue("default")), started: true,
 		},
-		"a job that runs and names a queue is": {
+		"name, started": {
 			labels: inQueue("q"), facts: facts(userLocalQueue("q")), started: true,
 			want: queueChoice{Name: "q"},
 		},
-		"where a queue is required, who names none goes to the queue default": {
+		"required, no name, ClusterQueue default": {
 			rule: QueueRequired, facts: facts(clusterQueueFor("default", anyNamespace)),
 			want: queueChoice{Name: "default", Make: localQueueFor("default", "ns")},
 		},
-		"even after it was made by Muster, and though it runs": {
+		"required, no name, Muster's LocalQueue default, started": {
 			rule: QueueRequired, facts: facts(localQueueFor("default", "ns")), started: true,
 			want: queueChoice{Name: "default"},
 		},
-		"where a queue is required, a name goes before default": {
+		"required, name": {
 			labels: inQueue("q"), rule: QueueRequired, facts: facts(userLocalQueue("default"), userLocalQueue("q")),
 			want: queueChoice{Name: "q"},
 		},
-		"the name of a ClusterQueue that admits the namespace has a LocalQueue made": {
+		"name of a ClusterQueue that accepts the namespace": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", map[string]string{"team": "a"})),
 			want: queueChoice{Name: "big", Make: localQueueFor("big", "ns")},
 		},
-		"a LocalQueue goes before the ClusterQueue of its name": {
+		"name of a LocalQueue and a ClusterQueue": {
 			labels: inQueue("big"), facts: facts(userLocalQueue("big"), clusterQueueFor("big", anyNamespace)),
 			want: queueChoice{Name: "big"},
 		},
-		"none is made where the ClusterQueue does not admit the namespace": {
+		"name of a ClusterQueue for other namespaces": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", map[string]string{"team": "b"})),
 			want: queueChoice{Name: "big"},
 		},
-		"nor where it admits no namespace at all": {
+		"name of a ClusterQueue for no namespaces": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", nil)),
 			want: queueChoice{Name: "big"},
 		},
-		"a name that nobody has is kept, so that the Workload can say so": {
+		"name of no queue, which the Workload keeps to report it": {
 			labels: inQueue("typo"), facts: facts(userLocalQueue("default")),
 			want: queueChoice{Name: "typo"},
 		},
@@ -139,6 +141,7 @@ func TestChooseQueue(t *testing.T) {
 	}
 }
 
+// TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled checks the LocalQueue that Muster creates for a ClusterQueue.
 func TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled(t *testing.T) {
 	want := &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: "ns", Labels: map[string]string{"muster.dev/made-for": "big"}},
@@ -155,7 +158,7 @@ func TestMadeForLabelIsAValidValue(t *testing.T) {
 		name := rapid.StringMatching(`[a-z0-9][a-z0-9.-]{55,70}[a-z0-9]`).Draw(t, "name of the ClusterQueue")
 		value := localQueueFor(name, "ns").Labels[muster.MadeForLabel]
 		if errs := validation.IsValidLabelValue(value); len(errs) > 0 || value == "" {
-			t.Fatalf("%q: %v", value, errs)
+			t.Fatalf("the label value %q is invalid: %v", value, errs)
 		}
 	})
 }
@@ -169,13 +172,13 @@ func TestOwnedByServed(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   bool
 	}{
-		"who has no owner is not":                      {nil, false},
-		"the child of a served job is":                 {owner("jobset.x-k8s.io/v1alpha2", "JobSet", true), true},
-		"whatever the version":                         {owner("jobset.x-k8s.io/v1", "JobSet", true), true},
-		"who is owned but not controlled is not":       {owner("jobset.x-k8s.io/v1alpha2", "JobSet", false), false},
-		"the child of another kind of the group isn't": {owner("jobset.x-k8s.io/v1alpha2", "Other", true), false},
-		"nor that of the same kind of another group":   {owner("example.com/v1", "JobSet", true), false},
-		"nor of an owner whose version makes no sense": {owner("a/b/c", "JobSet", true), false},
+		"no owner":                       {nil, false},
+		"served kind":                    {owner("jobset.x-k8s.io/v1alpha2", "JobSet", true), true},
+		"other version of a served kind": {owner("jobset.x-k8s.io/v1", "JobSet", true), true},
+		"owner that is no controller":    {owner("jobset.x-k8s.io/v1alpha2", "JobSet", false), false},
+		"other kind of the group":        {owner("jobset.x-k8s.io/v1alpha2", "Other", true), false},
+		"same kind of another group":     {owner("example.com/v1", "JobSet", true), false},
+		"owner with an invalid version":  {owner("a/b/c", "JobSet", true), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := jobWith(nil)
@@ -187,16 +190,17 @@ func TestOwnedByServed(t *testing.T) {
 	}
 }
 
-// TestJobsCreatedByJobsOfTheirKindAreQueued if their API says so; those created by jobs of other kinds are not.
+// TestJobsCreatedByJobsOfTheirKindAreQueued if their API has Repeats: the jobs that create them are not queued. Jobs
+// created by jobs of other kinds are not queued.
 func TestJobsCreatedByJobsOfTheirKindAreQueued(t *testing.T) {
 	own, other := schema.GroupVersionKind{Group: "a.dev", Version: "v1", Kind: "A"}, schema.GroupKind{Group: "b.dev", Kind: "B"}
 	served := []schema.GroupKind{own.GroupKind(), other}
 	for repeats, want := range map[bool][]schema.GroupKind{false: {own.GroupKind(), other}, true: {other}} {
 		if diff := cmp.Diff(want, API[*batchv1.Job]{Kind: own, Repeats: repeats}.queuesFor(served)); diff != "" {
-			t.Errorf("repeats %t: %s", repeats, diff)
+			t.Errorf("Repeats %t: kinds that queue for their children (-want +got):\n%s", repeats, diff)
 		}
 	}
 	if served[0] != own.GroupKind() {
-		t.Error("the kinds of others were changed")
+		t.Error("queuesFor changed its argument")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestReadinessIsHeldBack while the API server is busy, until patience is over; other changes of the status are not.
+// TestReadinessIsHeldBack: while the API server is busy the first PodsReady condition is deferred, at most until Patience
+// after the admission. Other changes of the status are not.
 func TestReadinessIsHeldBack(t *testing.T) {
 	admittedAt := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	admitted := &kueue.Workload{}
@@ -27,22 +28,22 @@ func TestReadinessIsHeldBack(t *testing.T) {
 		write Write
 		busy  bool
 		after time.Duration
-		due   time.Duration // since the admission; 0: it is written
+		due   time.Duration // after the admission; 0 if it is written
 	}{
-		"quiet":                     {ChangeStatus(admitted, ready), false, time.Second, 0},
-		"busy":                      {ChangeStatus(admitted, ready), true, time.Second, time.Second + readinessRetry},
-		"busy, soon over":           {ChangeStatus(admitted, ready), true, patience - time.Second, patience},
-		"busy for long":             {ChangeStatus(admitted, ready), true, patience, 0},
-		"with other news":           {ChangeStatus(admitted, reclaims), true, time.Second, 0},
-		"it is ready no more":       {ChangeStatus(ready, recovering), true, time.Second, 0},
-		"it has recovered":          {ChangeStatus(recovering, ready), true, time.Second, 0},
-		"a write of something else": {Create(admitted), true, time.Second, 0},
+		"not busy":                     {ChangeStatus(admitted, ready), false, time.Second, 0},
+		"busy":                         {ChangeStatus(admitted, ready), true, time.Second, time.Second + readinessRetry},
+		"busy, shortly before the end": {ChangeStatus(admitted, ready), true, patience - time.Second, patience},
+		"busy for too long":            {ChangeStatus(admitted, ready), true, patience, 0},
+		"with other changes":           {ChangeStatus(admitted, reclaims), true, time.Second, 0},
+		"not ready any more":           {ChangeStatus(ready, recovering), true, time.Second, 0},
+		"recovered":                    {ChangeStatus(recovering, ready), true, time.Second, 0},
+		"another write":                {Create(admitted), true, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.holdBack(Plan{Writes: []Write{tc.write}}, admittedAt.Add(tc.after))
-			kept := len(p.Writes) == 0
-			if kept != (tc.due > 0) || kept && !p.Due.Equal(admittedAt.Add(tc.due)) {
-				t.Errorf("%d writes, due %s after the admission", len(p.Writes), p.Due.Sub(admittedAt))
+			deferred := len(p.Writes) == 0
+			if deferred != (tc.due > 0) || deferred && !p.Due.Equal(admittedAt.Add(tc.due)) {
+				t.Errorf("%d writes, due %s after the admission, want it due after %s (0: written)", len(p.Writes), p.Due.Sub(admittedAt), tc.due)
 			}
 		})
 	}

@@ -21,9 +21,10 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// running lets no Job end.
+// running is a fate: no Job ends.
 func running(*batchv1.Job) batchv1.JobConditionType { return "" }
 
+// userLocalQueue returns a LocalQueue of the ClusterQueue cq that a user created.
 func userLocalQueue(name string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
 }
@@ -44,13 +45,13 @@ func TestIsQueued(t *testing.T) {
 		workloads int
 		jobs      int
 	}{
-		"who names a queue":                                      {newJobSet("cq"), nil, 1, 0},
-		"not who names none":                                     {newJobSet(""), nil, 0, 3},
-		"unless a person made a LocalQueue default":              {newJobSet(""), []client.Object{userLocalQueue("default")}, 1, 0},
-		"not who is owned by a job that queues for it":           {owned, nil, 0, 3},
-		"but who is owned by a kind that nobody serves":          {ownedByOther, nil, 1, 0},
-		"another controller's is not touched at all":             {foreign, nil, 0, 0},
-		"who has no pods asks for nothing, and no queue is made": {empty, nil, 0, 0},
+		"queue name":    {newJobSet("cq"), nil, 1, 0},
+		"no queue name": {newJobSet(""), nil, 0, 3},
+		"no queue name, user's LocalQueue default": {newJobSet(""), []client.Object{userLocalQueue("default")}, 1, 0},
+		"owned by a job that is queued":            {owned, nil, 0, 3},
+		"owned by a kind that is not served":       {ownedByOther, nil, 1, 0},
+		"another controller's":                     {foreign, nil, 0, 0},
+		"no pods":                                  {empty, nil, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fault{}, append(tc.objects, tc.js, clusterQueue("cq"), flavor())...)
@@ -66,6 +67,7 @@ func TestIsQueued(t *testing.T) {
 	}
 }
 
+// TestLaterQueueDoesNotTakeInRunningJobs: a LocalQueue default does not queue jobs that were started without a queue.
 func TestLaterQueueDoesNotTakeInRunningJobs(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""), clusterQueue("cq"), flavor())
 	w.fate = running
@@ -73,7 +75,7 @@ func TestLaterQueueDoesNotTakeInRunningJobs(t *testing.T) {
 	w.put(userLocalQueue("default"))
 	w.settle()
 	if got := list[kueue.WorkloadList](w).Items; len(got) != 0 {
-		t.Errorf("it was queued: %v", got)
+		t.Errorf("the running JobSet was queued: %v", got)
 	}
 	for _, job := range list[batchv1.JobList](w).Items {
 		if *job.Spec.Suspend {
@@ -94,12 +96,12 @@ func TestLocalQueueIsCreatedForALaterClusterQueue(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), flavor())
 	w.reconcile()
 	if got := list[kueue.LocalQueueList](w).Items; len(got) != 0 {
-		t.Fatalf("made %v", got)
+		t.Fatalf("LocalQueues were created without a ClusterQueue: %v", got)
 	}
 	w.put(clusterQueue("cq"))
 	w.reconcile()
 	if got := list[kueue.LocalQueueList](w).Items; len(got) != 1 || got[0].Name != "cq" || got[0].Spec.ClusterQueue != "cq" {
-		t.Errorf("LocalQueues: %v", got)
+		t.Errorf("LocalQueues = %v, want cq", got)
 	}
 }
 
@@ -116,7 +118,7 @@ func TestDeletedLocalQueueIsNotRecreatedForRunningOrEndedJobs(t *testing.T) {
 			}
 			w.settle()
 			if got := list[kueue.LocalQueueList](w).Items; len(got) != 0 {
-				t.Errorf("made %v", got)
+				t.Errorf("the LocalQueue was created again: %v", got)
 			}
 		})
 	}
@@ -132,53 +134,54 @@ func TestWaitingJobSetMovesToAnotherQueueWithItsWorkload(t *testing.T) {
 	}
 	w.settle()
 	if got := list[kueue.WorkloadList](w).Items; len(got) != 1 || got[0].Spec.QueueName != "cq" {
-		t.Errorf("Workloads: %+v", got)
+		t.Errorf("Workloads = %+v, want one in queue cq", got)
 	}
 	if w.outcome() != "Completed" {
-		t.Error("it did not run")
+		t.Errorf("the JobSet ended %q, want Completed", w.outcome())
 	}
 }
 
+// TestConflicts checks which conflicts are returned as errors, to be retried.
 func TestConflicts(t *testing.T) {
 	conflict := apierrors.NewConflict(jobset.Resource("any"), "any", errors.New("changed since"))
 	for name, tc := range map[string]struct {
-		write string
-		again bool
+		write   string
+		retried bool
 	}{
-		"a change that somebody was faster with waits for the watch":          {"status JobSet js #1", false},
-		"a creation that lost a race for quota is tried again: no watch says": {"create Job js-leader-0 #1", true},
+		"change, which a watch event will follow":     {"status JobSet js #1", false},
+		"create that lost a race for a ResourceQuota": {"create Job js-leader-0 #1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newJobSet("")
-			js.Spec.Suspend = ptr.To(true) // which is told at once
+			js.Spec.Suspend = ptr.To(true) // so that its status is written at once
 			w := newWorld(t, fault{write: tc.write, err: conflict}, js)
 			_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
 			if !w.faultFired {
-				t.Fatalf("no such write: %v", w.writes)
+				t.Fatalf("the faulty write did not occur: %v", w.writes)
 			}
-			if again := err != nil; again != tc.again {
-				t.Errorf("error %v, want one: %v", err, tc.again)
+			if retried := err != nil; retried != tc.retried {
+				t.Errorf("error %v, want one: %v", err, tc.retried)
 			}
 		})
 	}
 }
 
-// TestCreateInATerminatingNamespaceIsNoError: the job goes with the namespace, no event can be created there, and the
-// create is not retried.
+// TestCreateInATerminatingNamespaceIsNoError: the job is deleted with the namespace, in which no event can be created
+// either, so the create is not retried.
 func TestCreateInATerminatingNamespaceIsNoError(t *testing.T) {
-	goes := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
-	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
-	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: goes}, newJobSet(""))
+	terminating := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
+	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: terminating}, newJobSet(""))
 	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faultFired {
-		t.Errorf("%v after %v", err, w.writes)
+		t.Errorf("error %v after the writes %v, want none after the refused create", err, w.writes)
 	}
 	for _, event := range w.events.events {
-		t.Errorf("told %s", event)
+		t.Errorf("unexpected event %s", event)
 	}
 }
 
-// TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned: otherwise an operator that dies in between would leave a job that
-// may go on without quota.
+// TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned: otherwise, if the operator was killed in between, the job could go on
+// without quota.
 func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 	for name, fate := range map[string]func(*batchv1.Job) batchv1.JobConditionType{
 		"Completed": func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete },
@@ -189,7 +192,7 @@ func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 			w.fate = fate
 			w.settle()
 			if w.outcome() != name {
-				t.Fatalf("it ended %q", w.outcome())
+				t.Fatalf("without a fault the JobSet ended %q, want %q", w.outcome(), name)
 			}
 			lastOf := func(prefix string) int {
 				last := -1
@@ -210,7 +213,7 @@ func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 				}
 			}
 			if again.outcome() != name {
-				t.Errorf("the Workload is told the end, and the JobSet does not have it: %v", again.writes)
+				t.Errorf("the Workload's end was written when the JobSet's outcome was %q, want %q: %v", again.outcome(), name, again.writes)
 			}
 		})
 	}
@@ -225,14 +228,14 @@ func TestMissingFlavorPreventsOnlyNewStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.reconcile()
-	const says = "FlavorNotFound: No pods can be started: the ResourceFlavor f assigned to the job does not exist. Create it again, or delete the job"
-	if !slices.Contains(w.events.events, says) {
-		t.Errorf("events: %v", w.events.events)
+	const want = "FlavorNotFound: No pods can be started: the ResourceFlavor f assigned to the job does not exist. Create it again, or delete the job"
+	if !slices.Contains(w.events.events, want) {
+		t.Errorf("events = %v, want %q", w.events.events, want)
 	}
 	ends = batchv1.JobComplete
 	w.settle()
 	if w.outcome() != "Completed" {
-		t.Error("what ran could not end")
+		t.Errorf("the running JobSet ended %q, want Completed", w.outcome())
 	}
 }
 
@@ -240,16 +243,16 @@ func TestNoJobStartsWithoutItsFlavor(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"))
 	w.settle()
 	if got := list[batchv1.JobList](w).Items; len(got) != 0 {
-		t.Fatalf("%d Jobs were made that do not know their nodes", len(got))
+		t.Fatalf("%d Jobs were created without the node labels of their flavor", len(got))
 	}
 	w.put(flavor())
 	w.settle()
 	if w.outcome() != "Completed" {
-		t.Error("it did not run once the flavor was there")
+		t.Errorf("once the flavor exists the JobSet ends %q, want Completed", w.outcome())
 	}
 	for _, job := range list[batchv1.JobList](w).Items {
 		if diff := cmp.Diff(map[string]string{"pool": "f"}, job.Spec.Template.Spec.NodeSelector); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", job.Name, diff)
+			t.Errorf("node selector of %s (-want +got):\n%s", job.Name, diff)
 		}
 	}
 }
@@ -261,12 +264,12 @@ func TestJobSetIsReconciledWhenDue(t *testing.T) {
 	w.settle()
 	w.clock.SetTime(epoch.Add(20 * time.Second))
 	if result := w.reconcile(); result.RequeueAfter != 40*time.Second {
-		t.Errorf("after %v, want the rest of the minute", result.RequeueAfter)
+		t.Errorf("requeued after %v, want 40s, the rest of its TTL", result.RequeueAfter)
 	}
 	w.clock.SetTime(epoch.Add(time.Minute))
 	w.reconcile()
 	if got := list[jobset.JobSetList](w).Items; len(got) != 0 {
-		t.Error("it is still there after its time to live")
+		t.Error("the JobSet exists after its TTL")
 	}
 }
 
@@ -279,7 +282,7 @@ func TestDeletedJobIsLeftAlone(t *testing.T) {
 	}
 	w.reconcile()
 	if len(w.writes) != 0 {
-		t.Errorf("wrote %v", w.writes)
+		t.Errorf("writes = %v, want none", w.writes)
 	}
 	gone := newWorld(t, fault{})
 	gone.reconcile()
@@ -306,6 +309,6 @@ func TestDeletedWorkloadStopsItsJobAndIsCreatedAgain(t *testing.T) {
 		}
 	}
 	if got := w.created; got["Job js-leader-0"] != 1 {
-		t.Errorf("made %v", got)
+		t.Errorf("creates = %v, want each Job once", got)
 	}
 }

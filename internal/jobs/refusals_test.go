@@ -14,26 +14,27 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// observedRefusal is a refusal that is observed of at one time, in seconds, and tells another where it comes late or from
-// another clock.
+// observedRefusal is a refusal event. Its timestamp, last, differs from the time at which it is observed if the event is
+// late or another clock set it. Both are in seconds.
 type observedRefusal struct {
 	observed, last int
 	message        string
 }
 
-// refusedJob returns a job that was admitted at time 0.
+// refusedJob is a job that was admitted at time 0, some of whose pods are refused. Times are in seconds.
 type refusedJob struct {
 	refusals []observedRefusal
-	// missing is how many pods it lacks at a time.
+	// missing returns how many pods are missing at a time.
 	missing func(at int) int32
-	// from is when it is first looked at: the operator starts then.
-	from  int
+	// from is when the operator starts, and first reconciles the job.
+	from int
+	// waits means that the job waits instead of being admitted.
 	waits bool
-	// ready is until when its Workload says that its pods are ready.
+	// ready is until when the Workload has the condition PodsReady.
 	ready int
 }
 
-// seen is the job at a time.
+// seen returns what a reconcile at a time sees.
 func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	after := func(seconds int) time.Time { return earlier.Add(time.Duration(seconds) * time.Second) }
 	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}, Now: after(at),
@@ -44,16 +45,16 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	if at < j.ready {
 		out.Admission.UnreadySince = time.Time{}
 	}
-	for _, told := range j.refusals {
-		if told.observed <= at {
-			out.Refusals["u"] = append(out.Refusals["u"], Refusal{told.message, after(told.last)})
+	for _, r := range j.refusals {
+		if r.observed <= at {
+			out.Refusals["u"] = append(out.Refusals["u"], Refusal{r.message, after(r.last)})
 		}
 	}
 	return out
 }
 
-// refused looks at the job whenever a pod comes or goes, a refusal is observed of, or it is due, for five minutes. It says
-// when and why the job is refused, 0 for never.
+// refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or the
+// job is due. It returns when and why the job counts as refused; 0 for never.
 func (j *refusedJob) refused() (at int, why string) {
 	var known lacks
 	var due time.Time
@@ -103,37 +104,38 @@ func TestRefused(t *testing.T) {
 		at  int
 		why string
 	}{
-		"who was never refused is not":                     {refusedJob{missing: always}, 0, ""},
-		"who is refused once and gets none is":             {refusedJob{refusals: once(2), missing: always}, 17, "a"},
-		"who is refused for long is told the last refusal": {refusedJob{refusals: append(once(2), observedRefusal{12, 12, "b"}), missing: always}, 17, "b"},
-		"a refusal of an earlier admission does not count": {refusedJob{refusals: []observedRefusal{{0, -20, "a"}}, missing: always}, 0, ""},
-		"one that goes on counts from this admission on":   {refusedJob{refusals: []observedRefusal{{0, -20, "a"}, {5, 5, "a"}}, missing: always}, 20, "a"},
-		"who has all its pods was not harmed":              {refusedJob{refusals: once(2), ready: 300, missing: always}, 0, ""},
-		"who was said to have all a moment too long was":   {refusedJob{refusals: once(2), ready: 4, missing: always}, 19, "a"},
-		"who waits has none to be refused":                 {refusedJob{refusals: once(2), waits: true, missing: always}, 0, ""},
-		"who gets pods for a minute and then all is not": {
+		"no refusal":                                  {refusedJob{missing: always}, 0, ""},
+		"one refusal, no pods after it":               {refusedJob{refusals: once(2), missing: always}, 17, "a"},
+		"two refusals, the last of which is reported": {refusedJob{refusals: append(once(2), observedRefusal{12, 12, "b"}), missing: always}, 17, "b"},
+		"refusal before this admission":               {refusedJob{refusals: []observedRefusal{{0, -20, "a"}}, missing: always}, 0, ""},
+		"refusals before and after this admission":    {refusedJob{refusals: []observedRefusal{{0, -20, "a"}, {5, 5, "a"}}, missing: always}, 20, "a"},
+		"PodsReady throughout":                        {refusedJob{refusals: once(2), ready: 300, missing: always}, 0, ""},
+		"PodsReady for a few seconds too long":        {refusedJob{refusals: once(2), ready: 4, missing: always}, 19, "a"},
+		"waiting job":                                 {refusedJob{refusals: once(2), waits: true, missing: always}, 0, ""},
+		"pods created for a minute, then all exist": {
 			refusedJob{refusals: once(2, 30), missing: func(at int) int32 { return max(0, 600-int32(at)*10) }}, 0, ""},
-		"who gets a pod now and then is from the last on": {
+		"some pods created, the last after 60 s": {
 			refusedJob{refusals: once(2), missing: func(at int) int32 { return 20 - min(int32(at), 60)/10 }}, 75, "a"},
-		"a pod that is lost and comes again is no other": {
+		"one pod lost and recreated repeatedly": {
 			refusedJob{refusals: once(2), missing: func(at int) int32 { return 8 + int32(at)/5%2 }}, 17, "a"},
-		"a clock that is behind tells it later":           {refusedJob{refusals: everySecond(20), missing: always}, 35, "a"},
-		"a clock that is ahead tells it as soon":          {refusedJob{refusals: everySecond(-20), missing: always}, 17, "a"},
-		"what is observed of late counts":                 {refusedJob{refusals: []observedRefusal{{40, 2, "a"}}, missing: always}, 55, "a"},
-		"an operator that starts later waits for no more": {refusedJob{refusals: once(2), from: 22, missing: always}, 37, "a"},
-		"nor does it release who gets pods": {
+		"clock of the events behind": {refusedJob{refusals: everySecond(20), missing: always}, 35, "a"},
+		"clock of the events ahead":  {refusedJob{refusals: everySecond(-20), missing: always}, 17, "a"},
+		"event observed late":        {refusedJob{refusals: []observedRefusal{{40, 2, "a"}}, missing: always}, 55, "a"},
+		"operator started later":     {refusedJob{refusals: once(2), from: 22, missing: always}, 37, "a"},
+		"operator started later, pods being created": {
 			refusedJob{refusals: once(2), from: 22, missing: func(at int) int32 { return max(0, 60-int32(at)) }}, 0, ""},
-		"what was overcome is not held against it": {refusedJob{refusals: once(2), missing: hasAllBetween(10, 60)}, 0, ""},
-		"what comes after that is":                 {refusedJob{refusals: once(2, 70), missing: hasAllBetween(10, 60)}, 85, "a"},
+		"refusal before all pods existed":            {refusedJob{refusals: once(2), missing: hasAllBetween(10, 60)}, 0, ""},
+		"refusals before and after all pods existed": {refusedJob{refusals: once(2, 70), missing: hasAllBetween(10, 60)}, 85, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if at, why := tc.job.refused(); at != tc.at || why != tc.why {
-				t.Errorf("it is refused at %d s, %q; want %d s, %q", at, why, tc.at, tc.why)
+				t.Errorf("refused at %d s for %q; want %d s, %q", at, why, tc.at, tc.why)
 			}
 		})
 	}
 }
 
+// TestRefusedGangIsReleasedWithBackoff: each eviction for refused pods doubles the time until the job is queued again.
 func TestRefusedGangIsReleasedWithBackoff(t *testing.T) {
 	w := waiting().admitted().w
 	for _, wait := range []time.Duration{time.Minute, 2 * time.Minute} {
@@ -141,12 +143,12 @@ func TestRefusedGangIsReleasedWithBackoff(t *testing.T) {
 		report(w, Progress{Active: true, Refused: "exceeded quota"}, minutely, now)
 		at := w.Status.RequeueState.RequeueAt
 		if !workload.IsEvicted(w) || !at.Time.Equal(now.Add(wait)) {
-			t.Errorf("it waits until %v, want %v: %v", at, now.Add(wait), conditions(w))
+			t.Errorf("requeueAt = %v, want %v: %v", at, now.Add(wait), conditions(w))
 		}
 	}
 	want := "Evicted=True PodsReadyTimeout: Its pods cannot be created: exceeded quota"
 	if got := conditions(w); got[len(got)-1] != want {
-		t.Errorf("got %v, want %s", got, want)
+		t.Errorf("conditions = %v, want last %s", got, want)
 	}
 }
 
@@ -155,15 +157,15 @@ func TestGangRefusedTooOftenIsDeactivated(t *testing.T) {
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](3)}
 	report(w, Progress{Active: true, Refused: "no"}, Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
 	if !workload.IsEvicted(w) || !workload.IsTrue(w, kueue.WorkloadDeactivationTarget) || w.Status.RequeueState.RequeueAt != nil {
-		t.Errorf("got %v, %+v", conditions(w), w.Status.RequeueState)
+		t.Errorf("conditions %v, requeueState %+v; want it evicted and deactivated, without requeueAt", conditions(w), w.Status.RequeueState)
 	}
 }
 
 // TestRefusedPodGroupCountsAsRefusedPods, since no pod of the gang can be created without it.
 func TestRefusedPodGroupCountsAsRefusedPods(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	write, lacks := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
-	if !lacks || !isRefusal(&corev1.Event{Reason: write.onFailure}) {
-		t.Errorf("that it is refused is told as %q", write.onFailure)
+	write, differs := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
+	if !differs || !isRefusal(&corev1.Event{Reason: write.onFailure}) {
+		t.Errorf("the event of a refused PodGroup has the reason %q, want one that counts as a refusal", write.onFailure)
 	}
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -12,12 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"context"
 )
 
-// TestAFailedPlanIsRetriedWhenItIsDue, and not only when the backoff of the error is over: a job whose pods are refused
-// releases its quota in time.
+// TestAFailedPlanIsRetriedWhenItIsDue, if that is before the error's backoff is over: a job whose pods are refused must
+// release its quota in time.
 func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}
@@ -29,9 +28,9 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 	}{
 		"due before the backoff is over": {15 * time.Second, 0, 15 * time.Second},
 		"due after it":                   {2 * time.Hour, 0, longestRetry},
-		"due at no time":                 {0, 0, longestRetry},
-		"was due":                        {-time.Second, 0, longestRetry},
-		"due only if it is done":         {0, time.Second, longestRetry},
+		"not due":                        {0, 0, longestRetry},
+		"due before":                     {-time.Second, 0, longestRetry},
+		"due only if the plan succeeds":  {0, time.Second, longestRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := abandonedWorld(t, now, job.DeepCopy(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
@@ -59,12 +58,12 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 			var wait time.Duration
 			for range 20 {
 				if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, refused) {
-					t.Fatalf("the error is %v, not that of the write", err)
+					t.Fatalf("error %v, want that of the write", err)
 				}
 				wait = r.retries.When(request)
 			}
 			if wait != tc.want {
-				t.Errorf("it is retried after %s, want %s", wait, tc.want)
+				t.Errorf("the reconcile is retried after %s, want %s", wait, tc.want)
 			}
 		})
 	}

@@ -21,15 +21,15 @@ import (
 )
 
 // TestControllersShareAWatch checks that each of two controllers receives, once and in its own queue, the events that
-// its predicate lets through.
+// its predicates accept.
 func TestControllersShareAWatch(t *testing.T) {
 	ctx := t.Context()
 	informers := &informertest.FakeInformers{Scheme: testcluster.Scheme()}
 	watches := newSharedWatches(informers)
-	asked := 0
+	calls := 0
 	names := func(prefix string) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			asked++
+			calls++
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: prefix + o.GetName()}}}
 		})
 	}
@@ -50,25 +50,25 @@ func TestControllersShareAWatch(t *testing.T) {
 	pod := func(name string) *corev1.Pod { p := &corev1.Pod{}; p.Name = name; return p }
 	expect := func(what string, times int, wantAll, wantFew []string) {
 		t.Helper()
-		if asked != times {
-			t.Errorf("%s: handlers were asked %d times, not %d", what, asked, times)
+		if calls != times {
+			t.Errorf("%s: handlers were called %d times, want %d", what, calls, times)
 		}
 		if got := drained(ofAll); !slices.Equal(got, wantAll) {
-			t.Errorf("%s: who hears all heard %v, not %v", what, got, wantAll)
+			t.Errorf("%s: the controller without predicates received %v, want %v", what, got, wantAll)
 		}
 		if got := drained(ofFew); !slices.Equal(got, wantFew) {
-			t.Errorf("%s: who hears little heard %v, not %v", what, got, wantFew)
+			t.Errorf("%s: the controller with predicates received %v, want %v", what, got, wantFew)
 		}
-		asked = 0
+		calls = 0
 	}
 	informer.Add(pod("a"))
-	expect("a came", 2, []string{"all/a"}, []string{"few/a"})
+	expect("pod a created", 2, []string{"all/a"}, []string{"few/a"})
 	informer.Add(pod("b"))
-	expect("b came", 1, []string{"all/b"}, nil)
+	expect("pod b created", 1, []string{"all/b"}, nil)
 	informer.Update(pod("a"), pod("a"))
-	expect("a changed", 4, []string{"all/a"}, []string{"few/a"}) // the old one and the new one
+	expect("pod a updated", 4, []string{"all/a"}, []string{"few/a"}) // handlers are called for the old object and the new one
 	informer.Delete(pod("a"))
-	expect("a went", 1, []string{"all/a"}, nil)
+	expect("pod a deleted", 1, []string{"all/a"}, nil)
 }
 
 // TestEventsAreDeliveredOnceAllControllersHaveStarted, because the initial list is delivered only once.
@@ -82,14 +82,14 @@ func TestEventsAreDeliveredOnceAllControllersHaveStarted(t *testing.T) {
 	}
 	one, two := watches.source(&corev1.Pod{}, &handler.EnqueueRequestForObject{}), watches.source(&corev1.Pod{}, &handler.EnqueueRequestForObject{})
 	first := start(t, one)
-	informer.Add(&corev1.Pod{}) // nobody is told of it yet
-	soon, cancel := context.WithCancel(ctx)
+	informer.Add(&corev1.Pod{}) // not delivered yet
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := one.(source.SyncingSource).WaitForSync(soon); err == nil {
-		t.Error("the first has heard of all that there is before the second hears anything")
+	if err := one.(source.SyncingSource).WaitForSync(canceled); err == nil {
+		t.Error("the first controller's source is synced before the second controller has started")
 	}
 	if got := drained(first); len(got) > 0 {
-		t.Errorf("the first hears of %v before the second does", got)
+		t.Errorf("the first controller received %v before the second has started", got)
 	}
 	second := start(t, two)
 	if err := two.(source.SyncingSource).WaitForSync(ctx); err != nil {
@@ -100,15 +100,15 @@ func TestEventsAreDeliveredOnceAllControllersHaveStarted(t *testing.T) {
 	informer.Add(pod)
 	for _, queue := range []requests{first, second} {
 		if got := drained(queue); !slices.Equal(got, []string{"pod"}) {
-			t.Errorf("one of them hears of %v", got)
+			t.Errorf("a controller received %v, want pod", got)
 		}
 	}
 	if got := fmt.Sprint(one); !strings.Contains(got, "Pod") {
-		t.Errorf("the source calls itself %s", got)
+		t.Errorf("the source's name is %s, want one with its kind", got)
 	}
 }
 
-// start has a controller hear by the queue that it gives.
+// start starts the source as a controller would, and returns the queue that its events are delivered to.
 func start(t *testing.T, s source.Source) requests {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -119,7 +119,7 @@ func start(t *testing.T, s source.Source) requests {
 	return queue
 }
 
-// drained returns what waits in the queue.
+// drained empties the queue and returns the names of its requests.
 func drained(queue requests) (out []string) {
 	for queue.Len() > 0 {
 		r, _ := queue.Get()

@@ -20,8 +20,8 @@ import (
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
-// cached answers reads of the children of one JobSet like a cache, with its own objects and without copying. All other
-// reads go to another client.
+// cached is a client that lists Jobs like a cache: it returns its own objects, without copying them. All other reads go to
+// the embedded client.
 type cached struct {
 	client.Client
 	jobs []*batchv1.Job
@@ -39,7 +39,7 @@ func (c *cached) List(ctx context.Context, list client.ObjectList, options ...cl
 	return nil
 }
 
-// largeJobSet returns the reconciler of a JobSet of this many running Jobs that has nothing left to do.
+// largeJobSet returns a function that reconciles a JobSet of this many running Jobs, with nothing left to do.
 func largeJobSet(t testing.TB, size int) func() {
 	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, created: map[string]int{}}
 	js := newJobSet("")
@@ -55,20 +55,20 @@ func largeJobSet(t testing.TB, size int) func() {
 		return result
 	}
 	reconcileOnce()
-	var made batchv1.JobList
-	if err := w.api.List(context.Background(), &made); err != nil || len(made.Items) != size {
-		t.Fatalf("%d Jobs: %v", len(made.Items), err)
+	var created batchv1.JobList
+	if err := w.api.List(context.Background(), &created); err != nil || len(created.Items) != size {
+		t.Fatalf("%d Jobs were created (error %v), want %d", len(created.Items), err, size)
 	}
-	for i := range made.Items {
-		made.Items[i].Status = batchv1.JobStatus{Active: 1, Ready: ptr.To[int32](1)}
-		c.jobs = append(c.jobs, &made.Items[i])
+	for i := range created.Items {
+		created.Items[i].Status = batchv1.JobStatus{Active: 1, Ready: ptr.To[int32](1)}
+		c.jobs = append(c.jobs, &created.Items[i])
 	}
 	reconcileOnce()
 	w.clock.SetTime(epoch.Add(time.Minute))
 	reconcileOnce() // the counts are written
 	return func() {
 		if result := reconcileOnce(); result.RequeueAfter != 0 {
-			t.Fatalf("it is not at rest: %+v", result)
+			t.Fatalf("the JobSet is requeued: %+v", result)
 		}
 	}
 }

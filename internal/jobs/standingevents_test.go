@@ -6,31 +6,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestStandingEventIsIdentifiedByItsKey if it has one: a new message does not record it again, a new key does.
+// TestStandingEventIsIdentifiedByItsKey: an event with a key is recorded again for a new key, not for a new message. One
+// without a key is identified by its message.
 func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
-	about := func(queue, message string) Event {
+	withKey := func(queue, message string) Event {
 		e := Obstacle(queueNotFound, message)
 		e.Key = queue
 		return e
 	}
 	for name, tc := range map[string]struct {
 		before, now Event
-		isNews      bool
+		want        bool // recorded again
 	}{
-		"the same":                   {about("q", "there is a"), about("q", "there is a"), false},
-		"in other words":             {about("q", "there is a"), about("q", "there are a, b"), false},
-		"another queue":              {about("q", "there is a"), about("r", "there is a"), true},
-		"another reason":             {Event{Reason: InvalidJob, Key: "q", Standing: true}, Event{Reason: queueNotFound, Key: "q", Standing: true}, true},
-		"what is only its words":     {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
-		"what says first about what": {Obstacle(queueNotFound, "a"), about("q", "a"), true},
+		"the same":              {withKey("q", "there is a"), withKey("q", "there is a"), false},
+		"other message":         {withKey("q", "there is a"), withKey("q", "there are a, b"), false},
+		"another queue":         {withKey("q", "there is a"), withKey("r", "there is a"), true},
+		"another reason":        {Event{Reason: InvalidJob, Key: "q", Standing: true}, Event{Reason: queueNotFound, Key: "q", Standing: true}, true},
+		"no key, other message": {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
+		"key added":             {Obstacle(queueNotFound, "a"), withKey("q", "a"), true},
 	} {
 		var reported standingEvents
 		job, times := jobWith(nil), 0
 		count := func(client.Object, Event) bool { times++; return true }
 		reported.record(job, []Event{tc.before}, count)
 		reported.record(job, []Event{tc.now}, count)
-		if got := times == 2; got != tc.isNews {
-			t.Errorf("%s: reported again is %v, want %v", name, got, tc.isNews)
+		if got := times == 2; got != tc.want {
+			t.Errorf("%s: recorded again: %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -42,7 +43,7 @@ func TestEqualStandingEventsOfOnePlanAreRecordedOnce(t *testing.T) {
 	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}
 	for range 2 {
 		if !reported.record(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
-			t.Errorf("reported %d times", times)
+			t.Errorf("recorded %d times, want once", times)
 		}
 	}
 }

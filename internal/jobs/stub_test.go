@@ -15,16 +15,18 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// twoCPUs is what each pod of the jobs in this file asks for.
+// twoCPUs is what each pod of the jobs in this file requests.
 var twoCPUs = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 
-// fullTemplate is a complete pod template; minimalWorkload asks for the same resources and says nothing else.
+// fullTemplate returns a pod template with labels, a service account, a container and its requests.
 func fullTemplate() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}, Spec: corev1.PodSpec{
 		ServiceAccountName: "trainer",
 		Containers:         []corev1.Container{{Name: "c", Image: "registry.example.com/train:1", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}}}
 }
 
+// minimalWorkload returns the prebuilt Workload of the pod sets, whose templates hold nothing but the requests of
+// fullTemplate.
 func minimalWorkload(podSets ...kueue.PodSet) *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{QueueName: "cq", PodSets: podSets}}
 	for i := range w.Spec.PodSets {
@@ -33,8 +35,8 @@ func minimalWorkload(podSets ...kueue.PodSet) *kueue.Workload {
 	return w
 }
 
-// TestPodsOfAJobWithAMinimalPrebuiltWorkload are those of the job's own template: a Workload made by hand says only
-// what needs quota.
+// TestPodsOfAJobWithAMinimalPrebuiltWorkload checks that the pods have the job's own template: a prebuilt Workload needs
+// to state only what requires quota.
 func TestPodsOfAJobWithAMinimalPrebuiltWorkload(t *testing.T) {
 	prebuilt := map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
 	training := newTrainingJob()
@@ -58,7 +60,8 @@ func TestPodsOfAJobWithAMinimalPrebuiltWorkload(t *testing.T) {
 	}
 }
 
-// TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore gets pods of its own template, as large as there is quota for.
+// TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore checks a job whose template is changed to larger pods: its pods
+// have the containers, requests and node selector that there is quota for.
 func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 	job := newGenericJob("cq")
 	job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
@@ -88,7 +91,8 @@ func TestJobWithAMinimalPrebuiltWorkloadThatAsksForMore(t *testing.T) {
 	checkPodsOfOwnTemplate(t, w)
 }
 
-// checkPodsOfOwnTemplate checks that there are three pods of the full template, for two CPUs each and on the nodes of the flavor.
+// checkPodsOfOwnTemplate checks that there are three pods of fullTemplate, which request two CPUs each and select the
+// nodes of the flavor.
 func checkPodsOfOwnTemplate(t *testing.T, w *podWorld) {
 	t.Helper()
 	pods := list[corev1.PodList](w.world).Items
@@ -98,10 +102,10 @@ func checkPodsOfOwnTemplate(t *testing.T, w *podWorld) {
 	for _, pod := range pods {
 		c := pod.Spec.Containers[0]
 		if c.Name != "c" || c.Image != "registry.example.com/train:1" || len(c.Command) != 1 || pod.Spec.ServiceAccountName != "trainer" || pod.Labels["team"] != "a" {
-			t.Errorf("%s is not of the job's own template: %+v, labels %v", pod.Name, pod.Spec, pod.Labels)
+			t.Errorf("%s does not have the job's own template: %+v, labels %v", pod.Name, pod.Spec, pod.Labels)
 		}
 		if got := podspec.RequestsOnNode(&pod); got.Cpu().String() != "2" || pod.Spec.NodeSelector["pool"] != "f" {
-			t.Errorf("%s takes %v on nodes %v", pod.Name, got, pod.Spec.NodeSelector)
+			t.Errorf("%s requests %v and selects the nodes %v, want 2 CPUs on those of the flavor", pod.Name, got, pod.Spec.NodeSelector)
 		}
 	}
 }

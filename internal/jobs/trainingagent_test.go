@@ -11,12 +11,12 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore, and reports once why: the operator served an agent when
-// the job was queued.
+// TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore: the operator added agents when the job was queued and does
+// not now, which is reported once.
 func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
-	runs := newTrainingJob()
-	runs.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}
-	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), runs, clusterQueue("cq"), flavor())}
+	withoutAgent := newTrainingJob()
+	withoutAgent.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}
+	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), withoutAgent, clusterQueue("cq"), flavor())}
 	w.reconcile()
 	job, queued := w.trainingJob(), w.workload()
 	job.Spec.InjectLattice = true
@@ -33,7 +33,7 @@ func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 		w.reconcile()
 	}
 	if wl := w.workload(); workload.HoldsQuota(wl) || !workload.IsEvicted(wl) {
-		t.Errorf("it keeps its quota: %+v", wl.Status.Conditions)
+		t.Errorf("the Workload is not evicted, or keeps its quota: %+v", wl.Status.Conditions)
 	}
 	reported := 0
 	for _, event := range w.events.events {
@@ -42,6 +42,6 @@ func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 		}
 	}
 	if reported != 1 {
-		t.Errorf("reported %d times: %q", reported, w.events.events)
+		t.Errorf("reported %d times, want once: %q", reported, w.events.events)
 	}
 }

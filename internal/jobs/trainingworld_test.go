@@ -13,15 +13,15 @@ import (
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 )
 
-// trainingSettings are those of the tests.
+// trainingSettings are the settings of TrainingJobs in these tests.
 var trainingSettings = trainingjob.Settings{Group: breezeml.DefaultGroup, PendingTimeout: 5 * time.Minute, Cooldown: 3 * time.Hour}
 
 // trainingWorld is a podWorld with a TrainingJob.
 type trainingWorld struct {
 	*podWorld
-	// actions are still to come, each when all pods run.
+	// actions are what the user and the queue are still to do, each when all pods run.
 	actions []func(*trainingWorld)
-	// stuckPods is how many pods of it still will be, since nobody can schedule them.
+	// stuckPods is how many pods are still to be removed before the kubelet starts any: until then they stay pending.
 	stuckPods int
 }
 
@@ -34,7 +34,7 @@ type trainingLife struct {
 	ends    breezeml.JobConditionType
 }
 
-// newTrainingJob returns ns/job with two to three workers that are recreated when a signal ends them, at most once.
+// newTrainingJob returns ns/job with two to three workers, which are recreated if a signal ends them, at most once.
 func newTrainingJob() *breezeml.TrainingJob {
 	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}}
 	job.Spec.MinSize, job.Spec.MaxSize = ptr.To[int32](2), ptr.To[int32](3)
@@ -45,7 +45,7 @@ func newTrainingJob() *breezeml.TrainingJob {
 	return job
 }
 
-// resizeTo makes the queue grant another size.
+// resizeTo returns an action by which the queue grants another size.
 func resizeTo(size int32) func(*trainingWorld) {
 	return func(w *trainingWorld) {
 		wl := w.workload()
@@ -54,8 +54,10 @@ func resizeTo(size int32) func(*trainingWorld) {
 	}
 }
 
+// evict is an action by which the queue evicts the job.
 func evict(w *trainingWorld) { w.evict() }
 
+// suspend is an action by which the user suspends the job; act resumes it.
 func suspend(w *trainingWorld) { w.suspend(true) }
 
 func (w *trainingWorld) suspend(is bool) {
@@ -67,7 +69,7 @@ func (w *trainingWorld) suspend(is bool) {
 	}
 }
 
-// firstWorkerIsKilled makes a signal end the first worker once.
+// firstWorkerIsKilled returns exit codes by which a signal ends the first worker once.
 func firstWorkerIsKilled(name, attempt string) int32 {
 	if name == "job-worker-0" && attempt == "0" {
 		return 137
@@ -75,18 +77,19 @@ func firstWorkerIsKilled(name, attempt string) int32 {
 	return 0
 }
 
+// trainingLives are the lives of TrainingJobs that the tests of this file go through.
 var trainingLives = map[string]trainingLife{
 	"queued, admitted, run, succeeded": {job: newTrainingJob, ends: breezeml.JobSucceeded},
 	"restarted once":                   {job: newTrainingJob, code: firstWorkerIsKilled, ends: breezeml.JobSucceeded},
-	"failed by itself":                 {job: newTrainingJob, code: func(string, string) int32 { return 1 }, ends: breezeml.JobFailed},
+	"failed":                           {job: newTrainingJob, code: func(string, string) int32 { return 1 }, ends: breezeml.JobFailed},
 	"restarted too often":              {job: newTrainingJob, code: func(name, _ string) int32 { return map[string]int32{"job-worker-0": 137}[name] }, ends: breezeml.JobFailed},
 	"shrunk, grown":                    {job: newTrainingJob, actions: []func(*trainingWorld){resizeTo(2), resizeTo(3)}, ends: breezeml.JobSucceeded},
 	"evicted and run again":            {job: newTrainingJob, actions: []func(*trainingWorld){evict}, ends: breezeml.JobSucceeded},
 	"suspended and resumed":            {job: newTrainingJob, actions: []func(*trainingWorld){suspend}, ends: breezeml.JobSucceeded},
-	"stuck, and run later":             {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
+	"pending too long, run later":      {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
 }
 
-// live runs the life with the fault, and returns the world after it.
+// run goes through the life with the fault, and returns the world after it.
 func (l trainingLife) run(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
 	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.actions, l.stuck}
@@ -108,7 +111,7 @@ func (w *trainingWorld) trainingJob() *breezeml.TrainingJob {
 	return &list[breezeml.TrainingJobList](w.world).Items[0]
 }
 
-// act does what comes next once all pods run.
+// act does the next action once all pods run, and resumes a suspended job once it has no pods and no Workload.
 func (w *trainingWorld) act() {
 	job := w.trainingJob()
 	switch {
@@ -123,7 +126,7 @@ func (w *trainingWorld) act() {
 	}
 }
 
-// runs reports whether the job runs with what it was granted, according to its status.
+// runs reports whether the job runs at the size that was granted, according to its status.
 func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	s := &job.Status
 	wls := list[kueue.WorkloadList](w.world).Items
@@ -134,7 +137,7 @@ func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
 }
 
-// allStarted reports whether all pods have started: then all end in order.
+// allStarted reports whether all pods have started, and so may end.
 func (w *trainingWorld) allStarted() bool {
 	n := 0
 	for _, pod := range list[corev1.PodList](w.world).Items {
@@ -145,7 +148,7 @@ func (w *trainingWorld) allStarted() bool {
 	return n == int(w.trainingJob().Status.CurrentSize)
 }
 
-// state returns the job without its resourceVersion and times.
+// state returns the job without its resourceVersion and times; times that are set stay set.
 func (w *trainingWorld) state() breezeml.TrainingJob {
 	job := *w.trainingJob()
 	job.ResourceVersion = ""
@@ -153,7 +156,7 @@ func (w *trainingWorld) state() breezeml.TrainingJob {
 	for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime, &status.CompletionTime,
 		&status.ExecStatus.StartTime, &status.ExecStatus.CompletionTime, &status.ExecStatus.LastReconcileTime} {
 		if *at != nil {
-			*at = &metav1.Time{} // that it is told stays
+			*at = &metav1.Time{}
 		}
 	}
 	for j := range status.ExecStatus.Conditions {
@@ -163,7 +166,7 @@ func (w *trainingWorld) state() breezeml.TrainingJob {
 	return job
 }
 
-// TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob, whichever write fails.
+// TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob, whichever write of each life fails, and with whichever error.
 func TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob(t *testing.T) {
 	for name, life := range trainingLives {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +176,7 @@ func TestFailedWritesDoNotChangeTheOutcomeOfATrainingJob(t *testing.T) {
 				return w.podWorld, w.state()
 			})
 			if c := end.Status.ExecStatus.Conditions; c[len(c)-1].Type != life.ends {
-				t.Fatalf("without a fault it ends %+v, want %s", c, life.ends)
+				t.Fatalf("without a fault the job ends with the conditions %+v, want last %s", c, life.ends)
 			}
 		})
 	}

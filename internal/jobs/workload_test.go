@@ -28,9 +28,10 @@ var (
 	earlier    = now.Add(-time.Hour)
 )
 
+// minutely is a backoff that starts with a minute.
 var minutely = Backoff{Base: time.Minute, Max: time.Hour}
 
-// workloadBuilder builds Workloads step by step.
+// workloadBuilder builds a Workload, with a method for each thing that happens to it.
 type workloadBuilder struct{ w *kueue.Workload }
 
 // waiting returns the Workload of jobWith(nil) with a pod set main of two pods.
@@ -38,12 +39,14 @@ func waiting() workloadBuilder {
 	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind, Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{}, request{})}
 }
 
+// is adds a condition.
 func (b workloadBuilder) is(kind string, status metav1.ConditionStatus, reason, message string) workloadBuilder {
 	b.w.Status.Conditions = append(b.w.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(earlier)})
 	return b
 }
 
+// admission assigns the flavors to the pod set main, without a condition.
 func (b workloadBuilder) admission(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) workloadBuilder {
 	b.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Flavors: flavors}}}
 	return b
@@ -71,14 +74,14 @@ func TestWorkloadName(t *testing.T) {
 	const uid = "7b6a4f0e-1111-2222-3333-444455556666"
 	// printf 'JobSet\njobset.x-k8s.io\npytorch\n7b6a4f0e-…' | sha1sum
 	if got := workloadName(jobSetKind, "pytorch", uid); got != "jobset-pytorch-a88af" {
-		t.Errorf("got %s", got)
+		t.Errorf("name = %s, want jobset-pytorch-a88af", got)
 	}
 	if workloadName(jobSetKind, "pytorch", "another") == "jobset-pytorch-a88af" {
-		t.Error("a later job of the same name has the same Workload")
+		t.Error("a later job of the same name has the same Workload name")
 	}
 	long := workloadName(jobSetKind, strings.Repeat("x", 253), uid)
 	if len(long) != 253 || long == workloadName(jobSetKind, strings.Repeat("x", 252), uid) {
-		t.Errorf("a long name makes %d bytes: %s", len(long), long)
+		t.Errorf("the name for a job with a long name has %d bytes, want 253 and another one than for a shorter name: %s", len(long), long)
 	}
 }
 
@@ -89,7 +92,7 @@ func TestWorkloadNameIsAlwaysValid(t *testing.T) {
 		name = strings.TrimRight(name[:min(len(name), 253)], "-.")
 		got := workloadName(jobSetKind, name, "u")
 		if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 {
-			t.Fatalf("%q of %q: %v", got, name, errs)
+			t.Fatalf("the name %q for the job %q is invalid: %v", got, name, errs)
 		}
 	})
 }
@@ -124,21 +127,21 @@ func TestGrantOf(t *testing.T) {
 		w    *kueue.Workload
 		want Admission
 	}{
-		"without a Workload the job waits":   {nil, Admission{Grant: Waiting}},
-		"without an admission the job waits": {waiting().w, Admission{Grant: Waiting}},
-		"quota that is only reserved starts nobody": {
+		"no Workload":  {nil, Admission{Grant: Waiting}},
+		"no admission": {waiting().w, Admission{Grant: Waiting}},
+		"quota reserved only": {
 			waiting().admission(both).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "").w, Admission{Grant: Waiting}},
-		"an evicted job must stop while it holds quota": {waiting().admitted().evicted("Preempted").w, Admission{Grant: Stopping}},
-		"an evicted job that gave its quota back waits": {waiting().evicted("Preempted").w, Admission{Grant: Waiting}},
-		"an eviction that is over does not count": {
+		"evicted with quota":      {waiting().admitted().evicted("Preempted").w, Admission{Grant: Stopping}},
+		"evicted, quota released": {waiting().evicted("Preempted").w, Admission{Grant: Waiting}},
+		"admitted again after an eviction": {
 			waiting().admitted().is("Evicted", metav1.ConditionFalse, "QuotaReserved", "Previously: because").w,
 			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
-		"a flavor that does not exist is named, and what is known is granted": {
+		"missing flavor": {
 			waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "gone"}).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
 			Admission{Grant: Admitted, MissingFlavor: "gone", PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
-		"an admitted job gets the labels and tolerations of all its flavors, each once": {
+		"two flavors": {
 			waiting().admission(both).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
 			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
@@ -161,61 +164,62 @@ func TestPartialAdmissionGrantsTheAssignedCount(t *testing.T) {
 	w := waiting().admitted().w
 	w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
 	if got := grantOf(w, nil, nil).PodSets["main"].Count; got != 1 {
-		t.Errorf("got %d", got)
+		t.Errorf("count = %d, want 1", got)
 	}
 }
 
+// TestReport checks the conditions that a job's progress leads to.
 func TestReport(t *testing.T) {
 	const (
 		readyMessage      = "All pods reached readiness and the workload is running"
 		recoveringMessage = "At least one pod has failed, waiting for recovery"
 	)
 	quota := []string{"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq", "Admitted=True Admitted: The workload is admitted"}
-	and := func(lines ...string) []string { return append(append([]string(nil), quota...), lines...) }
-	gaveBack := func(reason string, again string) []string {
+	withQuota := func(lines ...string) []string { return append(append([]string(nil), quota...), lines...) }
+	released := func(reason string, requeued string) []string {
 		return []string{
 			"QuotaReserved=False PendingEvaluation: because",
 			"Admitted=False NoReservation: The workload has no reservation",
 			"Evicted=True " + reason + ": because",
-			"Requeued=" + again + " " + reason + ": because",
+			"Requeued=" + requeued + " " + reason + ": because",
 		}
 	}
 	for name, tc := range map[string]struct {
 		w        workloadBuilder
 		progress Progress
 		want     []string
-		keeps    bool // the admission
+		admitted bool // whether it keeps its admission
 	}{
-		"nothing is said of a job that waits":                 {waiting(), Progress{}, nil, false},
-		"nor that it is ready, if it never was admitted":      {waiting(), Progress{Ready: true}, nil, false},
-		"nothing is said of an admitted job whose pods start": {waiting().admitted(), Progress{Active: true}, quota, true},
-		"the first time that all pods are ready is told":      {waiting().admitted(), Progress{Active: true, Ready: true}, and("PodsReady=True Started: " + readyMessage), true},
-		"that one is not ready any more is told": {
+		"waiting":                           {waiting(), Progress{}, nil, false},
+		"ready though not admitted":         {waiting(), Progress{Ready: true}, nil, false},
+		"admitted, pods starting":           {waiting().admitted(), Progress{Active: true}, quota, true},
+		"all pods ready for the first time": {waiting().admitted(), Progress{Active: true, Ready: true}, withQuota("PodsReady=True Started: " + readyMessage), true},
+		"a pod not ready any more": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), Progress{Active: true},
-			and("PodsReady=False WaitForRecovery: " + recoveringMessage), true},
-		"and that all are again": {
+			withQuota("PodsReady=False WaitForRecovery: " + recoveringMessage), true},
+		"all pods ready again": {
 			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForRecovery", recoveringMessage), Progress{Active: true, Ready: true},
-			and("PodsReady=True Recovered: " + readyMessage), true},
-		"who stays ready is told nothing new": {
+			withQuota("PodsReady=True Recovered: " + readyMessage), true},
+		"still ready": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Recovered", readyMessage), Progress{Ready: true},
-			and("PodsReady=True Recovered: " + readyMessage), true},
-		"one that cannot be started is finished": {waiting().admitted(), Progress{FailedToStart: "a clash"}, and("Finished=True FailedToStart: a clash"), true},
-		"success":                                {waiting().admitted(), Progress{Outcome: &Outcome{Succeeded: true, Message: "all done"}}, and("Finished=True Succeeded: all done"), true},
-		"failure":                                {waiting().admitted(), Progress{Outcome: &Outcome{Message: "boom"}}, and("Finished=True Failed: boom"), true},
-		"a job that ends while it waits":         {waiting(), Progress{Outcome: &Outcome{Succeeded: true, Message: "m"}}, []string{"Finished=True Succeeded: m"}, false},
-		"the end goes before an eviction": {waiting().admitted().evicted("Preempted"), Progress{Active: true, Outcome: &Outcome{Message: "m"}},
-			and("Evicted=True Preempted: because", "Finished=True Failed: m"), true},
-		"who finished stays so": {
+			withQuota("PodsReady=True Recovered: " + readyMessage), true},
+		"cannot be started":   {waiting().admitted(), Progress{FailedToStart: "a clash"}, withQuota("Finished=True FailedToStart: a clash"), true},
+		"success":             {waiting().admitted(), Progress{Outcome: &Outcome{Succeeded: true, Message: "all done"}}, withQuota("Finished=True Succeeded: all done"), true},
+		"failure":             {waiting().admitted(), Progress{Outcome: &Outcome{Message: "boom"}}, withQuota("Finished=True Failed: boom"), true},
+		"ended while waiting": {waiting(), Progress{Outcome: &Outcome{Succeeded: true, Message: "m"}}, []string{"Finished=True Succeeded: m"}, false},
+		"ended while evicted": {waiting().admitted().evicted("Preempted"), Progress{Active: true, Outcome: &Outcome{Message: "m"}},
+			withQuota("Evicted=True Preempted: because", "Finished=True Failed: m"), true},
+		"finished already": {
 			waiting().admitted().is("Finished", metav1.ConditionTrue, "Succeeded", "m"), Progress{Outcome: &Outcome{Message: "other"}},
-			and("Finished=True Succeeded: m"), true},
-		"an evicted job keeps its quota while pods run": {
-			waiting().admitted().evicted("Preempted"), Progress{Active: true}, and("Evicted=True Preempted: because"), true},
-		"a preempted job gives back and queues again":          {waiting().admitted().evicted("Preempted"), Progress{}, gaveBack("Preempted", "True"), false},
-		"one that lost its nodes too":                          {waiting().admitted().evicted("NodeFailures"), Progress{}, gaveBack("NodeFailures", "True"), false},
-		"a deactivated one gives back and does not":            {waiting().admitted().evicted("Deactivated"), Progress{}, gaveBack("Deactivated", "False"), false},
-		"nor does one that was not ready in time, until later": {waiting().admitted().evicted("PodsReadyTimeout"), Progress{}, gaveBack("PodsReadyTimeout", "False"), false},
-		"what was ready is forgotten with the quota": {
-			waiting().admitted().evicted("Preempted").is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), Progress{}, gaveBack("Preempted", "True"), false},
+			withQuota("Finished=True Succeeded: m"), true},
+		"evicted with pods": {
+			waiting().admitted().evicted("Preempted"), Progress{Active: true}, withQuota("Evicted=True Preempted: because"), true},
+		"preempted without pods":                             {waiting().admitted().evicted("Preempted"), Progress{}, released("Preempted", "True"), false},
+		"evicted for node failures without pods":             {waiting().admitted().evicted("NodeFailures"), Progress{}, released("NodeFailures", "True"), false},
+		"deactivated without pods":                           {waiting().admitted().evicted("Deactivated"), Progress{}, released("Deactivated", "False"), false},
+		"not ready in time, without pods, which waits first": {waiting().admitted().evicted("PodsReadyTimeout"), Progress{}, released("PodsReadyTimeout", "False"), false},
+		"preempted without pods after it was ready": {
+			waiting().admitted().evicted("Preempted").is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), Progress{}, released("Preempted", "True"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.w.w
@@ -223,8 +227,8 @@ func TestReport(t *testing.T) {
 			if diff := cmp.Diff(tc.want, conditions(w), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
-			if keeps := w.Status.Admission != nil; keeps != tc.keeps {
-				t.Errorf("admission kept: %v, want %v", keeps, tc.keeps)
+			if admitted := w.Status.Admission != nil; admitted != tc.admitted {
+				t.Errorf("admission kept: %v, want %v", admitted, tc.admitted)
 			}
 		})
 	}
@@ -234,11 +238,11 @@ func TestUnheldPodsAreReportedUntilTheyAreGone(t *testing.T) {
 	w := &kueue.Workload{}
 	report(w, Progress{Active: true}, minutely, now)
 	if !workload.IsTrue(w, muster.UnheldCondition) {
-		t.Error("pods run without quota, and nobody is told")
+		t.Errorf("conditions = %v, want %s while pods run without quota", conditions(w), muster.UnheldCondition)
 	}
 	report(w, Progress{}, minutely, now)
 	if len(w.Status.Conditions) != 0 {
-		t.Errorf("they are gone, and yet: %v", w.Status.Conditions)
+		t.Errorf("conditions = %v, want none once the pods are gone", conditions(w))
 	}
 }
 
@@ -248,11 +252,11 @@ func TestReportedConditionsHaveTimeAndGeneration(t *testing.T) {
 	report(w, Progress{Ready: true}, minutely, now)
 	got := meta.FindStatusCondition(w.Status.Conditions, "PodsReady")
 	if got == nil || got.ObservedGeneration != 3 || !got.LastTransitionTime.Time.Equal(now) {
-		t.Errorf("got %+v", got)
+		t.Errorf("PodsReady = %+v, want generation 3 and the time of the report", got)
 	}
 }
 
-// written returns what the writes do, "verb name" each.
+// written returns the writes as "verb name".
 func written(writes []Write) []string {
 	var out []string
 	for _, w := range writes {
@@ -261,17 +265,19 @@ func written(writes []Write) []string {
 	return out
 }
 
-// deleted is one that somebody deletes; free has no finalizer.
+// deleted returns the Workload with a deletion timestamp.
 func deleted(b workloadBuilder) *kueue.Workload {
 	b.w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	return b.w
 }
 
-func free(b workloadBuilder) *kueue.Workload {
+// withoutFinalizers returns the Workload without its finalizers.
+func withoutFinalizers(b workloadBuilder) *kueue.Workload {
 	b.w.Finalizers = nil
 	return b.w
 }
 
+// TestWorkloadWrites checks which writes follow from a Workload, its job's description and progress.
 func TestWorkloadWrites(t *testing.T) {
 	described := waiting().w
 	deactivated := waiting()
@@ -286,33 +292,33 @@ func TestWorkloadWrites(t *testing.T) {
 	promoted := waiting().admitted()
 	promoted.w.Spec.PriorityClassName, promoted.w.Spec.PriorityClassSource = "idle", kueue.WorkloadPriorityClassSource
 	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, Progress{Active: true}, minutely, now))); diff != "" {
-		t.Errorf("another priority class of an admitted job (-want +got):\n%s", diff)
+		t.Errorf("writes for another priority class of an admitted job (-want +got):\n%s", diff)
 	}
 	raised := waiting().admitted()
 	raised.w.Spec.PriorityClassName, raised.w.Spec.PriorityClassSource, raised.w.Spec.Priority = "urgent", kueue.WorkloadPriorityClassSource, ptr.To[int32](-7)
 	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(raised.w, urgent, Progress{Active: true}, minutely, now))); diff != "" {
-		t.Errorf("another value of the priority class of an admitted job (-want +got):\n%s", diff)
+		t.Errorf("writes for another value of the priority class of an admitted job (-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
 		seen     *kueue.Workload
 		progress Progress
 		want     []string
 	}{
-		"a missing Workload is made":                   {nil, Progress{}, []string{"create jobset"}},
-		"not for a job that has ended":                 {nil, Progress{Outcome: &Outcome{}}, nil},
-		"one that is in step is left alone":            {waiting().w, Progress{}, nil},
-		"one that waits follows its job":               {moved.w, Progress{}, []string{"change jobset"}},
-		"one that holds quota does not":                {movedWhileAdmitted.w, Progress{Active: true}, nil},
-		"one whose job has ended does not":             {moved.w, Progress{Outcome: &Outcome{Message: "m"}}, []string{"change status of jobset"}},
-		"what people set on the Workload itself stays": {deactivated.w, Progress{}, nil},
-		"how the job fares is told in its status":      {waiting().admitted().w, Progress{Ready: true}, []string{"change status of jobset"}},
-		"and told once":                                {free(waiting().is("Finished", metav1.ConditionTrue, "Failed", "m")), Progress{Outcome: &Outcome{Message: "m"}}, nil},
-		"one that is finished is let go, if its job has no pods": {
+		"no Workload":                           {nil, Progress{}, []string{"create jobset"}},
+		"no Workload, job ended":                {nil, Progress{Outcome: &Outcome{}}, nil},
+		"no difference":                         {waiting().w, Progress{}, nil},
+		"waiting, job changed":                  {moved.w, Progress{}, []string{"change jobset"}},
+		"with quota, job changed":               {movedWhileAdmitted.w, Progress{Active: true}, nil},
+		"waiting, job changed and ended":        {moved.w, Progress{Outcome: &Outcome{Message: "m"}}, []string{"change status of jobset"}},
+		"fields that users set on the Workload": {deactivated.w, Progress{}, nil},
+		"progress":                              {waiting().admitted().w, Progress{Ready: true}, []string{"change status of jobset"}},
+		"end reported already, no finalizer":    {withoutFinalizers(waiting().is("Finished", metav1.ConditionTrue, "Failed", "m")), Progress{Outcome: &Outcome{Message: "m"}}, nil},
+		"finished, job without pods": {
 			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, Progress{Outcome: &Outcome{Message: "m"}}, []string{"change jobset"}},
-		"not before": {
+		"finished, job with pods": {
 			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, Progress{Active: true, Outcome: &Outcome{Message: "m"}}, nil},
-		"one that is deleted counts while pods run": {deleted(waiting().admitted()), Progress{Active: true}, nil},
-		"and is let go after them":                  {deleted(waiting().admitted()), Progress{}, []string{"change jobset"}},
+		"deleted, job with pods":    {deleted(waiting().admitted()), Progress{Active: true}, nil},
+		"deleted, job without pods": {deleted(waiting().admitted()), Progress{}, []string{"change jobset"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.seen.DeepCopy()
@@ -320,7 +326,7 @@ func TestWorkloadWrites(t *testing.T) {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tc.seen); diff != "" {
-				t.Errorf("what was seen was changed:\n%s", diff)
+				t.Errorf("workloadWrites changed its argument (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -334,7 +340,7 @@ func TestEqualQuantitiesAreNoChange(t *testing.T) {
 		return w
 	}
 	if writes := workloadWrites(withCPU("1"), withCPU("1000m"), Progress{}, minutely, now); len(writes) != 0 {
-		t.Errorf("wrote %v", written(writes))
+		t.Errorf("writes = %v, want none", written(writes))
 	}
 }
 
@@ -344,11 +350,11 @@ func TestReclaimablePodsOnlyGrowWhileQuotaIsHeld(t *testing.T) {
 		before, now int32
 		want        int32
 	}{
-		"more are told":                            {waiting().admitted(), 0, 1, 1},
-		"fewer are not, while quota is held":       {waiting().admitted(), 2, 1, 2},
-		"they are once it is given back":           {waiting(), 2, 1, 1},
-		"and none at all is none":                  {waiting(), 2, 0, 0},
-		"never more than there are in the pod set": {waiting().admitted(), 0, 7, 2},
+		"more":                      {waiting().admitted(), 0, 1, 1},
+		"fewer with quota":          {waiting().admitted(), 2, 1, 2},
+		"fewer without quota":       {waiting(), 2, 1, 1},
+		"none without quota":        {waiting(), 2, 0, 0},
+		"more than the pod set has": {waiting().admitted(), 0, 7, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before > 0 {
@@ -360,7 +366,7 @@ func TestReclaimablePodsOnlyGrowWhileQuotaIsHeld(t *testing.T) {
 				got += r.Count
 			}
 			if got != tc.want {
-				t.Errorf("got %d, want %d", got, tc.want)
+				t.Errorf("reclaimable pods = %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -372,21 +378,22 @@ func TestAdmissionGatesAreCopiedWhileTheJobWaits(t *testing.T) {
 		setGates(w, by)
 		return w
 	}
-	for name, tc := range map[string]struct{ had, asks string }{
+	for name, tc := range map[string]struct{ before, after string }{
 		"added":   {"", "budget"},
 		"changed": {"budget", "budget,review"},
 		"removed": {"budget", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes := workloadWrites(gated(tc.had), gated(tc.asks), Progress{}, minutely, now)
-			if len(writes) != 1 || writes[0].object.GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.asks {
-				t.Errorf("writes %v", writes)
+			writes := workloadWrites(gated(tc.before), gated(tc.after), Progress{}, minutely, now)
+			if len(writes) != 1 || writes[0].object.GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.after {
+				t.Errorf("writes = %v, want one with the gates %q", writes, tc.after)
 			}
 		})
 	}
 }
 
-// TestShrinkEndsWhenThePodsAreGone, not before, and not while their number is unknown.
+// TestShrinkEndsWhenThePodsAreGone: the Workload holds the requests of its former size until the pod set has no more pods
+// than were granted, and while their number is unknown.
 func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 	shrinking := func() *kueue.Workload {
 		w := waiting().admitted().w
@@ -398,23 +405,23 @@ func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 		pods map[string]int32
 		ends bool
 	}{
-		"nobody says":           {nil, false},
-		"one has to go yet":     {map[string]int32{"main": 2}, false},
-		"of another pod set":    {map[string]int32{"other": 0}, false},
-		"as many as it may":     {map[string]int32{"main": 1}, true},
-		"fewer, one has failed": {map[string]int32{"main": 0}, true},
+		"number unknown":     {nil, false},
+		"one pod too many":   {map[string]int32{"main": 2}, false},
+		"other pod set":      {map[string]int32{"other": 0}, false},
+		"as many as granted": {map[string]int32{"main": 1}, true},
+		"fewer than granted": {map[string]int32{"main": 0}, true},
 	} {
 		w := shrinking()
 		report(w, Progress{Active: true, Pods: tc.pods}, minutely, now)
 		if got := len(w.Status.ResourceRequests) == 0; got != tc.ends {
-			t.Errorf("%s: it has %v", name, w.Status.ResourceRequests)
+			t.Errorf("%s: resourceRequests = %v, want none: %v", name, w.Status.ResourceRequests, tc.ends)
 		}
 	}
 	w := shrinking()
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "because"}, now)
 	report(w, Progress{}, minutely, now)
 	if w.Status.Admission != nil || w.Status.ResourceRequests != nil {
-		t.Errorf("evicted and stopped, it has %+v, %v", w.Status.Admission, w.Status.ResourceRequests)
+		t.Errorf("evicted and stopped: admission %+v, resourceRequests %v, want neither", w.Status.Admission, w.Status.ResourceRequests)
 	}
 }
 
@@ -432,28 +439,28 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 			got = *changed.Spec.Priority
 		}
 		if got != want {
-			t.Errorf("elastic %v: the priority is %d, want %d", elastic, got, want)
+			t.Errorf("elastic %v: priority = %d, want %d", elastic, got, want)
 		}
 	}
 }
 
-// TestLoweredElasticJobSaysSoOnItsWorkload by an annotation, since its pod sets stay as admitted, for as long as this
-// is so.
+// TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set, which
+// stays as admitted, an annotation of the Workload has it.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
-		said                      int32
-		most                      int32
+		before                    int32 // the annotation; 0 for none
+		most                      int32 // the job's maximum now
 		want                      string
 	}{
-		"lowered":                    {most: 1, want: "1"},
-		"lowered to its minimum":     {fixed: true, most: 1, want: "1"},
-		"raised to what it was":      {said: 1, most: 2},
-		"raised above":               {said: 1, most: 5},
-		"nothing is left to ask for": {most: 0},
-		"not elastic":                {rigid: true, most: 1},
-		"it waits":                   {waits: true, said: 1, most: 1},
-		"somebody else made it, or who asks is mistaken": {same: true, said: 1, most: 2, want: "1"},
+		"lowered":                        {most: 1, want: "1"},
+		"lowered to its minimum":         {fixed: true, most: 1, want: "1"},
+		"raised to what was admitted":    {before: 1, most: 2},
+		"raised above what was admitted": {before: 1, most: 5},
+		"lowered to none":                {most: 0},
+		"not elastic":                    {rigid: true, most: 1},
+		"waiting":                        {waits: true, before: 1, most: 1},
+		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := waiting()
@@ -468,7 +475,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.fixed {
 				described.Spec.PodSets[0].Template.Annotations = nil
 			}
-			workload.Want(seen.w, tc.said)
+			workload.Want(seen.w, tc.before)
 			if tc.same {
 				described = seen.w
 			}
@@ -476,24 +483,24 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if changed := respecified(seen.w, described, Progress{}); changed != nil {
 				got = changed
 			}
-			if said := got.Annotations[muster.MaxReplicasAnnotation]; said != tc.want {
-				t.Errorf("it says %q, want %q", said, tc.want)
+			if got := got.Annotations[muster.MaxReplicasAnnotation]; got != tc.want {
+				t.Errorf("the annotation is %q, want %q", got, tc.want)
 			}
 			if before := seen.w.Spec.PodSets[0].Count; !tc.waits && got.Spec.PodSets[0].Count != before {
-				t.Errorf("its pod set has %d pods in place of %d", got.Spec.PodSets[0].Count, before)
+				t.Errorf("the pod set has %d pods, want %d", got.Spec.PodSets[0].Count, before)
 			}
 		})
 	}
 }
 
 func TestPodSetIsElasticOnlyIfItsAPIResizes(t *testing.T) {
-	asked := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
-	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: asked}}}, {Name: "b"}}
+	annotations := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
+	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
 	fixSizes(podSets)
 	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
-		t.Errorf("the pod set says %v", got)
+		t.Errorf("annotations of the pod set = %v, want only mine=2", got)
 	}
-	if len(asked) != 2 {
-		t.Errorf("what the job says was changed: %v", asked)
+	if len(annotations) != 2 {
+		t.Errorf("fixSizes changed the job's annotations: %v", annotations)
 	}
 }

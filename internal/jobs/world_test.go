@@ -53,24 +53,24 @@ type world struct {
 	job    string
 	clock  *clocktesting.FakePassiveClock
 	events *recorder
-	// api is the API server; the reconciler's own client notes and fails its writes.
+	// api is the API server. The reconciler uses another client, recordingClient, which records its writes and fails one.
 	api client.WithWatch
-	// fate says how a Job ends that is ready: "" that it runs on.
+	// fate returns how a ready Job ends; "" if it keeps running.
 	fate func(*batchv1.Job) batchv1.JobConditionType
 
 	mu         sync.Mutex
-	writes     []string       // of the reconciler, as "verb Kind name #occurrence"
-	seen       map[string]int // how often each "verb Kind name" occurred
+	writes     []string       // those of the reconciler, as "verb Kind name #occurrence"
+	seen       map[string]int // how often each "verb Kind name" has occurred
 	fault      fault
-	created    map[string]int // how often an object came into being
-	faultFired bool           // whether the fault has struck
-	// changes counts the writes of everybody.
+	created    map[string]int // how often each object, "Kind name", was created
+	faultFired bool           // whether the fault has occurred
+	// changes counts all writes, including those of the simulated controllers.
 	changes int
-	// creating sees what the reconciler is about to create; nil for nobody.
+	// onCreate, if not nil, is called with each object that the reconciler is about to create, and may change it.
 	onCreate func(client.Object)
 }
 
-// kubeletsFinalizer stands for the time that a pod takes to end.
+// kubeletsFinalizer keeps a deleted pod for the time that it takes to terminate.
 const kubeletsFinalizer = "test/kubelet"
 
 // fault makes one write of the reconciler fail with the error: before it takes
@@ -81,8 +81,9 @@ type fault struct {
 	err   error
 }
 
-// newScheme returns a scheme for one world, which worlds cannot share: the fake client registers in it the kinds that it
-// is asked for. Kinds that are read by concurrent creates of pods are registered here.
+// newScheme returns a scheme for one world. Worlds cannot share one: the fake client registers in it the kinds that are
+// requested. Kinds that concurrent creates of pods read are registered here, since registering is not safe for
+// concurrent use.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(t9kPodGroupKind, &unstructured.Unstructured{})
@@ -94,6 +95,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+// newWorld returns a world with the namespace ns and the objects, in which the fault occurs.
 func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, job: "js", fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),
@@ -109,7 +111,7 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 func (w *world) build(objects ...client.Object) {
 	scheme := newScheme()
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
-		// A tracker without field managers: nobody here applies, and they take most of the time.
+		// A tracker without field managers: nothing is applied here, and they take most of the time.
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
 		WithObjects(objects...).
 		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
@@ -126,7 +128,7 @@ func (w *world) recordingClient() client.Client {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
 			if _, pods := list.(*metav1.PartialObjectMetadataList); pods {
-				options.FieldSelector = nil // the fake API server knows none by inequality
+				options.FieldSelector = nil // the fake API server supports no != selectors
 			}
 			return c.List(ctx, list, options)
 		},
@@ -135,7 +137,7 @@ func (w *world) recordingClient() client.Client {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if _, ok := o.(*batchv1.Job); ok {
-				o.SetGeneration(o.GetGeneration() + 1) // nobody here changes a Job but in its spec
+				o.SetGeneration(o.GetGeneration() + 1) // every change of a Job here is one of its spec
 			}
 			return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
@@ -151,20 +153,20 @@ func (w *world) recordingClient() client.Client {
 	})
 }
 
-// applied returns the applied object by kind and name.
+// applied returns the applied configuration as an object, for its kind and name.
 func (w *world) applied(o runtime.ApplyConfiguration) client.Object {
 	text, err := json.Marshal(o)
-	said := &unstructured.Unstructured{}
+	object := &unstructured.Unstructured{}
 	if err == nil {
-		err = said.UnmarshalJSON(text)
+		err = object.UnmarshalJSON(text)
 	}
 	if err != nil {
 		w.t.Error(err)
 	}
-	return said
+	return object
 }
 
-// write does one write of the reconciler, and fails it if it is its turn.
+// write records one write of the reconciler and does it, or fails it if it is that of the fault.
 func (w *world) write(verb string, o client.Object, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +187,8 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	return w.fault.err
 }
 
-// create gives the object a UID and, if it is a Job, a finalizer that keeps it until its pods are gone.
+// create creates the object with a UID; a Job and a pod with a finalizer that keeps them until their pods or containers
+// have terminated.
 func (w *world) create(ctx context.Context, o client.Object) error {
 	if w.onCreate != nil {
 		w.onCreate(o)
@@ -196,10 +199,10 @@ func (w *world) create(ctx context.Context, o client.Object) error {
 	case *batchv1.Job:
 		o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 	case *corev1.Pod:
-		o.SetFinalizers([]string{kubeletsFinalizer}) // the fake API server knows no grace
+		o.SetFinalizers([]string{kubeletsFinalizer}) // the fake API server has no grace period
 	}
 	if o.GetObjectKind().GroupVersionKind().Group == volcano.GroupVersion.Group {
-		o.SetGeneration(1) // it does not count these
+		o.SetGeneration(1) // the fake API server does not set it
 	}
 	err := w.api.Create(ctx, o)
 	if err == nil {
@@ -208,7 +211,7 @@ func (w *world) create(ctx context.Context, o client.Object) error {
 	return err
 }
 
-// delete keeps the precondition that the fake API server does not.
+// delete deletes the object; it checks the UID precondition, which the fake API server ignores.
 func (w *world) delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	now := o.DeepCopyObject().(client.Object)
@@ -229,7 +232,7 @@ func (w *world) kind(o client.Object) string {
 	return gvk.Kind
 }
 
-// settle lets all controllers act in turn until none has anything left to do.
+// settle runs all controllers in turn until none of them writes any more.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 100 {
@@ -241,12 +244,12 @@ func (w *world) settle() {
 		switch {
 		case w.changes != before:
 		case result.RequeueAfter > 0 && result.RequeueAfter <= time.Second:
-			w.clock.SetTime(w.clock.Now().Add(result.RequeueAfter)) // counts that were kept back
+			w.clock.SetTime(w.clock.Now().Add(result.RequeueAfter)) // deferred writes of counts are due then
 		default:
 			return
 		}
 	}
-	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
 // reconcile reconciles like the controller: again after an error, and after a conflict, as if triggered by the watch.
@@ -261,7 +264,7 @@ func (w *world) reconcile() ctrl.Result {
 			return result
 		}
 	}
-	w.t.Fatalf("it fails again and again: %v", err)
+	w.t.Fatalf("the reconcile failed or lost a write three times in a row: %v", err)
 	return ctrl.Result{}
 }
 
@@ -286,7 +289,7 @@ func (w *world) admit() {
 	}
 }
 
-// runJobs moves every Job one step on: pods, ready pods, the end.
+// runJobs moves every Job one step on: it has pods, they are ready, it ends.
 func (w *world) runJobs() {
 	for _, job := range list[batchv1.JobList](w).Items {
 		s := &job.Status
@@ -338,7 +341,7 @@ func (w *world) collectGarbage() {
 	}
 }
 
-// list reads all objects of a kind.
+// list returns all objects of a kind.
 func list[L any, P interface {
 	*L
 	client.ObjectList
@@ -350,7 +353,7 @@ func list[L any, P interface {
 	return &out
 }
 
-// state returns all objects of the cluster without resourceVersions.
+// state holds all objects of the cluster without resourceVersions.
 type state struct {
 	JobSets     []jobset.JobSet
 	Jobs        []batchv1.Job
@@ -383,7 +386,7 @@ func (w *world) state() state {
 // jobSet returns the current ns/js.
 func (w *world) jobSet() *jobset.JobSet { return &list[jobset.JobSetList](w).Items[0] }
 
-// outcome returns how the JobSet ended, "" if it has not.
+// outcome returns how the JobSet ended; "" if it has not.
 func (w *world) outcome() string { return w.jobSet().Status.TerminalState }
 
 // recorder records events as "Reason: note".
@@ -398,7 +401,7 @@ func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, note string, args .
 	r.events = append(r.events, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// newJobSet returns ns/js with a leader and two workers; queue is its label, "" for none.
+// newJobSet returns ns/js with a leader and two workers; queue is its queue label, "" for none.
 func newJobSet(queue string) *jobset.JobSet {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}
 	if queue != "" {
@@ -417,6 +420,7 @@ func clusterQueue(name string) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
 }
 
+// flavor returns the ResourceFlavor f, for the nodes with the label pool=f.
 func flavor() *kueue.ResourceFlavor {
 	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}
 }
