@@ -17,6 +17,7 @@ import (
 
 var someAgent = podspec.Agent{Image: "operator", Server: "10.0.0.1:9444", CA: "certificate"}
 
+// withAgents requests agents for the JobSet, whose containers get a command.
 func withAgents(js *jobset.JobSet) *jobset.JobSet {
 	js.Annotations = map[string]string{"muster.dev/inject-agent": "true"}
 	for i := range js.Spec.ReplicatedJobs {
@@ -25,8 +26,8 @@ func withAgents(js *jobset.JobSet) *jobset.JobSet {
 	return js
 }
 
-// made are the Jobs that a plan makes, and what it tells people.
-func made(js *jobset.JobSet, agent podspec.Agent) (out []*batchv1.Job, told []string) {
+// createdJobs returns the Jobs that a plan creates for a JobSet without a queue, and the messages of its events.
+func createdJobs(js *jobset.JobSet, agent podspec.Agent) (out []*batchv1.Job, events []string) {
 	seen := seenOf(js, unqueued, of())
 	seen.Facts.Agent = agent
 	p := plan(seen)
@@ -36,11 +37,12 @@ func made(js *jobset.JobSet, agent podspec.Agent) (out []*batchv1.Job, told []st
 		}
 	}
 	for _, e := range p.Events {
-		told = append(told, e.Message)
+		events = append(events, e.Message)
 	}
-	return out, told
+	return out, events
 }
 
+// variable returns an environment variable of the first container of the Job's pods.
 func variable(job *batchv1.Job, name string) string {
 	for _, v := range job.Spec.Template.Spec.Containers[0].Env {
 		if v.Name == name {
@@ -51,9 +53,9 @@ func variable(job *batchv1.Job, name string) string {
 }
 
 func TestAgentsAreAddedWhereRequested(t *testing.T) {
-	list, _ := made(withAgents(newSet().js), someAgent)
+	list, _ := createdJobs(withAgents(newSet().js), someAgent)
 	if len(list) != 3 {
-		t.Fatalf("%d Jobs are made", len(list))
+		t.Fatalf("%d Jobs are created, want 3", len(list))
 	}
 	for _, job := range list {
 		c := job.Spec.Template.Spec.Containers[0]
@@ -61,70 +63,73 @@ func TestAgentsAreAddedWhereRequested(t *testing.T) {
 			t.Errorf("%s runs %q", job.Name, c.Command)
 		}
 		if got := job.Spec.Template.Annotations["muster.dev/rendezvous-size"]; got != "3:3" {
-			t.Errorf("%s has rounds of %q, want all pods of the JobSet", job.Name, got)
+			t.Errorf("the rounds of %s have the size %q, want 3:3, all pods of the JobSet", job.Name, got)
 		}
 	}
 	one := withAgents(newSet().js)
 	one.Spec.ReplicatedJobs[0].Template.Annotations = map[string]string{"muster.dev/inject-agent": "false"}
-	list, _ = made(one, someAgent)
+	list, _ = createdJobs(one, someAgent)
 	if got := list[0].Spec.Template.Spec.Containers[0].Command; !slices.Equal(got, []string{"train"}) {
-		t.Errorf("the leader, which wants none, runs %q", got)
+		t.Errorf("the leader, which opted out of agents, runs %q", got)
 	}
 	if got := list[1].Spec.Template.Annotations["muster.dev/rendezvous-size"]; got != "2:2" {
-		t.Errorf("the workers have rounds of %q", got)
+		t.Errorf("the rounds of the workers have the size %q, want 2:2", got)
 	}
 }
 
+// TestRoundsOfAJobSetThatRestartsInPlaceAreCountedInItsStatus: the agents have no restart budget and no rendezvous of
+// their own, since the JobSet counts the attempts.
 func TestRoundsOfAJobSetThatRestartsInPlaceAreCountedInItsStatus(t *testing.T) {
-	list, _ := made(withAgents(newSet().restarts(2, jobset.InPlaceRestart).js), someAgent)
+	list, _ := createdJobs(withAgents(newSet().restarts(2, jobset.InPlaceRestart).js), someAgent)
 	if got := variable(list[0], "LATTICE_MAX_RESTARTS"); got != "-1" {
-		t.Errorf("the agent's own budget is %q", got)
+		t.Errorf("LATTICE_MAX_RESTARTS = %q, want -1", got)
 	}
 	if got, there := list[0].Spec.Template.Labels["muster.dev/rendezvous"]; there {
-		t.Errorf("it has rounds beside its attempts: %q", got)
+		t.Errorf("the pods have a rendezvous, %q, besides the JobSet's attempts", got)
 	}
 }
 
+// TestNoJobIsCreatedWithoutItsAgent if the agent cannot be added: the JobSet reports why, and its quota is released.
 func TestNoJobIsCreatedWithoutItsAgent(t *testing.T) {
-	silent := withAgents(newSet().js)
-	silent.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0].Command = nil
+	noCommand := withAgents(newSet().js)
+	noCommand.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0].Command = nil
 	for why, tc := range map[string]struct {
 		js    *jobset.JobSet
 		agent podspec.Agent
 	}{
-		"explicit command": {silent, someAgent},
+		"explicit command": {noCommand, someAgent},
 		"serves no agents": {withAgents(newSet().js), podspec.Agent{}},
 	} {
-		if made, told := made(tc.js, tc.agent); len(made) != 0 || len(told) != 1 || !strings.Contains(told[0], why) {
-			t.Errorf("%d Jobs are made, and %q is told, want none and %q", len(made), told, why)
+		if list, events := createdJobs(tc.js, tc.agent); len(list) != 0 || len(events) != 1 || !strings.Contains(events[0], why) {
+			t.Errorf("%d Jobs are created, events %q, want none and one that contains %q", len(list), events, why)
 		}
 		d := describe(tc.js, jobs.Facts{Agent: tc.agent})
 		if d.Mistake == nil || d.Mistake.Reason != jobs.InvalidJob || !strings.Contains(d.Mistake.Message, why) {
-			t.Errorf("it queues, with %+v", d.Mistake)
+			t.Errorf("mistake = %+v, want one that contains %q", d.Mistake, why)
 		}
 		for grant, admission := range map[string]jobs.Admission{"waiting": waiting, "admitted": admitted} {
 			seen := seenOf(tc.js, admission, of(job("leader", 0).suspended()))
 			seen.Facts.Agent = tc.agent
 			p := plan(seen)
 			if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, why) || p.StatusCanWait {
-				t.Errorf("%s: the status says %+v", grant, c)
+				t.Errorf("%s: condition %+v, status can wait: %v; want CannotStart with %q at once", grant, c, p.StatusCanWait, why)
 			}
 			if !strings.Contains(p.Progress.Refused, why) {
-				t.Errorf("%s: its queue is told %q", grant, p.Progress.Refused)
+				t.Errorf("%s: Progress.Refused = %q, want %q", grant, p.Progress.Refused, why)
 			}
 			same(t, grant+": writes", nil, writes(p))
 		}
 	}
 }
 
-// TestOperatorWithoutAgentsStopsNoRunningJob: agents in existing pods need the operator only to restart.
+// TestOperatorWithoutAgentsStopsNoRunningJob: agents in existing pods need the operator only for a restart.
 func TestOperatorWithoutAgentsStopsNoRunningJob(t *testing.T) {
 	all := []jobBuilder{job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready()}
-	p := look(t, withAgents(newSet().js), admitted, of(all...))
+	p := checkedPlan(t, withAgents(newSet().js), admitted, of(all...))
 	same(t, "conditions", nil, conditions(p))
-	p = look(t, withAgents(newSet().js), admitted, of(all[1:]...))
+	p = checkedPlan(t, withAgents(newSet().js), admitted, of(all[1:]...))
 	if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil || p.Progress.Refused != "" {
-		t.Errorf("without the leader the status says %+v, and its queue is told %q", c, p.Progress.Refused)
+		t.Errorf("without the leader: condition %+v, Refused %q; want CannotStart, but no release of the quota", c, p.Progress.Refused)
 	}
 	same(t, "writes", nil, writes(p))
 }
@@ -136,6 +141,6 @@ func TestCannotStartIsClearedOnceAgentsAreServed(t *testing.T) {
 	p := plan(seen)
 	same(t, "conditions", []string{"muster.dev/CannotStart=False MayStart: what kept pods from being started has changed"}, conditions(p))
 	if len(p.Writes) != 3 || p.Progress.Refused != "" {
-		t.Errorf("writes %v, %q", writes(p), p.Progress.Refused)
+		t.Errorf("writes %v, Refused %q; want 3 creates and no refusal", writes(p), p.Progress.Refused)
 	}
 }

@@ -23,15 +23,16 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// setBuilder builds the JobSet ns/js step by step.
+// setBuilder builds the JobSet ns/js, with a method for each part.
 type setBuilder struct{ js *jobset.JobSet }
 
-// newSet returns a JobSet with a leader and two workers, of one pod each.
+// newSet returns a JobSet with one leader Job and two worker Jobs, of one pod each.
 func newSet() setBuilder {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid", ResourceVersion: "1"}}
 	return setBuilder{js}.with("leader", 1).with("workers", 2)
 }
 
+// with adds a replicated job.
 func (b setBuilder) with(name string, replicas int32, dependsOn ...jobset.DependsOn) setBuilder {
 	rj := jobset.ReplicatedJob{Name: name, Replicas: replicas, DependsOn: dependsOn}
 	rj.Template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "busybox"}}
@@ -56,7 +57,7 @@ func (b setBuilder) restarts(maxRestarts int32, strategy jobset.JobSetRestartStr
 	return b
 }
 
-// restarted is in attempt n.
+// restarted puts the JobSet in attempt n.
 func (b setBuilder) restarted(n int32) setBuilder {
 	b.js.Status.Restarts, b.js.Status.RestartsCountTowardsMax = n, n
 	return b
@@ -67,17 +68,17 @@ func (b setBuilder) ttl(seconds int32) setBuilder {
 	return b
 }
 
-// is gives it a condition, an hour old.
+// is adds a condition that is an hour old.
 func (b setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message string) setBuilder {
 	b.js.Status.Conditions = append(b.js.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))})
 	return b
 }
 
-// jobBuilder builds a Job of the JobSet as the API server has it.
+// jobBuilder builds a Job of the JobSet as the API server returns it.
 type jobBuilder struct{ job *batchv1.Job }
 
-// job builds the Job with this index of a replicated job, in attempt 0, before it starts.
+// job returns the Job with this index of a replicated job, in attempt 0, before it has pods.
 func job(replicated string, index int) jobBuilder {
 	return jobBuilder{&batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u", ResourceVersion: "1",
@@ -110,12 +111,12 @@ func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder
 	return b
 }
 
-// service returns the existing Service of the JobSet.
+// service returns the JobSet's Service.
 func service() client.Object {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", OwnerReferences: ownedByTheSet()}}
 }
 
-// of returns the Jobs and the Service as children.
+// of returns the Jobs and the Service, as children of the JobSet.
 func of(builders ...jobBuilder) []client.Object {
 	out := []client.Object{service()}
 	for _, b := range builders {
@@ -131,9 +132,9 @@ var (
 	admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
 )
 
-// look plans, and checks that plan is a pure function: it modifies none of its arguments, and neither another call nor
+// checkedPlan plans, and checks that plan is a pure function: it modifies none of its arguments, and neither another call nor
 // another order of the children changes the result.
-func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
+func checkedPlan(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
 	seen := seenOf(js, admission, children)
 	job, before := js.DeepCopy(), make([]client.Object, len(children))
@@ -142,21 +143,21 @@ func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []cl
 	}
 	got := plan(seen)
 	if diff := cmp.Diff(job, js); diff != "" {
-		t.Fatalf("the JobSet that was given was changed:\n%s", diff)
+		t.Fatalf("plan changed the JobSet (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, children, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("the children that were given were changed:\n%s", diff)
+		t.Fatalf("plan changed the children (-before +after):\n%s", diff)
 	}
 	shuffled := slices.Clone(children)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	seen = seenOf(js, admission, shuffled)
 	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("another order of the children changes the plan:\n%s", diff)
+		t.Fatalf("the plan depends on the order of the children (-given +shuffled):\n%s", diff)
 	}
 	return got
 }
 
-// seenOf returns the observed state if only the given objects exist, whether the JobSet controls them or not.
+// seenOf returns what a reconcile sees if only these objects exist, whether the JobSet controls them or not.
 func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object) jobs.Seen[*jobset.JobSet] {
 	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Now: now}
 	wanted := map[string]bool{}
@@ -174,7 +175,7 @@ func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object
 	return seen
 }
 
-// writes returns what a plan writes besides the status, "verb Kind name" each, in order.
+// writes returns a plan's writes except that of the status, in order, as "verb Kind name".
 func writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
@@ -196,7 +197,7 @@ func writes(p jobs.Plan) []string {
 	return out
 }
 
-// conditions returns the conditions of a plan's status, "Type=Status Reason: message" each.
+// conditions returns the conditions of a plan's status as "Type=Status Reason: message".
 func conditions(p jobs.Plan) []string {
 	var out []string
 	for _, c := range statusOf(p).Conditions {
@@ -207,22 +208,22 @@ func conditions(p jobs.Plan) []string {
 
 func statusOf(p jobs.Plan) jobset.JobSetStatus { return p.Status.(*jobset.JobSet).Status }
 
-// events returns the events of the plan's writes and its own, "Type Reason: message" each.
+// events returns the events of a plan's writes, and then its own, as "Type Reason: message".
 func events(p jobs.Plan) []string {
 	var out []string
-	tell := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
+	add := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
 	for _, w := range p.Writes {
 		if e := w.SuccessEvent(); e != nil {
-			tell(*e)
+			add(*e)
 		}
 	}
 	for _, e := range p.Events {
-		tell(e)
+		add(e)
 	}
 	return out
 }
 
-// same reports a difference between lists; nil and empty are the same.
+// same fails the test if want and got differ; nil and empty are equal.
 func same[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

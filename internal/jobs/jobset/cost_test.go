@@ -28,12 +28,12 @@ func TestPlanAllocationsDoNotDependOnTheNumberOfReplicatedJobs(t *testing.T) {
 	}
 	one, many := allocated(1), allocated(128)
 	if many > 3*one {
-		t.Errorf("a look at %d Jobs of 128 replicated jobs allocates %d bytes, of one %d: it is to be about the same", total, many, one)
+		t.Errorf("a plan for %d Jobs allocates %d bytes with 128 replicated jobs and %d with one, want at most three times as many", total, many, one)
 	}
 }
 
-// TestAllocationsOfRestartsAreLinear checks that recreating Jobs that fail together, each alone, allocates in
-// proportion to their number.
+// TestAllocationsOfRestartsAreLinear: a plan that restarts single Jobs which failed together allocates in proportion to
+// their number.
 func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	allocated := func(failures int) uint64 {
 		b := newSet().restarts(1<<30, jobset.Recreate)
@@ -47,7 +47,7 @@ func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	}
 	few, many := allocated(250), allocated(1000)
 	if many > 6*few {
-		t.Errorf("1000 failures allocate %d bytes, 250 %d: four times as many are to cost about four times as much", many, few)
+		t.Errorf("a plan for 1000 failures allocates %d bytes and one for 250 %d, want at most six times as many", many, few)
 	}
 }
 

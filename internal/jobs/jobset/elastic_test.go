@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// elasticSet returns a JobSet with a leader, and workers of one Job of three pods, between least and most.
+// elasticSet returns a JobSet with a leader and one Job of three workers, which may have from least to most pods.
 func elasticSet(least, most int32) setBuilder {
 	b := newSet().workersOf(3)
 	rj := &b.js.Spec.ReplicatedJobs[1]
@@ -27,145 +27,142 @@ func elasticSet(least, most int32) setBuilder {
 	return b
 }
 
-// sized admits the leader and this many of four workers.
-func sized(workers int32) jobs.Admission {
+// admittedSize returns an admission of the leader and this many of four workers.
+func admittedSize(workers int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
 		"leader": {Count: 1, Asked: 1, Left: 1}, "workers": {Count: workers, Asked: 4, Left: workers}}}
 }
 
-// runs has so many ready pods, and some that are on their way out.
-func (b jobBuilder) runs(pods, leaving int32) jobBuilder {
+// withPods gives the Job this many ready pods, and some that are terminating.
+func (b jobBuilder) withPods(pods, terminating int32) jobBuilder {
 	b.job.Status.StartTime = ptr.To(metav1.NewTime(now))
-	b.job.Status.Active, b.job.Status.Ready, b.job.Status.Terminating = pods, &pods, &leaving
+	b.job.Status.Active, b.job.Status.Ready, b.job.Status.Terminating = pods, &pods, &terminating
 	return b
 }
 
 func TestDescribeElasticReplicatedJob(t *testing.T) {
 	inPlace := elasticSet(2, 4).restarts(1, jobset.InPlaceRestart)
-	apart := elasticSet(2, 4)
-	apart.js.Spec.ReplicatedJobs[1].Template.Annotations = map[string]string{jobset.ExclusiveKey: "rack"}
+	exclusive := elasticSet(2, 4)
+	exclusive.js.Spec.ReplicatedJobs[1].Template.Annotations = map[string]string{jobset.ExclusiveKey: "rack"}
 	several, uneven := elasticSet(2, 4), elasticSet(2, 4)
 	several.js.Spec.ReplicatedJobs[1].Replicas = 2
 	uneven.js.Spec.ReplicatedJobs[1].Template.Spec.Completions = ptr.To[int32](6)
-	for what, tc := range map[string]struct {
+	for name, tc := range map[string]struct {
 		js         setBuilder
 		count, min int32
-		said       string
+		annotation string // the minimum, on the pod set
 	}{
-		"between two numbers":       {elasticSet(2, 4), 4, 2, "2"},
-		"without an upper one":      {elasticSet(2, 0), 3, 2, "2"},
-		"of one size":               {elasticSet(3, 3), 3, 3, "3"},
-		"not of several Jobs":       {several, 6, 0, ""},
-		"not with more completions": {uneven, 3, 0, ""},
-		"not in place":              {inPlace, 3, 0, ""},
-		"not in a domain alone":     {apart, 3, 0, ""},
+		"minimum and maximum":        {elasticSet(2, 4), 4, 2, "2"},
+		"minimum only":               {elasticSet(2, 0), 3, 2, "2"},
+		"minimum equal to maximum":   {elasticSet(3, 3), 3, 3, "3"},
+		"several Jobs":               {several, 6, 0, ""},
+		"more completions than pods": {uneven, 3, 0, ""},
+		"restarted in place":         {inPlace, 3, 0, ""},
+		"exclusive placement":        {exclusive, 3, 0, ""},
 	} {
 		ps := describe(tc.js.js, jobs.Facts{}).PodSets[1]
-		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min || ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.said {
-			t.Errorf("%s: it asks for %d, at least %d, and says %v; want %d, %d and %q", what, ps.Count, least, ps.Template.Annotations, tc.count, tc.min, tc.said)
+		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min || ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
+			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least, ps.Template.Annotations, tc.count, tc.min, tc.annotation)
 		}
 	}
-	if got := tell(elasticSet(2, 4).js); got != "2" {
-		t.Errorf("asking changes the JobSet: it says %q", got)
-	}
-}
-
-func tell(js *jobset.JobSet) string {
+	js := elasticSet(2, 4).js
 	describe(js, jobs.Facts{})
-	return js.Spec.ReplicatedJobs[1].Template.Spec.Template.Annotations[muster.MinReplicasAnnotation]
+	if got := js.Spec.ReplicatedJobs[1].Template.Spec.Template.Annotations[muster.MinReplicasAnnotation]; got != "2" {
+		t.Errorf("describe changed the JobSet's minimum to %q", got)
+	}
 }
 
 func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
-	leader := job("leader", 0).runs(1, 0)
-	for what, tc := range map[string]struct {
+	leader := job("leader", 0).withPods(1, 0)
+	for name, tc := range map[string]struct {
 		grant   jobs.Admission
 		workers jobBuilder
-		size    int32 // that the Job is given, 0 for none
-		inUse   map[string]int32
+		size    int32            // to which the Job is changed; 0 for no change
+		inUse   map[string]int32 // the pods that use quota
 		ready   bool
 	}{
-		"as it is":                               {sized(3), job("workers", 0).of(3).runs(3, 0), 0, map[string]int32{"workers": 3}, true},
-		"it grows":                               {sized(4), job("workers", 0).of(3).runs(3, 0), 4, map[string]int32{"workers": 3}, true},
-		"it shrinks":                             {sized(2), job("workers", 0).of(3).runs(3, 0), 2, nil, true},
-		"one still goes":                         {sized(2), job("workers", 0).of(2).runs(2, 1), 0, map[string]int32{"workers": 3}, true},
-		"all that had to have gone":              {sized(2), job("workers", 0).of(2).runs(2, 0), 0, map[string]int32{"workers": 2}, true},
-		"its pods are not told of yet":           {sized(2), job("workers", 0).of(2), 0, nil, false},
-		"the fewest are ready":                   {sized(4), job("workers", 0).of(4).runs(2, 0), 0, map[string]int32{"workers": 2}, true},
-		"fewer than that":                        {sized(4), job("workers", 0).of(4).runs(1, 0), 0, map[string]int32{"workers": 1}, false},
-		"never above the most":                   {sized(9), job("workers", 0).of(3).runs(3, 0), 4, map[string]int32{"workers": 3}, true},
-		"nor for fewest that were raised since":  {sized(1), job("workers", 0).of(2).runs(2, 0), 1, nil, true},
-		"nobody joins one that comes to its end": {sized(4), func() jobBuilder { b := job("workers", 0).of(3).runs(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
-		"but who has to go goes":                 {sized(2), func() jobBuilder { b := job("workers", 0).of(3).runs(2, 0); b.job.Status.Succeeded = 1; return b }(), 2, nil, true},
-		"nor does its queue grow it then":        {sized(3), func() jobBuilder { b := job("workers", 0).of(3).runs(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
+		"unchanged":                           {admittedSize(3), job("workers", 0).of(3).withPods(3, 0), 0, map[string]int32{"workers": 3}, true},
+		"grows":                               {admittedSize(4), job("workers", 0).of(3).withPods(3, 0), 4, map[string]int32{"workers": 3}, true},
+		"shrinks":                             {admittedSize(2), job("workers", 0).of(3).withPods(3, 0), 2, nil, true},
+		"shrunk, a pod terminating":           {admittedSize(2), job("workers", 0).of(2).withPods(2, 1), 0, map[string]int32{"workers": 3}, true},
+		"shrunk, no pod terminating":          {admittedSize(2), job("workers", 0).of(2).withPods(2, 0), 0, map[string]int32{"workers": 2}, true},
+		"no pods reported yet":                {admittedSize(2), job("workers", 0).of(2), 0, nil, false},
+		"as many ready as the minimum":        {admittedSize(4), job("workers", 0).of(4).withPods(2, 0), 0, map[string]int32{"workers": 2}, true},
+		"fewer ready than the minimum":        {admittedSize(4), job("workers", 0).of(4).withPods(1, 0), 0, map[string]int32{"workers": 1}, false},
+		"granted more than the maximum":       {admittedSize(9), job("workers", 0).of(3).withPods(3, 0), 4, map[string]int32{"workers": 3}, true},
+		"granted less than the minimum":       {admittedSize(1), job("workers", 0).of(2).withPods(2, 0), 1, nil, true},
+		"grows while pods succeed":            {admittedSize(4), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
+		"shrinks while pods succeed":          {admittedSize(2), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 2, nil, true},
+		"granted its size while pods succeed": {admittedSize(3), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
 	} {
-		told := map[string]int32{}
+		reclaimable := map[string]int32{}
 		if tc.workers.job.Status.Succeeded > 0 && tc.grant.PodSets["workers"].Count < 4 {
-			told["workers"] = 1 // of those that it was not given
+			reclaimable["workers"] = 1 // the pod that was not granted is not needed any more
 		}
-		p := look(t, elasticSet(2, 4).js, tc.grant, of(leader, tc.workers))
+		p := checkedPlan(t, elasticSet(2, 4).js, tc.grant, of(leader, tc.workers))
 		var size int32
 		for _, w := range p.Writes {
 			changed := w.Object().(*batchv1.Job)
 			size = *changed.Spec.Parallelism
 			if changed.Name != "js-workers-0" || *changed.Spec.Completions != size || w.Verb() != "change" {
-				t.Errorf("%s: %v", what, writes(p))
+				t.Errorf("%s: writes %v, want only a change of js-workers-0 to one size", name, writes(p))
 			}
 		}
 		if size != tc.size {
-			t.Errorf("%s: its Job is given %d pods, want %d", what, size, tc.size)
+			t.Errorf("%s: the Job is changed to %d pods, want %d", name, size, tc.size)
 		}
-		same(t, what+": pods that use quota", tc.inUse, p.Progress.Pods)
-		same(t, what+": pods that it needs no more", told, p.Progress.Reclaimable)
-		same(t, what+": events", nil, events(p))
+		same(t, name+": pods that use quota", tc.inUse, p.Progress.Pods)
+		same(t, name+": reclaimable pods", reclaimable, p.Progress.Reclaimable)
+		same(t, name+": events", nil, events(p))
 		if p.Progress.Ready != tc.ready {
-			t.Errorf("%s: ready: %v", what, p.Progress.Ready)
+			t.Errorf("%s: ready = %v, want %v", name, p.Progress.Ready, tc.ready)
 		}
 	}
 }
 
 func TestCreatedOrResumedElasticJobHasItsAdmittedSize(t *testing.T) {
-	for what, children := range map[string][]jobBuilder{"made": nil, "resumed": {job("workers", 0).of(2).suspended()}} {
-		p := look(t, elasticSet(2, 4).js, sized(4), of(children...))
+	for name, children := range map[string][]jobBuilder{"created": nil, "resumed": {job("workers", 0).of(2).suspended()}} {
+		p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(4), of(children...))
 		for _, w := range p.Writes {
 			if got := w.Object().(*batchv1.Job); got.Name == "js-workers-0" && (*got.Spec.Parallelism != 4 || *got.Spec.Completions != 4) {
-				t.Errorf("%s: %d of %d", what, *got.Spec.Parallelism, *got.Spec.Completions)
+				t.Errorf("%s: parallelism %d, completions %d, want 4 and 4", name, *got.Spec.Parallelism, *got.Spec.Completions)
 			}
 		}
 	}
-	if got := createdJob(t, look(t, elasticSet(2, 4).js, unqueued, nil), "js-workers-0"); *got.Spec.Parallelism != 3 {
-		t.Errorf("without a queue it has %d", *got.Spec.Parallelism)
+	if got := createdJob(t, checkedPlan(t, elasticSet(2, 4).js, unqueued, nil), "js-workers-0"); *got.Spec.Parallelism != 3 {
+		t.Errorf("without a queue: parallelism %d, want 3", *got.Spec.Parallelism)
 	}
 }
 
 func TestEndedElasticJobReclaimsAllPods(t *testing.T) {
-	p := look(t, elasticSet(2, 4).js, sized(3), of(job("leader", 0).runs(1, 0), job("workers", 0).of(3).succeeded()))
-	same(t, "given back", map[string]int32{"workers": 4}, p.Progress.Reclaimable)
-	same(t, "in use", map[string]int32{"workers": 0}, p.Progress.Pods)
+	p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), job("workers", 0).of(3).succeeded()))
+	same(t, "reclaimable pods", map[string]int32{"workers": 4}, p.Progress.Reclaimable)
+	same(t, "pods that use quota", map[string]int32{"workers": 0}, p.Progress.Pods)
 }
 
-// TestPodsOfAnElasticJobAreGatedUntilPlaced: the template of a running Job never changes, and pods created later go to
-// nodes that it does not name.
+// TestPodsOfAnElasticJobAreGatedUntilPlaced: the template of a running Job cannot change, so it does not select nodes,
+// since pods that are created later may get others.
 func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {
-	grant := sized(2)
+	grant := admittedSize(2)
 	workers := grant.PodSets["workers"]
 	workers.Places = grantPlaces(on("a", 2)).PodSets["workers"].Places
 	grant.PodSets["workers"] = workers
-	p := look(t, elasticSet(2, 4).js, grant, nil)
+	p := checkedPlan(t, elasticSet(2, 4).js, grant, nil)
 	template := createdJob(t, p, "js-workers-0").Spec.Template
 	same(t, "gates", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, template.Spec.SchedulingGates)
 	same(t, "nodes", nil, hostNames(template.Spec))
 
 	running := createdJob(t, p, "js-workers-0")
-	running.Status = job("", 0).runs(2, 0).job.Status
+	running.Status = job("", 0).withPods(2, 0).job.Status
 	workers.Count, workers.Left, workers.Places = 3, 3, append(workers.Places, on("b", 1))
 	grant.PodSets["workers"] = workers
-	p = look(t, elasticSet(2, 4).js, grant, append(of(job("leader", 0).runs(1, 0)), running))
-	same(t, "writes when it grows", []string{"change Job js-workers-0"}, writes(p))
+	p = checkedPlan(t, elasticSet(2, 4).js, grant, append(of(job("leader", 0).withPods(1, 0)), running))
+	same(t, "writes for a growth", []string{"change Job js-workers-0"}, writes(p))
 }
 
 func TestRoundsOfAnElasticJobSetHaveItsSizes(t *testing.T) {
-	list, _ := made(withAgents(elasticSet(2, 4).js), someAgent)
+	list, _ := createdJobs(withAgents(elasticSet(2, 4).js), someAgent)
 	if got := list[0].Spec.Template.Annotations[muster.RendezvousSizeAnnotation]; got != "3:5" {
-		t.Errorf("rounds of %q, of a leader and 2 to 4 workers", got)
+		t.Errorf("the rounds have the size %q, want 3:5 for a leader and 2 to 4 workers", got)
 	}
 }

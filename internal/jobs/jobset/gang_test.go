@@ -20,13 +20,13 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// lookWithGangs plans on a cluster that supports gangs.
-func lookWithGangs(js *jobset.JobSet, admission jobs.Admission, children ...client.Object) jobs.Plan {
+// planWithGangs returns the plan on a cluster that supports gangs.
+func planWithGangs(js *jobset.JobSet, admission jobs.Admission, children ...client.Object) jobs.Plan {
 	return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Facts: jobs.Facts{NativeGangs: true}, Now: now})
 }
 
-// firsts returns the writes of Plan.First.
-func firsts(p jobs.Plan) []string {
+// firstWrites returns the writes of Plan.First, which are those of PodGroups, as "verb name: minimum".
+func firstWrites(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.First {
 		group := w.Object().(*schedulingv1beta1.PodGroup)
@@ -35,6 +35,7 @@ func firsts(p jobs.Plan) []string {
 	return out
 }
 
+// groupOfJob returns the PodGroup that the Job's pods join; "" for none.
 func groupOfJob(job *batchv1.Job) string {
 	if job.Spec.Template.Spec.SchedulingGroup == nil {
 		return ""
@@ -43,20 +44,21 @@ func groupOfJob(job *batchv1.Job) string {
 }
 
 func TestJobsJoinAGangThatIsCreatedFirst(t *testing.T) {
-	p := lookWithGangs(twoByFour(), grantPlaces())
-	same(t, "first", []string{"create js-workers: 8"}, firsts(p))
+	p := planWithGangs(twoByFour(), grantPlaces())
+	same(t, "first", []string{"create js-workers: 8"}, firstWrites(p))
 	group := p.First[0].Object()
 	if owner := metav1.GetControllerOf(group); owner == nil || owner.UID != "js-uid" || group.GetNamespace() != "ns" {
-		t.Errorf("the gang belongs to %+v", owner)
+		t.Errorf("the PodGroup belongs to %+v, want the JobSet", owner)
 	}
 	for _, name := range []string{"js-workers-0", "js-workers-1"} {
 		if got := groupOfJob(createdJob(t, p, name)); got != "js-workers" {
-			t.Errorf("%s joins %q", name, got)
+			t.Errorf("%s joins the PodGroup %q, want js-workers", name, got)
 		}
 	}
 }
 
-// TestGangOfALaterReplicatedJobIsCreatedAtOnce, independently of the gangs of earlier ones.
+// TestGangOfALaterReplicatedJobIsCreatedAtOnce: the PodGroup of a replicated job that waits for another is created with
+// the first ones, its Jobs are not.
 func TestGangOfALaterReplicatedJobIsCreatedAtOnce(t *testing.T) {
 	js, admission := twoByFour(), grantPlaces()
 	later := *js.Spec.ReplicatedJobs[0].DeepCopy()
@@ -65,11 +67,11 @@ func TestGangOfALaterReplicatedJobIsCreatedAtOnce(t *testing.T) {
 	granted := admission.PodSets["workers"]
 	granted.Places = nil
 	admission.PodSets["later"] = granted
-	p := lookWithGangs(js, admission)
-	same(t, "first", []string{"create js-workers: 8", "create js-later: 8"}, firsts(p))
+	p := planWithGangs(js, admission)
+	same(t, "first", []string{"create js-workers: 8", "create js-later: 8"}, firstWrites(p))
 	for _, write := range p.Writes {
 		if name := write.Object().GetName(); strings.HasPrefix(name, "js-later-") {
-			t.Errorf("%s %s before those that it waits for", write.Verb(), name)
+			t.Errorf("%s %s before the Jobs that it waits for have ended", write.Verb(), name)
 		}
 	}
 }
@@ -86,26 +88,26 @@ func TestJobsThatJoinNoGang(t *testing.T) {
 		native    bool
 		group     string
 	}{
-		"a pod alone":                                         {alone, grantPlaces(), true, ""},
-		"a JobSet without a queue":                            {twoByFour(), unqueued, true, ""},
-		"on a cluster without gangs":                          {twoByFour(), grantPlaces(), false, ""},
-		"one that says of which it is":                        {own, grantPlaces(), true, "mine"},
-		"Jobs that find their domains by each other's pods":   {apart(), grantPlaces(), true, ""},
-		"pods that are given their places one by one":         {twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), true, ""},
-		"but those that were given theirs are a gang as well": {apart(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
+		"single pod":                    {alone, grantPlaces(), true, ""},
+		"without a queue":               {twoByFour(), unqueued, true, ""},
+		"cluster without gangs":         {twoByFour(), grantPlaces(), false, ""},
+		"group set by the user":         {own, grantPlaces(), true, "mine"},
+		"exclusive Jobs without places": {exclusiveSet(), grantPlaces(), true, ""},
+		"pods with topology gates":      {twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), true, ""},
+		"exclusive Jobs with places":    {exclusiveSet(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(jobs.Seen[*jobset.JobSet]{Job: tc.js, Admission: tc.admission, Facts: jobs.Facts{NativeGangs: tc.native}, Now: now})
 			if got := groupOfJob(createdJob(t, p, "js-workers-0")); got != tc.group || len(p.First) > 0 != (tc.group == "js-workers") {
-				t.Errorf("joins %q, first %v", got, firsts(p))
+				t.Errorf("the Job joins %q, first writes %v; want the PodGroup %q", got, firstWrites(p), tc.group)
 			}
 		})
 	}
 }
 
-// ran returns the JobSet with both Jobs, each with this many of four pods running and ready.
-func ran(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []client.Object) {
-	p := lookWithGangs(twoByFour(), grantPlaces())
+// runningGang returns the JobSet and its children, whose two Jobs run four ready pods each, changed by edit.
+func runningGang(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []client.Object) {
+	p := planWithGangs(twoByFour(), grantPlaces())
 	children := []client.Object{service(), p.First[0].Object()}
 	var list []*batchv1.Job
 	for _, name := range []string{"js-workers-0", "js-workers-1"} {
@@ -128,17 +130,17 @@ func TestGangCountsThePodsThatStillHaveToRun(t *testing.T) {
 		edit func(first, second *batchv1.Job)
 		want []string
 	}{
-		"nothing happened":                                   {func(_, _ *batchv1.Job) {}, nil},
-		"pods ended well, and the others run":                {func(first, _ *batchv1.Job) { pods(first, 2, 2, 2) }, nil},
-		"pods ended well, and one came anew":                 {func(first, _ *batchv1.Job) { pods(first, 2, 1, 2) }, []string{"change js-workers: 6"}},
-		"one came anew while all are still wanted":           {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
-		"a Job ended, and the other has a new pod":           {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
-		"indexes failed for good, and another is tried anew": {func(first, _ *batchv1.Job) { first.Status.FailedIndexes = ptr.To("1-2"); pods(first, 2, 1, 0) }, []string{"change js-workers: 6"}},
-		"all ended": {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); jobBuilder{second}.succeeded() }, nil},
+		"no change":                                     {func(_, _ *batchv1.Job) {}, nil},
+		"pods succeeded, the others run":                {func(first, _ *batchv1.Job) { pods(first, 2, 2, 2) }, nil},
+		"pods succeeded, one recreated":                 {func(first, _ *batchv1.Job) { pods(first, 2, 1, 2) }, []string{"change js-workers: 6"}},
+		"one recreated, none succeeded":                 {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
+		"a Job succeeded, a pod of the other recreated": {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
+		"indexes failed for good, a pod recreated":      {func(first, _ *batchv1.Job) { first.Status.FailedIndexes = ptr.To("1-2"); pods(first, 2, 1, 0) }, []string{"change js-workers: 6"}},
+		"all succeeded":                                 {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); jobBuilder{second}.succeeded() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js, children := ran(tc.edit)
-			same(t, "first", tc.want, firsts(lookWithGangs(js, grantPlaces(), children...)))
+			js, children := runningGang(tc.edit)
+			same(t, "first", tc.want, firstWrites(planWithGangs(js, grantPlaces(), children...)))
 		})
 	}
 }
@@ -157,62 +159,65 @@ func TestRemainingPodGroupsAreRelaxed(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		edit   func(js *jobset.JobSet)
-		second *batchv1.Job // nil if it is not there
+		second *batchv1.Job // nil if it does not exist
 		ready  int32
 		want   []string
 	}{
-		"one pod was left, and it comes anew":                {sized(1, 1), nil, 0, []string{"change js-workers: 1"}},
-		"one pod is left, and it is ready":                   {sized(1, 1), nil, 1, nil},
-		"the other Job is made anew on its own":              {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 0, []string{"change js-workers: 1"}},
-		"the other Job is made anew on its own, and all run": {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 1, nil},
+		"single pod left, recreated":           {sized(1, 1), nil, 0, []string{"change js-workers: 1"}},
+		"single pod left, ready":               {sized(1, 1), nil, 1, nil},
+		"other Job recreated alone":            {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 0, []string{"change js-workers: 1"}},
+		"other Job recreated alone, all ready": {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js, children := ran(func(first, second *batchv1.Job) { pods(first, 1, tc.ready) })
+			js, children := runningGang(func(first, second *batchv1.Job) { pods(first, 1, tc.ready) })
 			tc.edit(js)
 			children = children[:3]
 			if tc.second != nil {
 				pods(tc.second, 1, 1)
 				children = append(children, tc.second)
 			}
-			same(t, "first", tc.want, firsts(lookWithGangs(js, grantPlaces(), children...)))
+			same(t, "first", tc.want, firstWrites(planWithGangs(js, grantPlaces(), children...)))
 		})
 	}
 }
 
-// TestGangKeepsItsCountWhileExcludedJobsLeave, so that the remaining pods stay a gang.
+// TestGangKeepsItsCountWhileExcludedJobsLeave: the pods of a Job that is in no gang do not count, and the remaining ones
+// stay a gang.
 func TestGangKeepsItsCountWhileExcludedJobsLeave(t *testing.T) {
-	js, children := ran(func(first, second *batchv1.Job) {
+	js, children := runningGang(func(first, second *batchv1.Job) {
 		first.Status.Ready = nil
 		second.Spec.Template.Spec.SchedulingGroup = nil
 	})
-	same(t, "first", []string{"change js-workers: 4"}, firsts(lookWithGangs(js, grantPlaces(), children...)))
+	same(t, "first", []string{"change js-workers: 4"}, firstWrites(planWithGangs(js, grantPlaces(), children...)))
 }
 
+// TestGangIsCompleteAgainAfterARestart: the minimum of a PodGroup that was lowered is that of all pods again.
 func TestGangIsCompleteAgainAfterARestart(t *testing.T) {
-	js, children := ran(func(_, _ *batchv1.Job) {})
+	js, children := runningGang(func(_, _ *batchv1.Job) {})
 	group := children[1].(*schedulingv1beta1.PodGroup)
 	group.Spec.SchedulingPolicy.Gang.MinCount = 3
 	js.Status.Restarts = 1
-	same(t, "first", []string{"change js-workers: 8"}, firsts(lookWithGangs(js, grantPlaces(), children[:2]...)))
+	same(t, "first", []string{"change js-workers: 8"}, firstWrites(planWithGangs(js, grantPlaces(), children[:2]...)))
 }
 
+// TestJobsJoinNoGangIfOthersRunWithoutOne: a gang whose minimum counts all pods would wait for those for ever.
 func TestJobsJoinNoGangIfOthersRunWithoutOne(t *testing.T) {
-	js, children := ran(func(first, _ *batchv1.Job) { first.Spec.Template.Spec.SchedulingGroup = nil })
-	p := lookWithGangs(js, grantPlaces(), children[0], children[2])
+	js, children := runningGang(func(first, _ *batchv1.Job) { first.Spec.Template.Spec.SchedulingGroup = nil })
+	p := planWithGangs(js, grantPlaces(), children[0], children[2])
 	if got := groupOfJob(createdJob(t, p, "js-workers-1")); got != "" || len(p.First) > 0 {
-		t.Errorf("joins %q, first %v", got, firsts(p))
+		t.Errorf("the Job joins %q, first writes %v, want neither", got, firstWrites(p))
 	}
 }
 
 // TestJobThatLeavesItsGangIsRecreated, for instance because its pods now get their places one by one.
 func TestJobThatLeavesItsGangIsRecreated(t *testing.T) {
-	js, children := ran(func(first, second *batchv1.Job) {
+	js, children := runningGang(func(first, second *batchv1.Job) {
 		first.Spec.Suspend, first.Status.Active = ptr.To(true), 0
 		second.Spec.Suspend, second.Status.Active = ptr.To(true), 0
 	})
-	p := lookWithGangs(js, grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), children...)
+	p := planWithGangs(js, grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), children...)
 	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(p)[:2])
-	same(t, "first", nil, firsts(p))
+	same(t, "first", nil, firstWrites(p))
 }
 
 // TestJobsOfAGangNameItsPriorityClass if possible: kube-scheduler binds no pods of a gang if some have another
@@ -222,48 +227,48 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
 	}
 	type classes = map[string]*schedulingv1.PriorityClass
-	look := func(js *jobset.JobSet, classes classes, children ...client.Object) jobs.Plan {
+	planWith := func(js *jobset.JobSet, classes classes, children ...client.Object) jobs.Plan {
 		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: classes}}
 		return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: grantPlaces(), Children: children, Facts: facts, Now: now})
 	}
-	want := func(p jobs.Plan, group, class string) {
+	check := func(p jobs.Plan, group, class string) {
 		t.Helper()
 		job := createdJob(t, p, "js-workers-0")
 		if got := groupOfJob(job); got != group || job.Spec.Template.Spec.PriorityClassName != class {
-			t.Errorf("joins %q as %q, want %q as %q", got, job.Spec.Template.Spec.PriorityClassName, group, class)
+			t.Errorf("the Job joins %q with the class %q, want %q with %q", got, job.Spec.Template.Spec.PriorityClassName, group, class)
 		}
 		for _, w := range p.First {
 			if g := w.Object().(*schedulingv1beta1.PodGroup); g.Name != group || g.Spec.PriorityClassName != class {
-				t.Errorf("the group %s is made as %q", g.Name, g.Spec.PriorityClassName)
+				t.Errorf("the PodGroup %s is created with the class %q, want %q with %q", g.Name, g.Spec.PriorityClassName, group, class)
 			}
 		}
 	}
-	want(look(twoByFour(), classes{"five": class("five", 5, true)}), "js-workers", "five")
+	check(planWith(twoByFour(), classes{"five": class("five", 5, true)}), "js-workers", "five")
 
-	js, children := ran(func(first, second *batchv1.Job) {
+	js, children := runningGang(func(first, second *batchv1.Job) {
 		first.Spec.Suspend, first.Status.Active = ptr.To(true), 0
 		second.Spec.Suspend, second.Status.Active = ptr.To(true), 0
 	})
 	service, group := children[0], children[1].(*schedulingv1beta1.PodGroup)
 	group.Spec.PriorityClassName, group.Spec.Priority = "five", ptr.To[int32](5)
 	another := classes{"five": class("five", 5, false), "nine": class("nine", 9, true)}
-	want(look(js, another, service, group), "js-workers", "five")
+	check(planWith(js, another, service, group), "js-workers", "five")
 
 	group.Spec.PriorityClassName, group.Spec.Priority = "", ptr.To[int32](0)
-	want(look(js, another, service, group), "js-workers.p9", "nine")
-	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(look(js, another, children...))[:2])
-	want(look(js, another, service, group, children[3]), "", "")
+	check(planWith(js, another, service, group), "js-workers.p9", "nine")
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(planWith(js, another, children...))[:2])
+	check(planWith(js, another, service, group, children[3]), "", "")
 }
 
 // TestDefaultClassCreatedBetweenAGangAndItsPods: kube-scheduler would not bind the pods. Jobs without a ready pod are
 // recreated in a gang of the right priority; the others, whose pods are bound already, are left alone.
 func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	nine := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "nine"}, Value: 9, GlobalDefault: true}
-	look := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {
+	planWith := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {
 		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"nine": nine}}}
 		return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: grantPlaces(), Children: children, Facts: facts, Now: now})
 	}
-	js, children := ran(func(first, second *batchv1.Job) {
+	js, children := runningGang(func(first, second *batchv1.Job) {
 		first.Status.Ready, second.Status.Ready = nil, nil
 	})
 	group := children[1].(*schedulingv1beta1.PodGroup)
@@ -271,61 +276,61 @@ func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	deleted := func(p jobs.Plan) []string {
 		return slices.DeleteFunc(writes(p), func(write string) bool { return !strings.HasPrefix(write, "delete ") })
 	}
-	same(t, "deleted", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, deleted(look(js, children...)))
+	same(t, "deleted", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, deleted(planWith(js, children...)))
 
-	// One is gone, the other is going: what is made then waits for it in the gang that they will both be of.
-	going := children[3].(*batchv1.Job)
-	going.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	p := look(js, children[0], group, going)
-	same(t, "first", []string{"create js-workers.p9: 8"}, firsts(p))
+	// One Job is gone, the other terminates: the new Job waits for the other's successor in the gang that both will be in.
+	terminating := children[3].(*batchv1.Job)
+	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	p := planWith(js, children[0], group, terminating)
+	same(t, "first", []string{"create js-workers.p9: 8"}, firstWrites(p))
 	if job := createdJob(t, p, "js-workers-0"); groupOfJob(job) != "js-workers.p9" || job.Spec.Template.Spec.PriorityClassName != "nine" {
-		t.Errorf("it joins %q as %q", groupOfJob(job), job.Spec.Template.Spec.PriorityClassName)
+		t.Errorf("the Job joins %q with the class %q, want js-workers.p9 with nine", groupOfJob(job), job.Spec.Template.Spec.PriorityClassName)
 	}
 
-	for what, change := range map[string]func(*batchv1.Job, *schedulingv1beta1.PodGroup){
-		"ready":                   func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Ready = ptr.To[int32](4) },
-		"succeeded":               func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
-		"of the same priority":    func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = ptr.To[int32](9) },
-		"where nobody sees to it": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = nil },
-		"of a Job just made":      func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.CreationTimestamp = metav1.NewTime(now) },
-		"of a class that has gone": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
+	for name, change := range map[string]func(*batchv1.Job, *schedulingv1beta1.PodGroup){
+		"ready pods":                  func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Ready = ptr.To[int32](4) },
+		"succeeded pods":              func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
+		"same priority":               func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = ptr.To[int32](9) },
+		"PodGroup without a priority": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = nil },
+		"new Job":                     func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.CreationTimestamp = metav1.NewTime(now) },
+		"class deleted": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
 			job.Spec.Template.Spec.PriorityClassName = "gone"
 		},
-		"of a group of the user's": func(job *batchv1.Job, g *schedulingv1beta1.PodGroup) {
+		"group set by the user": func(job *batchv1.Job, g *schedulingv1beta1.PodGroup) {
 			g.Name, job.Spec.Template.Spec.SchedulingGroup.PodGroupName = "mine", ptr.To("mine")
 		},
 	} {
-		js, children := ran(func(first, second *batchv1.Job) { first.Status.Ready, second.Status.Ready = nil, nil })
+		js, children := runningGang(func(first, second *batchv1.Job) { first.Status.Ready, second.Status.Ready = nil, nil })
 		group := children[1].(*schedulingv1beta1.PodGroup)
 		group.Spec.Priority = ptr.To[int32](0)
 		for _, child := range children[2:] {
 			change(child.(*batchv1.Job), group)
 		}
-		p := look(js, children...)
-		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (what == "of a Job just made") {
-			t.Errorf("pods that are %s: %v, due %s", what, gone, p.Due)
+		p := planWith(js, children...)
+		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (name == "new Job") {
+			t.Errorf("%s: writes %v, due %s; want no deletions, and a due time for a new Job only", name, gone, p.Due)
 		}
-		if what == "of a Job just made" {
-			same(t, "first", nil, firsts(p)) // they are still bound whole, if their class comes back
+		if name == "new Job" {
+			same(t, "first", nil, firstWrites(p)) // the pods would be bound together if their class came back
 		}
 	}
 }
 
-// TestRefusedPodGroupIsReported: no pod of a gang is created before its PodGroup, so a JobSet that is refused it
-// returns its quota.
+// TestRefusedPodGroupIsReported: no pod of a gang is created before its PodGroup, so a JobSet whose PodGroup is refused
+// releases its quota.
 func TestRefusedPodGroupIsReported(t *testing.T) {
 	refused := map[types.UID][]jobs.Refusal{"js-uid": {{Message: "no PriorityClass", Last: now}}}
 	admission := grantPlaces()
 	admission.UnreadySince = now.Add(-time.Minute)
-	look := func(children ...client.Object) string {
+	planWith := func(children ...client.Object) string {
 		return plan(jobs.Seen[*jobset.JobSet]{Job: twoByFour(), Admission: admission, Children: children, Refusals: refused,
 			Lacked: jobs.Lacked{Pods: 1, Since: now.Add(-time.Minute)},
 			Facts:  jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
 	}
-	if got := look(); got != "no PriorityClass" {
-		t.Errorf("its queue is told %q", got)
+	if got := planWith(); got != "no PriorityClass" {
+		t.Errorf("Refused = %q, want the message of the refusal", got)
 	}
-	if got := look(lookWithGangs(twoByFour(), grantPlaces()).First[0].Object()); got != "" {
-		t.Errorf("its queue is told %q, and the PodGroup is there", got)
+	if got := planWith(planWithGangs(twoByFour(), grantPlaces()).First[0].Object()); got != "" {
+		t.Errorf("Refused = %q, want none: the PodGroup exists", got)
 	}
 }

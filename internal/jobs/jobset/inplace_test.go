@@ -13,7 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// podIn returns a pod of a Job of the fixture in an attempt; -1 means that it has reported none yet.
+// podIn returns a pod of the Job with this UID that has reported the attempt; -1 for none yet.
 func podIn(job string, attempt int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: ptr.To(true)}}}}
 	if attempt >= 0 {
@@ -35,22 +35,22 @@ func TestRestartInPlace(t *testing.T) {
 		wantCurrent       *int32
 		failed            bool
 	}{
-		"nobody says anything yet":                             {nil, nil, []*corev1.Pod{podIn("j0", -1), podIn("j1", -1), podIn("j2", -1)}, nil, nil, false},
-		"some have started":                                    {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", -1)}, nil, nil, false},
-		"all have started: they may run":                       {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
-		"one has restarted: the others are told to":            {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
-		"some follow":                                          {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
-		"all have: they may run again":                         {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](0), ptr.To[int32](1), false},
-		"one restarts while others still do":                   {ptr.To[int32](0), ptr.To[int32](1), []*corev1.Pod{podIn("j0", 2), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](1), false},
-		"one that succeeded is not waited for":                 {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodSucceeded)}, nil, ptr.To[int32](0), false},
-		"one that failed is: its replacement comes":            {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodFailed)}, nil, nil, false},
-		"pods of Jobs that are over do not count":              {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
-		"attempts beyond maxRestarts are the end":              {nil, ptr.To[int32](2), []*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
-		"so is a container that restarted more often":          {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
-		"as often as it may is fine":                           {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
-		"who tampers with an attempt says none":                {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
-		"what was said is not taken back by an older attempt":  {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
-		"nor is the present attempt, by pods that all restart": {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](2), false},
+		"no attempts yet":                                 {nil, nil, []*corev1.Pod{podIn("j0", -1), podIn("j1", -1), podIn("j2", -1)}, nil, nil, false},
+		"some started":                                    {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", -1)}, nil, nil, false},
+		"all started, which may run":                      {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"one restarted, which the others must follow":     {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"some followed":                                   {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"all followed, which may run":                     {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](0), ptr.To[int32](1), false},
+		"one restarted again":                             {ptr.To[int32](0), ptr.To[int32](1), []*corev1.Pod{podIn("j0", 2), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](1), false},
+		"one succeeded, which is not waited for":          {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodSucceeded)}, nil, ptr.To[int32](0), false},
+		"one failed, whose replacement is waited for":     {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodFailed)}, nil, nil, false},
+		"pod of a former Job":                             {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
+		"attempt beyond maxRestarts":                      {nil, ptr.To[int32](2), []*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
+		"container restarted more often than maxRestarts": {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
+		"container restarted as often as maxRestarts":     {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"invalid attempt":                                 {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
+		"attempts older than the previous one":            {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
+		"attempts older than the current one":             {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newSet().restarts(2, jobset.InPlaceRestart).js
@@ -70,20 +70,22 @@ func TestRestartInPlace(t *testing.T) {
 				want = []string{"Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of restarts"}
 			}
 			same(t, "conditions", want, conditions(p))
-			same(t, "writes: nothing is made anew", nil, writes(p))
+			same(t, "writes", nil, writes(p))
 		})
 	}
 }
 
+// TestEvictionIsNoAttempt: once the JobSet is stopped, its pods count attempts from zero again.
 func TestEvictionIsNoAttempt(t *testing.T) {
 	js := newSet().restarts(2, jobset.InPlaceRestart).js
 	js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = ptr.To[int32](1), ptr.To[int32](2)
-	s := statusOf(look(t, js, stopping, of(job("leader", 0).ready())))
+	s := statusOf(checkedPlan(t, js, stopping, of(job("leader", 0).ready())))
 	if s.PreviousInPlaceRestartAttempt != nil || s.CurrentInPlaceRestartAttempt != nil {
-		t.Errorf("attempts %v, %v", s.PreviousInPlaceRestartAttempt, s.CurrentInPlaceRestartAttempt)
+		t.Errorf("previous attempt %v, current attempt %v, want none", s.PreviousInPlaceRestartAttempt, s.CurrentInPlaceRestartAttempt)
 	}
 }
 
+// tampered gives the pod an attempt that is none.
 func tampered(pod *corev1.Pod) *corev1.Pod {
 	pod.Annotations[jobset.InPlaceRestartAttemptKey] = "-7"
 	return pod
@@ -91,21 +93,21 @@ func tampered(pod *corev1.Pod) *corev1.Pod {
 
 func TestOnlyPodsWithAnAttemptAreWatched(t *testing.T) {
 	if got := podsInPlace.Labels(newSet().js); got != nil {
-		t.Errorf("a JobSet that makes its Jobs anew asks for pods %v", got)
+		t.Errorf("a JobSet that recreates its Jobs watches the pods %v, want none", got)
 	}
 	same(t, "labels", map[string]string{"jobset.sigs.k8s.io/jobset-uid": "js-uid"}, podsInPlace.Labels(newSet().restarts(1, jobset.InPlaceRestart).js))
 	pod := podIn("j0", 1)
 	pod.Labels = map[string]string{jobset.JobSetNameKey: "js"}
-	silent := podIn("j0", -1)
-	silent.Labels = pod.Labels
-	if podsInPlace.JobOf(pod) != "js" || podsInPlace.JobOf(silent) != "" {
-		t.Errorf("got %q and %q", podsInPlace.JobOf(pod), podsInPlace.JobOf(silent))
+	withoutAttempt := podIn("j0", -1)
+	withoutAttempt.Labels = pod.Labels
+	if podsInPlace.JobOf(pod) != "js" || podsInPlace.JobOf(withoutAttempt) != "" {
+		t.Errorf("JobOf = %q for a pod with an attempt and %q for one without, want js and none", podsInPlace.JobOf(pod), podsInPlace.JobOf(withoutAttempt))
 	}
 	first := podIn("j0", 0)
 	first.Labels = pod.Labels
 	running := pod.DeepCopy()
 	running.Status.PodIP = "10.0.0.1"
-	if podsInPlace.Matters(pod, running) || !podsInPlace.Matters(silent, pod) || !podsInPlace.Matters(silent, first) || !podsInPlace.Matters(first, pod) {
-		t.Error("what matters is the attempt, whether the pod lives, and how often its containers restarted")
+	if podsInPlace.Matters(pod, running) || !podsInPlace.Matters(withoutAttempt, pod) || !podsInPlace.Matters(withoutAttempt, first) || !podsInPlace.Matters(first, pod) {
+		t.Error("Matters is true for a new IP address, or false for a new attempt")
 	}
 }

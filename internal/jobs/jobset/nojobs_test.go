@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestReplicatedJobsWithoutJobs checks that they hold up no other replicated job, and that a JobSet of nothing else
-// does not succeed.
+// TestReplicatedJobsWithoutJobs checks that replicated jobs of zero replicas delay no other one, and that a JobSet of
+// nothing else does not succeed.
 func TestReplicatedJobsWithoutJobs(t *testing.T) {
 	empty := func() setBuilder {
 		return setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}
@@ -23,27 +23,27 @@ func TestReplicatedJobsWithoutJobs(t *testing.T) {
 		writes     []string
 		conditions []string
 	}{
-		"a JobSet without any gets its Service":        {empty(), nil, []string{"create Service js"}, nil},
-		"and never ends":                               {empty(), of(), nil, nil},
-		"nor does one whose replicated jobs have none": {empty().with("none", 0), of(), nil, nil},
-		"success of all others is enough":              {empty().with("none", 0).with("leader", 1), of(job("leader", 0).succeeded()), nil, []string{isCompleted}},
-		"but not where it is asked of those alone": {empty().with("none", 0).with("leader", 1).with("workers", 1).succeedsBy(jobset.OperatorAny, "none"),
+		"no replicated jobs, no Service yet": {empty(), nil, []string{"create Service js"}, nil},
+		"no replicated jobs":                 {empty(), of(), nil, nil},
+		"no Jobs":                            {empty().with("none", 0), of(), nil, nil},
+		"all others succeeded":               {empty().with("none", 0).with("leader", 1), of(job("leader", 0).succeeded()), nil, []string{isCompleted}},
+		"success policy of no Jobs": {empty().with("none", 0).with("leader", 1).with("workers", 1).succeedsBy(jobset.OperatorAny, "none"),
 			of(job("leader", 0).succeeded(), job("workers", 0).ready()), nil, nil},
-		"who waits until they are ready need not wait": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyReady}),
+		"dependency on ready Jobs": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyReady}),
 			of(), []string{"create Job js-leader-0"}, nil},
-		"nor who waits until they have ended": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyComplete}),
+		"dependency on complete Jobs": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyComplete}),
 			of(), []string{"create Job js-leader-0"}, nil},
-		"in order, who comes after them starts at once": {empty().with("none", 0).with("leader", 1).inOrder(), of(), []string{"create Job js-leader-0"}, []string{inProgress}},
+		"in order": {empty().with("none", 0).with("leader", 1).inOrder(), of(), []string{"create Job js-leader-0"}, []string{inProgress}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := look(t, tc.js.js, unqueued, tc.children)
+			p := checkedPlan(t, tc.js.js, unqueued, tc.children)
 			same(t, "writes", tc.writes, writes(p))
 			same(t, "conditions", tc.conditions, conditions(p))
 		})
 	}
 }
 
-// TestUnreachableSuccessPolicyIsReported: the JobSet would run forever, and nothing would say why.
+// TestUnreachableSuccessPolicyIsReported: the JobSet would never end, and otherwise nothing would say why.
 func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
 	const never = "Warning SuccessPolicyNeverMet: The JobSet can never succeed: successPolicy waits for a Job of none, whose replicas is 0, to succeed." +
 		" Create the JobSet again with another policy"
@@ -51,27 +51,27 @@ func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
 		js   setBuilder
 		want []string
 	}{
-		"any Job of a replicated job that has none": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none"), []string{never}},
-		"any Job of two, of which one has some":     {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none", "leader"), nil},
-		"all Jobs of one that has none":             {newSet().with("none", 0).succeedsBy(jobset.OperatorAll, "none"), nil},
-		"any Job":                                   {newSet().with("none", 0).succeedsBy(jobset.OperatorAny), nil},
+		"any Job of a replicated job without Jobs":         {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none"), []string{never}},
+		"any Job of two replicated jobs, one without Jobs": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none", "leader"), nil},
+		"all Jobs of a replicated job without Jobs":        {newSet().with("none", 0).succeedsBy(jobset.OperatorAll, "none"), nil},
+		"any Job": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny), nil},
 	} {
 		running := of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())
-		same(t, name, tc.want, events(look(t, tc.js.js, unqueued, running)))
+		same(t, name, tc.want, events(checkedPlan(t, tc.js.js, unqueued, running)))
 	}
 }
 
-// TestJobsGoWithTheirPods: the name of a Job stays taken until the last of its pods is gone, so that pods of
-// two attempts never run at the same time.
+// TestJobsGoWithTheirPods: a Job is deleted in the foreground, so that its name stays taken until its last pod is gone,
+// and pods of two attempts never run at the same time.
 func TestJobsGoWithTheirPods(t *testing.T) {
-	over := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m").js
-	for what, p := range map[string]jobs.Plan{
-		"at a restart": look(t, newSet().restarts(1, jobset.Recreate).js, unqueued, of(job("leader", 0).failed())),
-		"at the end":   look(t, over, unqueued, of(job("leader", 0).ready())),
+	completed := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m").js
+	for name, p := range map[string]jobs.Plan{
+		"at a restart": checkedPlan(t, newSet().restarts(1, jobset.Recreate).js, unqueued, of(job("leader", 0).failed())),
+		"at the end":   checkedPlan(t, completed, unqueued, of(job("leader", 0).ready())),
 	} {
 		want := jobs.Delete(p.Writes[0].Object(), metav1.DeletePropagationForeground)
 		if len(p.Writes) != 1 || !cmp.Equal(want, p.Writes[0], cmp.AllowUnexported(jobs.Write{})) {
-			t.Errorf("%s: %v", what, writes(p))
+			t.Errorf("%s: writes %v, want one deletion in the foreground", name, writes(p))
 		}
 	}
 }

@@ -24,12 +24,13 @@ func twoByFour() *jobset.JobSet {
 	return b.js
 }
 
+// on returns a place for this many pods on the node.
 func on(node string, count int32) podspec.Place {
 	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 }
 
-// grantPlaces admits the workers with places, on nodes with room for two of their pods
-// each, two nodes a rack.
+// grantPlaces returns an admission of the workers with these places, on nodes that fit two of their pods each; nodes a
+// and b are in one rack, c and d in another.
 func grantPlaces(places ...podspec.Place) jobs.Admission {
 	nodes := jobs.Nodes{}
 	for name, rack := range map[string]string{"a": "r1", "b": "r1", "c": "r2", "d": "r2"} {
@@ -52,30 +53,32 @@ func hostNames(spec corev1.PodSpec) []string {
 }
 
 func TestEachJobOfAReplicatedJobGetsThePlacesOfItsRanks(t *testing.T) {
-	p := look(t, twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 2), on("d", 1), on("a", 1)), nil)
+	p := checkedPlan(t, twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 2), on("d", 1), on("a", 1)), nil)
 	first, second := createdJob(t, p, "js-workers-0").Spec.Template, createdJob(t, p, "js-workers-1").Spec.Template
-	same(t, "nodes of the first, which it fills", []string{"a", "b"}, hostNames(first.Spec))
-	same(t, "gates of the second", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, second.Spec.SchedulingGates)
-	same(t, "nodes of the second", nil, hostNames(second.Spec))
+	same(t, "nodes of the first Job, which it fills", []string{"a", "b"}, hostNames(first.Spec))
+	same(t, "gates of the second Job", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, second.Spec.SchedulingGates)
+	same(t, "nodes of the second Job", nil, hostNames(second.Spec))
 	if first.Annotations[kueue.WorkloadAnnotation] != "wl" {
-		t.Errorf("annotations %v", first.Annotations)
+		t.Errorf("annotations = %v, want the Workload wl", first.Annotations)
 	}
 }
 
 func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
 	js := twoByFour()
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
-	had := createdJob(t, look(t, js, grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
-	had.Spec.Suspend = ptr.To(true)
-	p := look(t, js, grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), had, job("workers", 1).ready().job})
+	old := createdJob(t, checkedPlan(t, js, grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
+	old.Spec.Suspend = ptr.To(true)
+	p := checkedPlan(t, js, grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), old, job("workers", 1).ready().job})
 	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
 	same(t, "nodes", []string{"c"}, hostNames(got))
 	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
 }
 
+// TestJobIsRestartedOnTheNodesOfARepair: a Job whose template selects nodes is suspended if it gets others; gated pods are
+// placed one by one, so their Job is left alone.
 func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
-	p := look(t, twoByFour(), grantPlaces(on("a", 4), on("b", 3), on("c", 1)), nil)
+	p := checkedPlan(t, twoByFour(), grantPlaces(on("a", 4), on("b", 3), on("c", 1)), nil)
 	pinned, gated := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")
 	children := []client.Object{service(), pinned, gated}
 	for _, job := range []*batchv1.Job{pinned, gated} {
@@ -83,8 +86,8 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	}
 	js := twoByFour()
 	js.Status.Conditions = statusOf(p).Conditions
-	same(t, "writes while nothing changes", nil, writes(look(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
-	p = look(t, js, grantPlaces(on("d", 4), on("b", 3), on("d", 1)), children)
+	same(t, "writes while nothing changes", nil, writes(checkedPlan(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
+	p = checkedPlan(t, js, grantPlaces(on("d", 4), on("b", 3), on("d", 1)), children)
 	same(t, "writes after a repair", []string{"change Job js-workers-0, suspended"}, writes(p))
 	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names its previous ones"}, events(p)[:1])
 }

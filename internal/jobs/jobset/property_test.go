@@ -26,8 +26,9 @@ type cluster struct {
 	js       *jobset.JobSet
 	grant    jobs.Admission
 	children map[string]client.Object
-	// ended is the terminal state once there is one.
-	ended     string
+	// ended is the terminal state; "" before the end.
+	ended string
+	// turbulent is whether suspensions, evictions and deletions happen.
 	turbulent bool
 }
 
@@ -68,7 +69,7 @@ func randomSet(t *rapid.T) *jobset.JobSet {
 	return b.js
 }
 
-// reconcile plans, carries out the plan, and checks invariants. It reports whether anything changed.
+// reconcile makes a plan, applies it and checks invariants. It reports whether anything changed.
 func (c *cluster) reconcile() bool {
 	p := c.plan()
 	before := c.js.Status.Restarts
@@ -79,27 +80,27 @@ func (c *cluster) reconcile() bool {
 		c.js.Status = *status.DeepCopy()
 	}
 	for _, w := range p.Writes {
-		c.carryOut(w)
+		c.apply(w)
 	}
 	restarts := c.js.Status.Restarts
 	if used := restartsSpent(&c.js.Status); restarts < before || restarts > before+1 || used > max(0, c.maxRestarts()) {
-		c.t.Fatalf("%d restarts after %d, %d spent of %d", restarts, before, used, c.maxRestarts())
+		c.t.Fatalf("%d restarts after %d, %d of %d used", restarts, before, used, c.maxRestarts())
 	}
 	switch state := c.js.Status.TerminalState; {
 	case c.ended != "" && state != c.ended:
-		c.t.Fatalf("it ended %s and is %q now", c.ended, state)
+		c.t.Fatalf("the JobSet ended %s and is %q now", c.ended, state)
 	case state != "" && (p.Progress.Outcome == nil || p.Progress.Outcome.Succeeded != (state == "Completed")):
-		c.t.Fatalf("it ended %s, and its queue is told %+v", state, p.Progress.Outcome)
+		c.t.Fatalf("the JobSet ended %s, and its Progress.Outcome is %+v", state, p.Progress.Outcome)
 	default:
 		c.ended = state
 	}
 	return changed
 }
 
-// plan looks, in turbulent times by way of look, which takes its time.
+// plan returns the plan, in turbulent steps by checkedPlan, which is slower.
 func (c *cluster) plan() jobs.Plan {
 	if c.turbulent {
-		return look(c.t, c.js, c.grant, c.list())
+		return checkedPlan(c.t, c.js, c.grant, c.list())
 	}
 	return plan(seenOf(c.js, c.grant, c.list()))
 }
@@ -111,27 +112,28 @@ func (c *cluster) maxRestarts() int32 {
 	return c.js.Spec.FailurePolicy.MaxRestarts
 }
 
-func (c *cluster) carryOut(w jobs.Write) {
+// apply does a write, and checks that it is allowed.
+func (c *cluster) apply(w jobs.Write) {
 	o := w.Object().DeepCopyObject().(client.Object)
 	key := fmt.Sprintf("%T %s", o, o.GetName())
-	had := c.children[key]
+	existing := c.children[key]
 	switch w.Verb() {
 	case "create":
-		if had != nil {
-			c.t.Fatalf("%s is made though there is one", key)
+		if existing != nil {
+			c.t.Fatalf("%s is created though it exists", key)
 		}
 		if c.ended != "" {
-			c.t.Fatalf("%s is made after the end", key)
+			c.t.Fatalf("%s is created after the end", key)
 		}
 		if job, ok := o.(*batchv1.Job); ok && !*job.Spec.Suspend && !c.mayRun() {
-			c.t.Fatalf("%s starts while it must not", key)
+			c.t.Fatalf("%s starts without quota or while suspended", key)
 		}
 		c.children[key] = o
 	case "delete":
-		if had.GetDeletionTimestamp() != nil {
+		if existing.GetDeletionTimestamp() != nil {
 			c.t.Fatalf("%s is deleted twice", key)
 		}
-		had.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+		existing.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
 	case "change":
 		if js, ok := o.(*jobset.JobSet); ok {
 			c.js.Spec = js.Spec
@@ -139,15 +141,16 @@ func (c *cluster) carryOut(w jobs.Write) {
 		}
 		c.children[key] = o
 	default:
-		c.t.Fatalf("a plan %ss %s", w.Verb(), key)
+		c.t.Fatalf("unexpected write: %s %s", w.Verb(), key)
 	}
 }
 
+// mayRun reports whether Jobs may be started.
 func (c *cluster) mayRun() bool {
 	return c.grant.Grant == jobs.Admitted || c.grant.Grant == jobs.Unqueued && !*c.js.Spec.Suspend
 }
 
-// list are the children in the order of names.
+// list returns the children in the order of their names.
 func (c *cluster) list() []client.Object {
 	var out []client.Object
 	for _, key := range slices.Sorted(maps.Keys(c.children)) {
@@ -156,8 +159,8 @@ func (c *cluster) list() []client.Object {
 	return out
 }
 
-// runJobs is the Job controller and the garbage collector: everybody goes one step,
-// or, where some is set, some of them. fails says who fails in the end.
+// runJobs acts as the Job controller and the garbage collector: it moves the Jobs that some reports one step on. A Job
+// that fails reports ends as failed. It reports whether anything changed.
 func (c *cluster) runJobs(some, fails func(name string) bool) bool {
 	changed := false
 	for _, key := range slices.Sorted(maps.Keys(c.children)) {
@@ -189,7 +192,7 @@ func (c *cluster) runJobs(some, fails func(name string) bool) bool {
 }
 
 // TestEveryJobSetEndsOnce, whatever its policies, however its Jobs end, and whatever is suspended, evicted or deleted
-// in between.
+// meanwhile.
 func TestEveryJobSetEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queued := rapid.Bool().Draw(t, "queued")
@@ -199,14 +202,14 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 		}
 		failures := 0
 		fails := func(name string) bool {
-			// Some restarts cost nothing, so that only an end of failures is one.
+			// Some restarts are not limited, so the JobSet ends only if failures do.
 			if failures < 12 && rapid.IntRange(0, 3).Draw(t, name+" fails if 0") == 0 {
 				failures++
 				return true
 			}
 			return false
 		}
-		some := func(name string) bool { return rapid.Bool().Draw(t, name+" goes on") }
+		some := func(name string) bool { return rapid.Bool().Draw(t, name+" makes progress") }
 		c.turbulent = true
 		for range rapid.IntRange(0, 30).Draw(t, "turbulent steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
@@ -218,7 +221,7 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 				}
 			case 2:
 				if jobs := c.list(); len(jobs) > 0 && jobs[0].GetDeletionTimestamp() == nil {
-					jobs[0].SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) // by hand
+					jobs[0].SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) // as a user would
 				}
 			case 3, 4, 5:
 				c.runJobs(some, fails)
@@ -238,14 +241,14 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 				break
 			}
 			if turns > 200 {
-				t.Fatalf("no end after %d turns; status %+v", turns, c.js.Status)
+				t.Fatalf("the JobSet has not ended after %d turns; status %+v", turns, c.js.Status)
 			}
 		}
 		if c.ended == "" {
-			t.Fatalf("nobody has anything left to do, and it has not ended: %+v", c.js.Status)
+			t.Fatalf("no controller changes anything, and the JobSet has not ended: %+v", c.js.Status)
 		}
 		if c.reconcile() {
-			t.Fatal("it is at rest, and yet something is written")
+			t.Fatal("a reconcile after the end changed something")
 		}
 		for _, child := range c.list() {
 			if job, ok := child.(*batchv1.Job); ok && !ended(job) {
@@ -255,12 +258,12 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 	})
 }
 
-// TestHeldJobSetLosesItsPods and then stays unchanged, whatever its state was before.
+// TestHeldJobSetLosesItsPods: a JobSet that loses its quota stops, whatever its state, and then stays unchanged.
 func TestHeldJobSetLosesItsPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{t: t, js: randomSet(t), grant: admitted, children: map[string]client.Object{}}
 		never := func(string) bool { return false }
-		some := func(name string) bool { return rapid.Bool().Draw(t, name+" goes on") }
+		some := func(name string) bool { return rapid.Bool().Draw(t, name+" makes progress") }
 		for range rapid.IntRange(0, 12).Draw(t, "steps") {
 			c.reconcile()
 			c.runJobs(some, never)
@@ -273,16 +276,16 @@ func TestHeldJobSetLosesItsPods(t *testing.T) {
 				break
 			}
 			if turns > 50 {
-				t.Fatal("it does not come to rest")
+				t.Fatal("the JobSet still changes after 50 turns")
 			}
 		}
-		p := look(t, c.js, c.grant, c.list())
+		p := checkedPlan(t, c.js, c.grant, c.list())
 		if p.Progress.Active {
-			t.Fatalf("at rest it is said to have pods: %+v", c.list())
+			t.Fatalf("Progress.Active is true though all Jobs have stopped: %+v", c.list())
 		}
 		for _, child := range c.list() {
 			if job, ok := child.(*batchv1.Job); ok && job.Status.Active > 0 {
-				t.Fatalf("%s has pods", job.Name)
+				t.Fatalf("%s still has pods", job.Name)
 			}
 		}
 	})

@@ -14,6 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
+// TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces: the places and ranks of an admission are those of the other Jobs.
+// Jobs that succeed later keep theirs.
 func TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces(t *testing.T) {
 	js := twoByFour()
 	js.Spec.ReplicatedJobs[0].Replicas = 4
@@ -22,39 +24,41 @@ func TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces(t *testing.T) {
 	workers := grant.PodSets["workers"]
 	workers.Count, workers.Left = 4, 4
 	grant.PodSets["workers"] = workers
-	over := []jobBuilder{job("workers", 2).of(2).ended(batchv1.JobComplete, now.Add(-2*time.Minute)), job("workers", 0).of(2).ended(batchv1.JobComplete, now.Add(-time.Minute))}
-	p := look(t, js, grant, of(over...))
+	succeeded := []jobBuilder{job("workers", 2).of(2).ended(batchv1.JobComplete, now.Add(-2*time.Minute)), job("workers", 0).of(2).ended(batchv1.JobComplete, now.Add(-time.Minute))}
+	p := checkedPlan(t, js, grant, of(succeeded...))
 	second, last := createdJob(t, p, "js-workers-1").Spec.Template, createdJob(t, p, "js-workers-3").Spec.Template
-	same(t, "nodes of the first that is left", []string{"a"}, hostNames(second.Spec))
-	same(t, "gates of the last", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, last.Spec.SchedulingGates)
+	same(t, "nodes of the first Job that has not succeeded", []string{"a"}, hostNames(second.Spec))
+	same(t, "gates of the last Job", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, last.Spec.SchedulingGates)
 	if got := second.Annotations[muster.RanksAnnotation] + " " + last.Annotations[muster.RanksAnnotation]; got != "0-1 2-3" {
-		t.Errorf("they are told the ranks %q", got)
+		t.Errorf("the Jobs' ranks are %q, want 0-1 2-3", got)
 	}
 
-	// Who succeeds later keeps the ranks that were admitted for it, and with it so do the others.
+	// A Job that succeeds after the admission keeps its ranks, so those of the others stay the same.
 	running := createdJob(t, p, "js-workers-3")
 	running.Status.Active = 2
-	later := of(append(over, job("workers", 1).of(2).ended(batchv1.JobComplete, now))...)
-	same(t, "writes once another has succeeded", nil, writes(look(t, js, grant, append(later, running))))
+	later := of(append(succeeded, job("workers", 1).of(2).ended(batchv1.JobComplete, now))...)
+	same(t, "writes once another Job has succeeded", nil, writes(checkedPlan(t, js, grant, append(later, running))))
 }
 
+// TestWhichJobsWereAdmitted checks the ranks of each Job, as "first+count", by the counts of the admission and the Jobs
+// that have succeeded, the earliest first.
 func TestWhichJobsWereAdmitted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		jobs, asked, count int32
 		succeeded          []int32
 		want               string
 	}{
-		"all of them":                                      {3, 6, 6, nil, "0+2 2+2 4+2"},
-		"all, of whom one has succeeded since":             {3, 6, 6, []int32{0}, "0+2 2+2 4+2"},
-		"without one that had succeeded":                   {3, 6, 4, []int32{1}, "0+2 2+0 2+2"},
-		"without the first that had":                       {3, 6, 4, []int32{1, 0}, "0+2 2+0 2+2"},
-		"without two, whichever came first":                {4, 8, 4, []int32{3, 0}, "0+0 0+2 2+2 4+0"},
-		"none of those that were made smaller is left out": {3, 6, 3, nil, "0+1 1+1 2+1"},
-		"but those that had succeeded are":                 {3, 6, 2, []int32{0}, "0+0 0+1 1+1"},
-		"what cannot be told is taken as it was asked":     {3, 6, 5, nil, "0+2 2+2 4+2"},
-		"none at all":                                      {2, 4, 0, []int32{0, 1}, "0+0 0+0"},
-		"no pods":                                          {2, 0, 0, nil, "0+0 0+0"},
-		"no Jobs":                                          {0, 0, 0, nil, ""},
+		"all":                                   {3, 6, 6, nil, "0+2 2+2 4+2"},
+		"all, one succeeded since":              {3, 6, 6, []int32{0}, "0+2 2+2 4+2"},
+		"one succeeded before":                  {3, 6, 4, []int32{1}, "0+2 2+0 2+2"},
+		"two succeeded, the earlier one before": {3, 6, 4, []int32{1, 0}, "0+2 2+0 2+2"},
+		"two succeeded before":                  {4, 8, 4, []int32{3, 0}, "0+0 0+2 2+2 4+0"},
+		"all, with half of their pods":          {3, 6, 3, nil, "0+1 1+1 2+1"},
+		"one succeeded before, the others with half of their pods": {3, 6, 2, []int32{0}, "0+0 0+1 1+1"},
+		"count of no whole Jobs, treated as all":                   {3, 6, 5, nil, "0+2 2+2 4+2"},
+		"all succeeded before":                                     {2, 4, 0, []int32{0, 1}, "0+0 0+0"},
+		"no pods":                                                  {2, 0, 0, nil, "0+0 0+0"},
+		"no Jobs":                                                  {0, 0, 0, nil, ""},
 	} {
 		rj := setBuilder{twoByFour()}.with("w", tc.jobs).js.Spec.ReplicatedJobs[1]
 		r := newRankLayout(&rj, jobs.PodSetAdmission{Asked: tc.asked, Count: tc.count}, tc.succeeded)
@@ -67,13 +71,13 @@ func TestWhichJobsWereAdmitted(t *testing.T) {
 			got = got[1:]
 		}
 		if got != tc.want {
-			t.Errorf("%s: ranks and pods are %q, want %q", name, got, tc.want)
+			t.Errorf("%s: ranks = %q, want %q", name, got, tc.want)
 		}
 	}
 }
 
-// TestPlacesOfExclusiveJobs checks that each Job goes to the domain of its own places, whichever Jobs succeeded before
-// the admission.
+// TestPlacesOfExclusiveJobs checks that each Job selects the domain of its own places, whichever Jobs had succeeded
+// before the admission.
 func TestPlacesOfExclusiveJobs(t *testing.T) {
 	js := twoByFour()
 	js.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
@@ -81,8 +85,8 @@ func TestPlacesOfExclusiveJobs(t *testing.T) {
 	workers := grant.PodSets["workers"]
 	workers.Count, workers.Left, workers.SliceSize = 4, 4, 4
 	grant.PodSets["workers"] = workers
-	p := look(t, js, grant, of(job("workers", 0).of(4).succeeded()))
+	p := checkedPlan(t, js, grant, of(job("workers", 0).of(4).succeeded()))
 	if got := createdJob(t, p, "js-workers-1").Spec.Template.Spec.NodeSelector["rack"]; got != "r2" {
-		t.Errorf("it goes to rack %q", got)
+		t.Errorf("the Job selects the rack %q, want r2", got)
 	}
 }

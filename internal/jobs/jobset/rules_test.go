@@ -12,13 +12,14 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// because gives a failed Job the reason and message of its end.
-func (b jobBuilder) because(reason, message string) jobBuilder {
+// withReason gives the last condition of a Job a reason and a message.
+func (b jobBuilder) withReason(reason, message string) jobBuilder {
 	c := &b.job.Status.Conditions[len(b.job.Status.Conditions)-1]
 	c.Reason, c.Message = reason, message
 	return b
 }
 
+// list returns the Jobs.
 func list(builders ...jobBuilder) []*batchv1.Job {
 	var out []*batchv1.Job
 	for _, b := range builders {
@@ -33,38 +34,38 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 		return jobset.FailurePolicyRule{Name: name, Action: action, OnJobFailureReasons: reasons, OnJobFailureMessagePatterns: patterns, TargetReplicatedJobs: targets}
 	}
 	early := now.Add(-time.Minute)
-	leader := job("leader", 0).failed().because(backoff, "Job has reached the specified backoff limit")
-	worker := job("workers", 0).ended(batchv1.JobFailed, early).because(deadline, "Job was active longer than specified deadline")
+	leader := job("leader", 0).failed().withReason(backoff, "Job has reached the specified backoff limit")
+	worker := job("workers", 0).ended(batchv1.JobFailed, early).withReason(deadline, "Job was active longer than specified deadline")
 	for name, tc := range map[string]struct {
 		rules  []jobset.FailurePolicyRule
 		failed []*batchv1.Job
 		want   verdict
 	}{
-		"without rules all restart, and the Job that failed first is named": {
+		"no rules": {
 			nil, list(leader, worker), verdict{jobset.RestartJobSet, "", worker.job}},
-		"a rule without conditions is for every failure": {
+		"rule without conditions": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "any", nil, nil, nil)}, list(leader, worker), verdict{jobset.FailJobSet, "any", worker.job}},
-		"a rule without a name is told by its place": {
+		"rule without a name": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "", []string{"PodFailurePolicy"}, nil, nil), rule(jobset.RestartJob, "", nil, nil, nil)},
 			list(leader), verdict{jobset.RestartJob, "failurePolicyRule1", leader.job}},
-		"the order of rules goes before that of failures": {
+		"two matching rules": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil), rule(jobset.RestartJob, "two", []string{deadline}, nil, nil)},
 			list(leader, worker), verdict{jobset.FailJobSet, "one", leader.job}},
-		"of the Jobs that a rule is for, the one that failed first is named": {
+		"rule that two failures match, of which the earlier is reported": {
 			[]jobset.FailurePolicyRule{rule(jobset.RestartJob, "one", []string{backoff, deadline}, nil, nil)}, list(leader, worker), verdict{jobset.RestartJob, "one", worker.job}},
-		"a rule for other replicated jobs is none": {
+		"other replicated job": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, nil, []string{"leader"})}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
-		"a rule for another reason is none": {
+		"other reason": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil)}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
-		"a pattern is searched for within the message": {
+		"pattern within the message": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"nothing of it", "longer than .* deadline"}, nil)}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
-		"a pattern that is not found is none": {
+		"pattern that does not match": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"^longer"}, nil)}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
-		"reason, message and replicated job must all match": {
+		"reason that does not match": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, []string{"deadline"}, []string{"workers"})}, list(leader, worker), verdict{jobset.RestartJobSet, "", worker.job}},
-		"and of the same Job": {
+		"reason, message and replicated job match": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{deadline}, []string{"deadline"}, []string{"workers"})}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
-		"what is no expression matches nothing": {
+		"invalid pattern": {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"("}, nil)}, list(leader), verdict{jobset.RestartJobSet, "", leader.job}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,13 +76,13 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 		})
 	}
 	if got := judge(nil, list(leader, worker)); got != (verdict{job: worker.job}) {
-		t.Errorf("without a policy: %+v", got)
+		t.Errorf("without a policy: verdict %+v, want no action for the Job that failed first", got)
 	}
 }
 
-// aRuleMatchesExactly: whatever is in the rule and in the failure, a rule matches exactly
-// if each of its lists is empty or has what the failure says.
-func aRuleMatchesExactly(t *rapid.T) {
+// checkRuleMatches checks, for an arbitrary rule and failure, that the rule matches exactly if each of its lists is empty
+// or contains the failure's value.
+func checkRuleMatches(t *rapid.T) {
 	patterns := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "(", "a|b", "^a", "(?i)A+$", "[", "exit code (1|2)"}))
 	words := rapid.SampledFrom([]string{"", "a", "b", "BackoffLimitExceeded"})
 	messages := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a", "ba", "AA", "exit code 2"}))
@@ -92,25 +93,26 @@ func aRuleMatchesExactly(t *rapid.T) {
 		TargetReplicatedJobs:        rapid.SliceOfN(words, 0, 3).Draw(t, "targets"),
 	}
 	message, reason, replicated := messages.Draw(t, "message"), words.Draw(t, "reason"), words.Draw(t, "replicated job")
-	found := len(rule.OnJobFailureMessagePatterns) == 0
+	patternMatches := len(rule.OnJobFailureMessagePatterns) == 0
 	for _, pattern := range rule.OnJobFailureMessagePatterns {
 		if ok, err := regexp.MatchString(pattern, message); ok && err == nil {
-			found = true
+			patternMatches = true
 		}
 	}
-	want := found && (len(rule.OnJobFailureReasons) == 0 || slices.Contains(rule.OnJobFailureReasons, reason)) &&
+	want := patternMatches && (len(rule.OnJobFailureReasons) == 0 || slices.Contains(rule.OnJobFailureReasons, reason)) &&
 		(len(rule.TargetReplicatedJobs) == 0 || slices.Contains(rule.TargetReplicatedJobs, replicated))
-	failed := list(job(replicated, 0).failed().because(reason, message))
+	failed := list(job(replicated, 0).failed().withReason(reason, message))
 	got := judge(&jobset.FailurePolicy{Rules: []jobset.FailurePolicyRule{rule}}, failed)
 	if matched := got.action == jobset.FailJobSet; matched != want || got.job != failed[0] || matched != (got.rule == "r") {
-		t.Errorf("%+v of %+v: %+v, want a match: %v", rule, failed[0].Status.Conditions[0], got, want)
+		t.Errorf("rule %+v, failure %+v: verdict %+v, want a match: %v", rule, failed[0].Status.Conditions[0], got, want)
 	}
 }
 
-func TestARuleMatchesExactly(t *testing.T) { rapid.Check(t, aRuleMatchesExactly) }
+func TestARuleMatchesExactly(t *testing.T) { rapid.Check(t, checkRuleMatches) }
 
-func FuzzRules(f *testing.F) { f.Fuzz(rapid.MakeFuzz(aRuleMatchesExactly)) }
+func FuzzRules(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkRuleMatches)) }
 
+// TestWhetherSuccessMayBeUndone checks whether a restart could run a succeeded Job again.
 func TestWhetherSuccessMayBeUndone(t *testing.T) {
 	some := []string{"leader"}
 	for name, tc := range map[string]struct {
@@ -118,29 +120,30 @@ func TestWhetherSuccessMayBeUndone(t *testing.T) {
 		rules      []jobset.FailurePolicyRule
 		want       bool
 	}{
-		"while restarts are left":                              {2, 1, nil, true},
-		"not when they are spent":                              {2, 2, nil, false},
-		"by a rule that spends none":                           {0, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSetAndIgnoreMaxRestarts, TargetReplicatedJobs: some}}, true},
-		"not by a restart of single Jobs, which did not":       {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob}}, false},
-		"unless other failures restart all":                    {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
-		"not after a rule that every failure matches":          {2, 0, []jobset.FailurePolicyRule{{Action: jobset.FailJobSet}, {Action: jobset.RestartJobSetAndIgnoreMaxRestarts}}, false},
-		"not by a rule whose restarts are spent":               {1, 1, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSet, TargetReplicatedJobs: some}}, false},
-		"a maxRestarts below zero is as zero":                  {-1, 0, nil, false},
-		"restarts of single Jobs are spent too, by those of 1": {1, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
+		"restarts left":                                     {2, 1, nil, true},
+		"no restarts left":                                  {2, 2, nil, false},
+		"rule that ignores maxRestarts":                     {0, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSetAndIgnoreMaxRestarts, TargetReplicatedJobs: some}}, true},
+		"rule that restarts single Jobs":                    {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob}}, false},
+		"rule that restarts single Jobs, for some failures": {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
+		"rule after one that every failure matches":         {2, 0, []jobset.FailurePolicyRule{{Action: jobset.FailJobSet}, {Action: jobset.RestartJobSetAndIgnoreMaxRestarts}}, false},
+		"rule without restarts left":                        {1, 1, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSet, TargetReplicatedJobs: some}}, false},
+		"negative maxRestarts":                              {-1, 0, nil, false},
+		"one restart left, rule that restarts single Jobs":  {1, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newSet().restarts(tc.max, jobset.Recreate).js
 			js.Spec.FailurePolicy.Rules, js.Status.RestartsCountTowardsMax = tc.rules, tc.spent
 			if got := successMayBeUndone(js); got != tc.want {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}
 	if successMayBeUndone(newSet().js) {
-		t.Error("without a policy nothing restarts")
+		t.Error("got true without a failure policy")
 	}
 }
 
+// TestActions checks what each action of a failure policy writes and counts, with and without restarts left.
 func TestActions(t *testing.T) {
 	const suffix = " failure policy action (first failed job: js-workers-1)"
 	one := []int32{0, 1}
@@ -161,33 +164,33 @@ func TestActions(t *testing.T) {
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Name: "r", Action: action}).js
-			p := look(t, js, unqueued, of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).failed()))
+			p := checkedPlan(t, js, unqueued, of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).failed()))
 			same(t, "writes", tc.deletes, writes(p))
 			same(t, "conditions", []string{"RestartingJobSet=True FailurePolicy_r: applying " + string(action) + suffix}, conditions(p))
 			same(t, "events", []string{"Warning FailurePolicy_r: applying " + string(action) + suffix, tc.event}, events(p))
 			s := statusOf(p)
 			workers := s.ReplicatedJobsStatus[0]
 			if s.Restarts != tc.restarts || s.RestartsCountTowardsMax != tc.towardsMax || !p.StatusFirst {
-				t.Errorf("restarts %d, %d of them counted; status first: %v", s.Restarts, s.RestartsCountTowardsMax, p.StatusFirst)
+				t.Errorf("%d restarts, %d of them counted, status first: %v; want %d, %d and true", s.Restarts, s.RestartsCountTowardsMax, p.StatusFirst, tc.restarts, tc.towardsMax)
 			}
 			same(t, "restarts of Jobs", tc.jobRestarts, workers.JobRestarts)
-			same(t, "those that count", tc.jobsTowardsMax, workers.JobRestartsCountTowardsMax)
+			same(t, "restarts of Jobs that count", tc.jobsTowardsMax, workers.JobRestartsCountTowardsMax)
 
-			// With the budget spent, only what ignores it goes on.
+			// Without restarts left, only actions that ignore maxRestarts restart anything.
 			js.Status.RestartsCountTowardsMax = 1
-			p = look(t, js, unqueued, of(job("workers", 1).failed()))
+			p = checkedPlan(t, js, unqueued, of(job("workers", 1).failed()))
 			want := "Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-workers-1)"
 			if !countsTowardsMax(action) {
 				want = "RestartingJobSet=True FailurePolicy_r: applying " + string(action) + suffix
 			}
-			same(t, "conditions when the budget is spent", []string{want}, conditions(p))
+			same(t, "conditions without restarts left", []string{want}, conditions(p))
 		})
 	}
-	p := look(t, newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.FailJobSet}).js, unqueued, of(job("workers", 1).failed()))
+	p := checkedPlan(t, newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.FailJobSet}).js, unqueued, of(job("workers", 1).failed()))
 	same(t, "FailJobSet", []string{"Failed=True FailJobSetFailurePolicyAction: applying FailJobSet" + suffix}, conditions(p))
 }
 
-// rules adds failure rules to the policy.
+// rules sets the rules of the failure policy.
 func (b setBuilder) rules(rules ...jobset.FailurePolicyRule) setBuilder {
 	b.js.Spec.FailurePolicy.Rules = rules
 	return b
@@ -196,12 +199,12 @@ func (b setBuilder) rules(rules ...jobset.FailurePolicyRule) setBuilder {
 func TestJobsThatFailTogetherCountARestartEach(t *testing.T) {
 	alone := jobset.FailurePolicyRule{Name: "alone", Action: jobset.RestartJob}
 	js := newSet().restarts(2, jobset.Recreate).rules(alone).js
-	p := look(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).ready()))
+	p := checkedPlan(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).ready()))
 	same(t, "writes", []string{"delete Job js-leader-0", "delete Job js-workers-0"}, writes(p))
 	if got := restartsSpent(ptrTo(statusOf(p))); got != 2 {
-		t.Errorf("%d restarts are spent", got)
+		t.Errorf("%d restarts are used, want 2", got)
 	}
-	p = look(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).failed()))
+	p = checkedPlan(t, js, unqueued, of(job("leader", 0).failed(), job("workers", 0).failed(), job("workers", 1).failed()))
 	same(t, "conditions", []string{
 		"RestartingJobSet=False JobSetFailed: jobset failed",
 		"Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-workers-1)"}, conditions(p))
@@ -213,30 +216,30 @@ func ptrTo[T any](v T) *T { return &v }
 func TestSingleRestartIsCountedOnTheNewJob(t *testing.T) {
 	js := newSet().restarts(3, jobset.Recreate).restarted(1).js
 	js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "leader"}}
-	present := func(name string, index int) jobBuilder { return job(name, index).attempt("1") }
-	old := present("workers", 1).failed()
-	old.job.Labels[jobset.JobRestartAttemptKey] = "1"
-	p := look(t, js, unqueued, of(present("leader", 0).ready(), present("workers", 0).ready(), old))
-	same(t, "the old one goes", []string{"delete Job js-workers-1"}, writes(p))
-	p = look(t, js, unqueued, of(present("leader", 0).ready(), present("workers", 0).ready()))
-	made := createdJob(t, p, "js-workers-1")
-	if made.Labels[jobset.JobRestartAttemptKey] != "2" || made.Labels[jobset.RestartAttemptKey] != "1" {
-		t.Errorf("labels %v", made.Labels)
+	current := func(name string, index int) jobBuilder { return job(name, index).attempt("1") }
+	failed := current("workers", 1).failed()
+	failed.job.Labels[jobset.JobRestartAttemptKey] = "1"
+	p := checkedPlan(t, js, unqueued, of(current("leader", 0).ready(), current("workers", 0).ready(), failed))
+	same(t, "writes for the failed Job", []string{"delete Job js-workers-1"}, writes(p))
+	p = checkedPlan(t, js, unqueued, of(current("leader", 0).ready(), current("workers", 0).ready()))
+	created := createdJob(t, p, "js-workers-1")
+	if created.Labels[jobset.JobRestartAttemptKey] != "2" || created.Labels[jobset.RestartAttemptKey] != "1" {
+		t.Errorf("labels = %v, want restart 2 of the Job in attempt 1", created.Labels)
 	}
-	p = look(t, js, unqueued, of(present("leader", 0).ready(), present("workers", 0).ready(), jobBuilder{made}.ready()))
-	same(t, "then all is as it should be", nil, writes(p))
+	p = checkedPlan(t, js, unqueued, of(current("leader", 0).ready(), current("workers", 0).ready(), jobBuilder{created}.ready()))
+	same(t, "writes once the Job is ready", nil, writes(p))
 }
 
-// TestTamperedFailedJobIsNotRestartedForever: its attempt is unknown, and it counts as outdated once it is being
-// deleted.
+// TestTamperedFailedJobIsNotRestartedForever: a Job with an invalid attempt counts as one of the current attempt, but as
+// outdated once it is being deleted.
 func TestTamperedFailedJobIsNotRestartedForever(t *testing.T) {
 	js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts}).js
 	tampered := job("workers", 0).attempt("x").failed()
-	p := look(t, js, unqueued, of(tampered))
+	p := checkedPlan(t, js, unqueued, of(tampered))
 	same(t, "writes", []string{"delete Job js-workers-0"}, writes(p))
 	js.Status = statusOf(p)
-	p = look(t, js, unqueued, of(tampered.deleting()))
+	p = checkedPlan(t, js, unqueued, of(tampered.deleting()))
 	if got := statusOf(p).Restarts; got != 1 {
-		t.Errorf("%d restarts", got)
+		t.Errorf("%d restarts, want 1", got)
 	}
 }

@@ -15,25 +15,25 @@ func TestCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		js       setBuilder
 		children []client.Object
-		// want are the entries of workers and leader: descending order of names.
+		// workers and leader are the entries, which are in descending order of their names.
 		workers, leader jobset.ReplicatedJobStatus
 	}{
-		"every replicated job has an entry from the first look on": {js: newSet()},
-		"a Job without pods is in no column":                       {js: newSet(), children: of(job("workers", 0))},
-		"a pod that is not ready makes a Job active":               {js: newSet(), children: of(job("workers", 0).active()), workers: jobset.ReplicatedJobStatus{Active: 1}},
-		"a ready Job is active too":                                {js: newSet(), children: of(job("workers", 0).ready()), workers: jobset.ReplicatedJobStatus{Active: 1, Ready: 1}},
-		"a suspended Job is active until its pods are gone":        {js: newSet().suspended(), children: of(job("workers", 0).active().suspended()), workers: jobset.ReplicatedJobStatus{Active: 1, Suspended: 1}},
-		"a Job that succeeded is not ready any more":               {js: newSet(), children: of(job("workers", 0).succeeded()), workers: jobset.ReplicatedJobStatus{Succeeded: 1}},
-		"nor is one that failed":                                   {js: newSet(), children: of(job("leader", 0).failed()), leader: jobset.ReplicatedJobStatus{Failed: 1}},
-		"each is counted where it belongs": {js: newSet(), children: of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).active()),
+		"no Jobs":                          {js: newSet()},
+		"Job without pods":                 {js: newSet(), children: of(job("workers", 0))},
+		"Job with a pod that is not ready": {js: newSet(), children: of(job("workers", 0).active()), workers: jobset.ReplicatedJobStatus{Active: 1}},
+		"ready Job":                        {js: newSet(), children: of(job("workers", 0).ready()), workers: jobset.ReplicatedJobStatus{Active: 1, Ready: 1}},
+		"suspended Job with a pod":         {js: newSet().suspended(), children: of(job("workers", 0).active().suspended()), workers: jobset.ReplicatedJobStatus{Active: 1, Suspended: 1}},
+		"succeeded Job":                    {js: newSet(), children: of(job("workers", 0).succeeded()), workers: jobset.ReplicatedJobStatus{Succeeded: 1}},
+		"failed Job":                       {js: newSet(), children: of(job("leader", 0).failed()), leader: jobset.ReplicatedJobStatus{Failed: 1}},
+		"several Jobs": {js: newSet(), children: of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).active()),
 			workers: jobset.ReplicatedJobStatus{Succeeded: 1, Active: 1}, leader: jobset.ReplicatedJobStatus{Active: 1, Ready: 1}},
-		"Jobs of an attempt that is over do not count": {js: newSet().restarted(1), children: of(job("leader", 0).failed(), job("workers", 0).attempt("1").ready()),
+		"Job of an earlier attempt": {js: newSet().restarted(1), children: of(job("leader", 0).failed(), job("workers", 0).attempt("1").ready()),
 			workers: jobset.ReplicatedJobStatus{Active: 1, Ready: 1}},
-		"nor do Jobs of a replicated job that is not there": {js: newSet(), children: of(job("other", 0).ready(), job("other", 1).succeeded())},
+		"Jobs of a replicated job that does not exist": {js: newSet(), children: of(job("other", 0).ready(), job("other", 1).succeeded())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.workers.Name, tc.leader.Name = "workers", "leader"
-			same(t, "counts", []jobset.ReplicatedJobStatus{tc.workers, tc.leader}, statusOf(look(t, tc.js.js, unqueued, tc.children)).ReplicatedJobsStatus)
+			same(t, "counts", []jobset.ReplicatedJobStatus{tc.workers, tc.leader}, statusOf(checkedPlan(t, tc.js.js, unqueued, tc.children)).ReplicatedJobsStatus)
 		})
 	}
 }
@@ -47,12 +47,12 @@ func TestReady(t *testing.T) {
 		job  *batchv1.Job
 		want bool
 	}{
-		"all pods are ready":                                  {of(ptr.To[int32](3), ptr.To[int32](3), 0, 3), true},
-		"one is not":                                          {of(ptr.To[int32](3), ptr.To[int32](3), 0, 2), false},
-		"one has succeeded already":                           {of(ptr.To[int32](3), ptr.To[int32](3), 1, 2), true},
-		"no more than must complete are waited for":           {of(ptr.To[int32](3), ptr.To[int32](2), 0, 2), true},
-		"nothing was said of ready pods yet":                  {&batchv1.Job{}, false},
-		"a Job that has ended is not ready, it has succeeded": {job("leader", 0).succeeded().job, false},
+		"all pods ready":                     {of(ptr.To[int32](3), ptr.To[int32](3), 0, 3), true},
+		"one pod not ready":                  {of(ptr.To[int32](3), ptr.To[int32](3), 0, 2), false},
+		"one pod succeeded":                  {of(ptr.To[int32](3), ptr.To[int32](3), 1, 2), true},
+		"fewer completions than parallelism": {of(ptr.To[int32](3), ptr.To[int32](2), 0, 2), true},
+		"no status":                          {&batchv1.Job{}, false},
+		"succeeded Job":                      {job("leader", 0).succeeded().job, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isReady(tc.job); got != tc.want {
@@ -62,8 +62,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestFailedIndexesAreNotWaitedFor: the public status counts a Job as ready if all its pods are; the queue, if all
-// that still run are.
+// TestFailedIndexesAreNotWaitedFor: the JobSet's status counts a Job as ready if all its pods are; for the Workload's
+// PodsReady those of failed indexes do not count.
 func TestFailedIndexesAreNotWaitedFor(t *testing.T) {
 	js := newSet().with("many", 1)
 	many := &js.js.Spec.ReplicatedJobs[2].Template.Spec
@@ -72,12 +72,12 @@ func TestFailedIndexesAreNotWaitedFor(t *testing.T) {
 		with := job("many", 0)
 		with.job.Spec.CompletionMode, with.job.Spec.Parallelism, with.job.Spec.Completions = many.CompletionMode, many.Parallelism, many.Completions
 		with.job.Status.Active, with.job.Status.Ready, with.job.Status.FailedIndexes = 2, ptr.To(readyPods), ptr.To("1")
-		p := look(t, js.js, admitted, of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).succeeded(), with))
+		p := checkedPlan(t, js.js, admitted, of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).succeeded(), with))
 		if p.Progress.Ready != want {
-			t.Errorf("with %d of two ready, its queue is told %v", readyPods, p.Progress.Ready)
+			t.Errorf("with %d of 2 running pods ready: Progress.Ready = %v, want %v", readyPods, p.Progress.Ready, want)
 		}
 		if got := statusOf(p).ReplicatedJobsStatus[1]; got.Name != "many" || got.Ready != 0 {
-			t.Errorf("with %d of two ready, clients are told %+v", readyPods, got)
+			t.Errorf("with %d of 2 running pods ready: status %+v, want no ready Job", readyPods, got)
 		}
 	}
 }
@@ -85,21 +85,21 @@ func TestFailedIndexesAreNotWaitedFor(t *testing.T) {
 func TestRestartCountsOfEachJobAreKept(t *testing.T) {
 	b := newSet()
 	b.js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "leader", JobRestarts: []int32{2}, JobRestartsCountTowardsMax: []int32{1}}, {Name: "gone"}}
-	got := statusOf(look(t, b.js, unqueued, nil)).ReplicatedJobsStatus
+	got := statusOf(checkedPlan(t, b.js, unqueued, nil)).ReplicatedJobsStatus
 	same(t, "counts", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader", JobRestarts: []int32{2}, JobRestartsCountTowardsMax: []int32{1}}}, got)
 }
 
 func TestConditionTimes(t *testing.T) {
-	p := look(t, newSet().suspended().js, unqueued, nil)
+	p := checkedPlan(t, newSet().suspended().js, unqueued, nil)
 	if got := statusOf(p).Conditions[0].LastTransitionTime; !got.Time.Equal(now) {
-		t.Errorf("dated %v, want now", got)
+		t.Errorf("lastTransitionTime = %v, want now", got)
 	}
 	restarting := newSet().restarts(3, jobset.Recreate).is(jobset.JobSetRestarting, metav1.ConditionTrue, "DefaultFailurePolicy", "an earlier failure")
-	dated := restarting.js.Status.Conditions[0].LastTransitionTime
-	p = look(t, restarting.js, unqueued, of(job("leader", 0).failed()))
+	before := restarting.js.Status.Conditions[0].LastTransitionTime
+	p = checkedPlan(t, restarting.js, unqueued, of(job("leader", 0).failed()))
 	same(t, "conditions", []string{isRestarting}, conditions(p))
-	if got := statusOf(p).Conditions[0].LastTransitionTime; !got.Equal(&dated) {
-		t.Errorf("another message dates it %v", got)
+	if got := statusOf(p).Conditions[0].LastTransitionTime; !got.Equal(&before) {
+		t.Errorf("lastTransitionTime = %v, want %v, as before the new message", got, before)
 	}
 }
 
@@ -112,12 +112,12 @@ func TestTerminalState(t *testing.T) {
 		"Completed": {of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), "Completed"},
 		"Failed":    {of(job("workers", 0).failed()), "Failed"},
 	} {
-		p := look(t, newSet().js, unqueued, tc.children)
+		p := checkedPlan(t, newSet().js, unqueued, tc.children)
 		if got := statusOf(p).TerminalState; got != tc.want {
-			t.Errorf("%s: terminal state %q", name, got)
+			t.Errorf("terminal state = %q, want %q", got, tc.want)
 		}
 		if p.StatusFirst != (tc.want != "") {
-			t.Errorf("%s: status first: %v", name, p.StatusFirst)
+			t.Errorf("terminal state %q: status first: %v, want %v", name, p.StatusFirst, tc.want != "")
 		}
 	}
 }

@@ -27,15 +27,17 @@ func created(p jobs.Plan) map[string]client.Object {
 	return out
 }
 
+// createdJob returns the Job of this name that a plan creates.
 func createdJob(t *testing.T, p jobs.Plan, name string) *batchv1.Job {
 	t.Helper()
 	job, ok := created(p)[name].(*batchv1.Job)
 	if !ok {
-		t.Fatalf("no Job %s among %v", name, writes(p))
+		t.Fatalf("the plan does not create the Job %s: %v", name, writes(p))
 	}
 	return job
 }
 
+// ownedByTheSet returns the owner reference of objects that the JobSet controls.
 func ownedByTheSet() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js-uid",
 		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
@@ -50,7 +52,7 @@ func TestCreatedJob(t *testing.T) {
 	workers.GroupName = "training"
 	b.js.Spec.ReplicatedJobs[2].GroupName = "training"
 	workers.Template.Labels, workers.Template.Annotations = map[string]string{"job": "label"}, map[string]string{"job": "annotation"}
-	workers.Template.Spec.Suspend = ptr.To(true) // the JobSet says, not the template
+	workers.Template.Spec.Suspend = ptr.To(true) // the JobSet decides, not the template
 	workers.Template.Spec.Parallelism = ptr.To[int32](4)
 	workers.Template.Spec.Template.Labels = map[string]string{"pod": "label", jobset.JobIndexKey: "wrong"}
 	workers.Template.Spec.Template.Annotations = map[string]string{"pod": "annotation"}
@@ -86,7 +88,7 @@ func TestCreatedJob(t *testing.T) {
 			},
 		},
 	}
-	got := createdJob(t, look(t, b.js, unqueued, nil), "js-workers-1")
+	got := createdJob(t, checkedPlan(t, b.js, unqueued, nil), "js-workers-1")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -96,7 +98,7 @@ func TestIndices(t *testing.T) {
 	type indices struct{ job, global, group, inGroup string }
 	b := newSet().with("ps", 1)
 	b.js.Spec.ReplicatedJobs[2].GroupName = "other"
-	p := look(t, b.js, unqueued, nil)
+	p := checkedPlan(t, b.js, unqueued, nil)
 	for name, want := range map[string]indices{
 		"js-leader-0":  {"0", "0", "default", "0"},
 		"js-workers-0": {"0", "1", "default", "1"},
@@ -114,9 +116,9 @@ func TestTemplateTakesPrecedenceOverDefaults(t *testing.T) {
 	b := newSet()
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
-	got := createdJob(t, look(t, b.js, unqueued, nil), "js-leader-0").Spec
+	got := createdJob(t, checkedPlan(t, b.js, unqueued, nil), "js-leader-0").Spec
 	if *got.CompletionMode != batchv1.NonIndexedCompletion || got.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("got %s, %s", *got.CompletionMode, got.Template.Spec.RestartPolicy)
+		t.Errorf("completionMode %s, restartPolicy %s, want those of the template", *got.CompletionMode, got.Template.Spec.RestartPolicy)
 	}
 }
 
@@ -127,17 +129,17 @@ func TestNetwork(t *testing.T) {
 		publish   bool
 		subdomain string
 	}{
-		"the Service and the subdomain have the JobSet's name": {nil, "js", true, "js"},
-		"an empty network is the same":                         {&jobset.Network{}, "js", true, "js"},
-		"a subdomain names both":                               {&jobset.Network{Subdomain: "net"}, "net", true, "net"},
-		"pods that are not ready may be left out":              {&jobset.Network{PublishNotReadyAddresses: ptr.To(false)}, "js", false, "js"},
-		"without host names there is neither":                  {&jobset.Network{EnableDNSHostnames: ptr.To(false), Subdomain: "net"}, "", false, ""},
+		"no network":    {nil, "js", true, "js"},
+		"empty network": {&jobset.Network{}, "js", true, "js"},
+		"subdomain":     {&jobset.Network{Subdomain: "net"}, "net", true, "net"},
+		"no addresses of pods that are not ready": {&jobset.Network{PublishNotReadyAddresses: ptr.To(false)}, "js", false, "js"},
+		"no host names": {&jobset.Network{EnableDNSHostnames: ptr.To(false), Subdomain: "net"}, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newSet()
 			b.js.Spec.Network = tc.network
 			b.js.Spec.Coordinator = &jobset.Coordinator{ReplicatedJob: "workers", JobIndex: 1, PodIndex: 3}
-			p := look(t, b.js, unqueued, nil)
+			p := checkedPlan(t, b.js, unqueued, nil)
 			var want, got *corev1.Service
 			if tc.service != "" {
 				want = &corev1.Service{
@@ -157,17 +159,17 @@ func TestNetwork(t *testing.T) {
 			}
 			leader := createdJob(t, p, "js-leader-0")
 			if got := leader.Spec.Template.Spec.Subdomain; got != tc.subdomain {
-				t.Errorf("subdomain %q, want %q", got, tc.subdomain)
+				t.Errorf("subdomain = %q, want %q", got, tc.subdomain)
 			}
 			if tc.service != "" && leader.Labels[jobset.CoordinatorKey] != "js-workers-1-3."+tc.service {
-				t.Errorf("coordinator %q", leader.Labels[jobset.CoordinatorKey])
+				t.Errorf("coordinator = %q, want the pod's host name in the subdomain", leader.Labels[jobset.CoordinatorKey])
 			}
 		})
 	}
 }
 
 func TestFailedCreateIsReported(t *testing.T) {
-	p := look(t, newSet().js, unqueued, nil)
+	p := checkedPlan(t, newSet().js, unqueued, nil)
 	all := created(p)
 	want := []jobs.Write{
 		jobs.Create(all["js"]).OrWarn("HeadlessServiceCreationFailed"),
@@ -180,7 +182,7 @@ func TestFailedCreateIsReported(t *testing.T) {
 	}
 }
 
-// grant gives the workers nodes of a pool that must be tolerated.
+// grant returns an admission that gives the workers the node selector and the toleration of a pool.
 func grant(pool string) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
 		"leader": {Count: 1},
@@ -193,7 +195,7 @@ func grant(pool string) jobs.Admission {
 func TestPodsOfAnAdmittedJobSetSelectTheirFlavor(t *testing.T) {
 	b := newSet()
 	b.js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
-	p := look(t, b.js, grant("gpu"), nil)
+	p := checkedPlan(t, b.js, grant("gpu"), nil)
 	for name, want := range map[string]corev1.PodSpec{
 		"js-leader-0":  {},
 		"js-workers-0": {NodeSelector: map[string]string{"disk": "ssd", "pool": "gpu"}, Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}},
@@ -203,24 +205,24 @@ func TestPodsOfAnAdmittedJobSetSelectTheirFlavor(t *testing.T) {
 		same(t, name+" tolerations", want.Tolerations, got.Spec.Tolerations)
 	}
 	if got := createdJob(t, p, "js-workers-0").Spec.Template.Labels[kueue.PodSetLabel]; got != "workers" {
-		t.Errorf("pod set label %q", got)
+		t.Errorf("pod set label = %q, want workers", got)
 	}
 }
 
-// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that is resumed in another pool has the template of a new Job,
-// except for the keys that the API server added and that are immutable.
+// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that is resumed in another pool has the template of a new Job, plus
+// the labels that the API server added, which are immutable.
 func TestResumingLeavesNothingOfAnEarlierAdmission(t *testing.T) {
 	js := newSet().js
-	had := createdJob(t, look(t, js, grant("gpu"), nil), "js-workers-0")
-	had.Spec.Suspend = ptr.To(true)
-	had.Spec.Template.Labels[batchv1.ControllerUidLabel], had.Spec.Template.Labels["job-name"] = "job-uid", "js-workers-0"
-	p := look(t, js, grant("cpu"), []client.Object{service(), had, job("leader", 0).ready().job, job("workers", 1).ready().job})
+	old := createdJob(t, checkedPlan(t, js, grant("gpu"), nil), "js-workers-0")
+	old.Spec.Suspend = ptr.To(true)
+	old.Spec.Template.Labels[batchv1.ControllerUidLabel], old.Spec.Template.Labels["job-name"] = "job-uid", "js-workers-0"
+	p := checkedPlan(t, js, grant("cpu"), []client.Object{service(), old, job("leader", 0).ready().job, job("workers", 1).ready().job})
 	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template
 	same(t, "node selector", map[string]string{"pool": "cpu"}, got.Spec.NodeSelector)
 	same(t, "tolerations", []corev1.Toleration{{Key: "cpu", Operator: corev1.TolerationOpExists}}, got.Spec.Tolerations)
 	if got.Labels[batchv1.ControllerUidLabel] != "job-uid" || got.Labels["job-name"] != "js-workers-0" || got.Labels[jobset.JobIndexKey] != "0" {
-		t.Errorf("labels %v", got.Labels)
+		t.Errorf("labels = %v, want those of the API server kept", got.Labels)
 	}
 }
 
@@ -237,7 +239,7 @@ func TestDescribe(t *testing.T) {
 	for manager, foreign := range map[string]bool{"example.com/other": true, "jobset.sigs.k8s.io/jobset-controller": false} {
 		b.js.Spec.ManagedBy = ptr.To(manager)
 		if got := describe(b.js, jobs.Facts{}).Foreign; got != foreign {
-			t.Errorf("managed by %s: foreign %v", manager, got)
+			t.Errorf("managed by %s: Foreign = %v", manager, got)
 		}
 	}
 }
@@ -247,11 +249,11 @@ func TestPodsOfAJob(t *testing.T) {
 		parallelism, completions *int32
 		want                     int32
 	}{
-		"one unless it says more":                   {nil, nil, 1},
-		"as many as run at a time":                  {ptr.To[int32](4), nil, 4},
-		"not more than must complete":               {ptr.To[int32](4), ptr.To[int32](2), 2},
-		"completions alone run one after the other": {nil, ptr.To[int32](5), 1},
-		"none if none may run":                      {ptr.To[int32](0), ptr.To[int32](5), 0},
+		"neither":                            {nil, nil, 1},
+		"parallelism":                        {ptr.To[int32](4), nil, 4},
+		"fewer completions than parallelism": {ptr.To[int32](4), ptr.To[int32](2), 2},
+		"completions":                        {nil, ptr.To[int32](5), 1},
+		"parallelism 0":                      {ptr.To[int32](0), ptr.To[int32](5), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := podsOf(&batchv1.JobSpec{Parallelism: tc.parallelism, Completions: tc.completions}); got != tc.want {
