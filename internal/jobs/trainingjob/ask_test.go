@@ -11,29 +11,29 @@ import (
 )
 
 func TestSizes(t *testing.T) {
-	for what, test := range map[string]struct {
+	for name, tc := range map[string]struct {
 		least, most *int32
 		want        sizes
 		wrong       bool
 	}{
 		"none":                  {nil, nil, sizes{1, 1}, false},
-		"a lone minSize":        {ptr.To[int32](3), nil, sizes{3, 3}, false},
-		"a lone maxSize":        {nil, ptr.To[int32](4), sizes{1, 4}, false},
+		"minSize":               {ptr.To[int32](3), nil, sizes{3, 3}, false},
+		"maxSize":               {nil, ptr.To[int32](4), sizes{1, 4}, false},
 		"both":                  {ptr.To[int32](2), ptr.To[int32](4), sizes{2, 4}, false},
 		"minSize above maxSize": {ptr.To[int32](5), ptr.To[int32](4), sizes{5, 4}, true},
 		"zero":                  {ptr.To[int32](0), ptr.To[int32](4), sizes{0, 4}, true},
-		"a lone maxSize of 0":   {nil, ptr.To[int32](0), sizes{1, 0}, true},
+		"maxSize zero":          {nil, ptr.To[int32](0), sizes{1, 0}, true},
 		"negative":              {ptr.To[int32](-2), ptr.To[int32](-1), sizes{-2, -1}, true},
-		"a lone negative":       {ptr.To[int32](-2), nil, sizes{-2, 1}, true},
+		"minSize negative":      {ptr.To[int32](-2), nil, sizes{-2, 1}, true},
 	} {
 		job := newJob(1, 1)
-		job.Spec.MinSize, job.Spec.MaxSize = test.least, test.most
-		if got, wrong := sizesOf(job.TrainingJob), mistakeOf(job.TrainingJob); got != test.want || (wrong != "") != test.wrong {
-			t.Errorf("%s: %+v, wrong: %q", what, got, wrong)
+		job.Spec.MinSize, job.Spec.MaxSize = tc.least, tc.most
+		if got, wrong := sizesOf(job.TrainingJob), mistakeOf(job.TrainingJob); got != tc.want || (wrong != "") != tc.wrong {
+			t.Errorf("%s: sizes %+v, mistake %q, want %+v and a mistake: %v", name, got, wrong, tc.want, tc.wrong)
 		}
 		d := describe(job.TrainingJob, jobs.Facts{})
-		if d.Paused != test.wrong || (len(d.PodSets) == 0) != test.wrong {
-			t.Errorf("%s: it asks for %+v", what, d)
+		if d.Paused != tc.wrong || (len(d.PodSets) == 0) != tc.wrong {
+			t.Errorf("%s: description %+v, want it paused without pod sets: %v", name, d, tc.wrong)
 		}
 	}
 }
@@ -43,29 +43,29 @@ func TestDescribe(t *testing.T) {
 	d := describe(job.TrainingJob, jobs.Facts{})
 	ps := d.PodSets[0]
 	if ps.Name != "worker" || ps.Count != 4 || *ps.MinCount != 2 || ps.Template.Annotations[muster.MinReplicasAnnotation] != "2" || ps.Template.Annotations[muster.MaxReplicasAnnotation] != "4" {
-		t.Errorf("it asks for %+v", ps)
+		t.Errorf("pod set = %+v, want from 2 to 4 workers", ps)
 	}
 	if d.Queue != "" || *d.Priority != 0 || d.Foreign || d.Paused || !d.QueuedTime.Equal(job.CreationTimestamp.Time) {
-		t.Errorf("it asks %+v", d)
+		t.Errorf("description = %+v, want the defaults and the time of the creation", d)
 	}
 	job.Spec.RunPolicy.SchedulingPolicy = &breezeml.SchedulingPolicy{Queue: "q", PriorityClass: "high"}
 	job.Spec.RunPolicy.ManagedBy = ptr.To("example.com/other")
 	if d := describe(job.TrainingJob, jobs.Facts{}); d.Queue != "q" || d.Priority != nil || d.PriorityClass != "high" || !d.Foreign {
-		t.Errorf("with a scheduling policy it asks %+v", d)
+		t.Errorf("with a scheduling policy: description %+v", d)
 	}
 	job.Spec.Priority = -1
 	job.Spec.RunPolicy.ManagedBy = ptr.To(breezeml.ControllerName)
 	if d := describe(job.TrainingJob, jobs.Facts{}); *d.Priority != -1 || d.PriorityClass != "" || d.Foreign {
-		t.Errorf("with a priority of its own it asks %+v", d)
+		t.Errorf("with a priority of its own: description %+v", d)
 	}
 	if ps := describe(newJob(3, 3).TrainingJob, jobs.Facts{}).PodSets[0]; *ps.MinCount != 3 || ps.Template.Annotations[muster.MinReplicasAnnotation] != "3" {
-		t.Errorf("of one size it asks for %+v", ps)
+		t.Errorf("with one size: pod set %+v, want a minimum of 3", ps)
 	}
-	for what, paused := range map[string]jobBuilder{
+	for name, paused := range map[string]jobBuilder{
 		"suspended": newJob(1, 1).suspended(true), "cooling down": {&breezeml.TrainingJob{Status: breezeml.TrainingJobStatus{Stage: breezeml.StageRequeueCooldown}}},
 	} {
 		if !describe(paused.TrainingJob, jobs.Facts{}).Paused {
-			t.Errorf("%s: it asks all the same", what)
+			t.Errorf("%s: the description is not paused", name)
 		}
 	}
 }

@@ -24,9 +24,10 @@ var (
 	settings = Settings{Group: breezeml.DefaultGroup, PendingTimeout: 5 * time.Minute, Cooldown: 3 * time.Hour}
 )
 
-// jobBuilder builds a TrainingJob ns/job, made a minute ago.
+// jobBuilder builds the TrainingJob ns/job, created a minute ago.
 type jobBuilder struct{ *breezeml.TrainingJob }
 
+// newJob returns a job of from least to most workers, whose second container is the one that trains.
 func newJob(least, most int32) jobBuilder {
 	b := jobBuilder{&breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{
 		Name: "job", Namespace: "ns", UID: "job-uid", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}}
@@ -52,7 +53,7 @@ func (b jobBuilder) suspended(is bool) jobBuilder {
 	return out
 }
 
-// pod returns a pod of a worker.
+// pod returns the pod of the worker with this index.
 func pod(index int) jobstest.Pod {
 	return jobstest.NewPod(replicas.Name("job", worker, int32(index)))
 }
@@ -62,19 +63,20 @@ var (
 	stopping = jobs.Admission{Grant: jobs.Stopping}
 )
 
+// admitted returns an admission of this many workers.
 func admitted(size int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{worker: {Count: size}}}
 }
 
-// see plans, and checks that plan is a pure function.
-func see(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission, children []client.Object) jobs.Plan {
+// checkedPlan returns the plan, and checks that plan is a pure function.
+func checkedPlan(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
 	return jobstest.CheckedPlan(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
 		jobs.Seen[*breezeml.TrainingJob]{Job: job, Admission: admission, Children: children, Now: at})
 }
 
-// then returns the job with the status of the plan.
-func then(p jobs.Plan, job jobBuilder) jobBuilder {
+// withStatus returns the job with the status of the plan.
+func withStatus(p jobs.Plan, job jobBuilder) jobBuilder {
 	if p.Status == nil {
 		return job
 	}
@@ -83,7 +85,7 @@ func then(p jobs.Plan, job jobBuilder) jobBuilder {
 	return jobBuilder{out}
 }
 
-// writes returns what a plan writes besides the status, "verb Kind name" each, sorted.
+// writes returns a plan's writes except that of the status as "verb Kind name", sorted.
 func writes(p jobs.Plan) []string { return slices.Sorted(slices.Values(jobstest.Writes(p))) }
 
 // podsIn returns the pods that a plan creates or deletes.
@@ -97,7 +99,7 @@ func podsIn(p jobs.Plan) []*corev1.Pod {
 	return out
 }
 
-// events returns the events of a plan, "Type Reason: message" each.
+// events returns the events of a plan as "Type Reason: message".
 func events(p jobs.Plan) []string {
 	var out []string
 	for _, e := range p.Events {
@@ -106,10 +108,12 @@ func events(p jobs.Plan) []string {
 	return out
 }
 
-// stands returns the state of a job: "Stage size".
-func stands(b jobBuilder) string { return fmt.Sprintf("%s %d", b.Status.Stage, b.Status.CurrentSize) }
+// stageAndSize returns the stage and the current size of a job, "Stage size".
+func stageAndSize(b jobBuilder) string {
+	return fmt.Sprintf("%s %d", b.Status.Stage, b.Status.CurrentSize)
+}
 
-// conditions of a job, "Type=Status Reason: message" each.
+// conditions returns the conditions of a job as "Type=Status Reason: message".
 func conditions(b jobBuilder) []string {
 	var out []string
 	for _, c := range b.Status.ExecStatus.Conditions {
@@ -118,7 +122,7 @@ func conditions(b jobBuilder) []string {
 	return out
 }
 
-// same reports a difference between lists; nil and empty are the same.
+// same fails the test if want and got differ; nil and empty are equal.
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
 	jobstest.Equal(t, what, want, got)

@@ -13,45 +13,46 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
+// TestOutcome checks by which ends and restarts of pods a running job of two workers ends.
 func TestOutcome(t *testing.T) {
 	limit := func(b jobBuilder, n int32) jobBuilder { b.Spec.RunPolicy.BackoffLimit = &n; return b }
 	twice := pod(0).Running()
 	twice.Status.ContainerStatuses[0].RestartCount = 2
-	for what, test := range map[string]struct {
+	for name, tc := range map[string]struct {
 		job  jobBuilder
 		pods []client.Object
-		want string // the condition that ends it, or ""
+		want string // the condition of the end; "" for none
 	}{
-		"all have succeeded":              {newJob(1, 2), of(pod(0).Ended(0), pod(1).Ended(0)), "Succeeded=True TrainingJobSucceeded: TrainingJob job is successfully completed."},
-		"one has, one runs":               {newJob(1, 2), of(pod(0).Ended(0), pod(1).Running()), ""},
-		"one has failed":                  {newJob(1, 2), of(pod(0).Ended(3), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 3 in job-worker-0"},
-		"one was ended for its node":      {newJob(1, 2), of(pod(0).Ended(137).Disrupted(), pod(1).Running()), ""},
-		"one is retried":                  {newJob(1, 2).restarts(breezeml.RestartOnFailure), of(pod(0).Ended(3), pod(1).Running()), ""},
-		"a program's own exit code":       {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(127), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 127 in job-worker-0"},
-		"one of a signal":                 {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(128), pod(1).Running()), ""},
-		"as often as it may":              {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Running()), ""},
-		"more often":                      {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Ended(4)), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: exit code 3 in job-worker-0"},
-		"on its node as often as it may":  {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 2), of(twice, pod(1).Running()), ""},
-		"on its node more often":          {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 1), of(twice, pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: 2 restarts of containers in job-worker-0"},
-		"one that it had too many failed": {newJob(1, 2), of(pod(0).Running(), pod(1).Running(), pod(5).Ended(9)), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 9 in job-worker-5"},
+		"all succeeded":                                   {newJob(1, 2), of(pod(0).Ended(0), pod(1).Ended(0)), "Succeeded=True TrainingJobSucceeded: TrainingJob job is successfully completed."},
+		"one succeeded, one runs":                         {newJob(1, 2), of(pod(0).Ended(0), pod(1).Running()), ""},
+		"one failed":                                      {newJob(1, 2), of(pod(0).Ended(3), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 3 in job-worker-0"},
+		"one disrupted":                                   {newJob(1, 2), of(pod(0).Ended(137).Disrupted(), pod(1).Running()), ""},
+		"one failed, restarted":                           {newJob(1, 2).restarts(breezeml.RestartOnFailure), of(pod(0).Ended(3), pod(1).Running()), ""},
+		"exit code of the program, ExitCode":              {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(127), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 127 in job-worker-0"},
+		"exit code of a signal, ExitCode":                 {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(128), pod(1).Running()), ""},
+		"as many restarts as backoffLimit":                {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Running()), ""},
+		"more restarts than backoffLimit":                 {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Ended(4)), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: exit code 3 in job-worker-0"},
+		"as many restarts of a container as backoffLimit": {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 2), of(twice, pod(1).Running()), ""},
+		"more restarts of a container than backoffLimit":  {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 1), of(twice, pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: 2 restarts of containers in job-worker-0"},
+		"surplus worker failed":                           {newJob(1, 2), of(pod(0).Running(), pod(1).Running(), pod(5).Ended(9)), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 9 in job-worker-5"},
 	} {
-		t.Run(what, func(t *testing.T) {
-			job := then(see(t, now, test.job.TrainingJob, admitted(2), nil), test.job)
-			job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
-			p := see(t, now, job.TrainingJob, admitted(2), test.pods)
-			job = then(p, job)
-			over := ""
+		t.Run(name, func(t *testing.T) {
+			job := withStatus(checkedPlan(t, now, tc.job.TrainingJob, admitted(2), nil), tc.job)
+			job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
+			p := checkedPlan(t, now, job.TrainingJob, admitted(2), tc.pods)
+			job = withStatus(p, job)
+			end := ""
 			if all := conditions(job); outcome(job.TrainingJob) != nil {
-				over = all[len(all)-1]
+				end = all[len(all)-1]
 			}
-			same(t, "the end", test.want, over)
-			if test.want == "" {
-				same(t, "it is", "Running 2", stands(job))
+			same(t, "condition of the end", tc.want, end)
+			if tc.want == "" {
+				same(t, "stage", "Running 2", stageAndSize(job))
 				return
 			}
-			same(t, "it is", "Completed 0", stands(job))
+			same(t, "stage", "Completed 0", stageAndSize(job))
 			if s := &job.Status; !p.StatusFirst || !s.CompletionTime.Time.Equal(now) || !s.ExecStatus.CompletionTime.Time.Equal(now) || isTrue(job.TrainingJob, breezeml.JobRunning) {
-				t.Errorf("its status is %+v", s)
+				t.Errorf("status first: %v, status %+v; want true, completion times and no condition Running", p.StatusFirst, s)
 			}
 		})
 	}
@@ -59,24 +60,24 @@ func TestOutcome(t *testing.T) {
 
 func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
-	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 	pods := of(pod(0).Ended(3), pod(1).Running())
-	p := see(t, now, job.TrainingJob, admitted(2), pods)
-	job = then(p, job)
+	p := checkedPlan(t, now, job.TrainingJob, admitted(2), pods)
+	job = withStatus(p, job)
 	same(t, "restarts", map[string]int32{"0": 1}, job.Status.Restarts)
 	if !p.StatusFirst {
-		t.Error("what makes the pod one of the past is not written first")
+		t.Error("the count of restarts, which makes the pod an outdated one, is not written first")
 	}
 	want := []string{"Created=True TrainingJobCreated: TrainingJob job is created.",
 		"Restarting=True TrainingJobRestarting: TrainingJob job is restarting because 1 worker replica(s) failed: exit code 3 in job-worker-0"}
 	same(t, "conditions", want, conditions(job))
-	p = see(t, now, job.TrainingJob, admitted(2), pods) // killed before it was deleted
-	same(t, "again", []string{"create Service job-worker-0", "create Service job-worker-1", "delete Pod job-worker-0"}, writes(p))
-	same(t, "restarts", map[string]int32{"0": 1}, then(p, job).Status.Restarts)
-	job = then(p, job)
+	p = checkedPlan(t, now, job.TrainingJob, admitted(2), pods) // the operator was killed before it deleted the pod
+	same(t, "writes", []string{"create Service job-worker-0", "create Service job-worker-1", "delete Pod job-worker-0"}, writes(p))
+	same(t, "restarts", map[string]int32{"0": 1}, withStatus(p, job).Status.Restarts)
+	job = withStatus(p, job)
 	same(t, "conditions", want, conditions(job))
-	p = see(t, now, job.TrainingJob, admitted(2), of(pod(0).Attempt(1).Running(), pod(1).Running()))
-	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(then(p, job)))
+	p = checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Attempt(1).Running(), pod(1).Running()))
+	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(withStatus(p, job)))
 }
 
 func TestCleanPodPolicy(t *testing.T) {
@@ -90,17 +91,17 @@ func TestCleanPodPolicy(t *testing.T) {
 		breezeml.CleanPodNone:    nil,
 	} {
 		job := newJob(1, 2).cleans(policy)
-		job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
-		p := see(t, now, job.TrainingJob, admitted(2), append(of(pod(0).Ended(1), pod(1).Running()), services()...))
-		same(t, "with "+string(policy), want, writes(p))
-		stopped := see(t, now, then(p, job).TrainingJob, stopping, append(of(pod(0).Ended(1), pod(1).Running()), services()...))
+		job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
+		p := checkedPlan(t, now, job.TrainingJob, admitted(2), append(of(pod(0).Ended(1), pod(1).Running()), services()...))
+		same(t, "writes with cleanPodPolicy "+string(policy), want, writes(p))
+		stopped := checkedPlan(t, now, withStatus(p, job).TrainingJob, stopping, append(of(pod(0).Ended(1), pod(1).Running()), services()...))
 		for _, p := range []jobs.Plan{p, stopped} {
 			if p.Progress.Outcome != nil {
-				t.Errorf("with %s its queue is told that it is over while a pod may run: %+v", policy, p.Progress)
+				t.Errorf("cleanPodPolicy %q: Progress has an outcome while a pod may run: %+v", policy, p.Progress)
 			}
 		}
-		if p := see(t, now, then(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1))); p.Progress.Outcome == nil {
-			t.Errorf("with %s its queue is not told the end", policy)
+		if p := checkedPlan(t, now, withStatus(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1))); p.Progress.Outcome == nil {
+			t.Errorf("cleanPodPolicy %q: Progress has no outcome once no pod runs", policy)
 		}
 	}
 }
@@ -108,27 +109,27 @@ func TestCleanPodPolicy(t *testing.T) {
 func TestTTLSecondsAfterFinished(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
-	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
-	p := see(t, now, job.TrainingJob, admitted(1), of(pod(0).Ended(0)))
-	job = then(p, job)
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), nil), job)
+	p := checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Ended(0)))
+	job = withStatus(p, job)
 	if !p.Due.Equal(now.Add(time.Minute)) {
-		t.Errorf("it is due at %s", p.Due)
+		t.Errorf("due at %s, want a minute after the end", p.Due)
 	}
-	same(t, "a second before", nil, writes(see(t, now.Add(59*time.Second), job.TrainingJob, waiting, nil)))
-	same(t, "then", []string{"delete TrainingJob job"}, writes(see(t, now.Add(time.Minute), job.TrainingJob, waiting, nil)))
+	same(t, "writes a second before", nil, writes(checkedPlan(t, now.Add(59*time.Second), job.TrainingJob, waiting, nil)))
+	same(t, "writes when due", []string{"delete TrainingJob job"}, writes(checkedPlan(t, now.Add(time.Minute), job.TrainingJob, waiting, nil)))
 }
 
 func TestActiveDeadline(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
-	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
-	if p := see(t, now.Add(59*time.Second), job.TrainingJob, admitted(1), of(pod(0).Running())); p.Progress.Outcome != nil || !p.Due.Equal(now.Add(time.Minute)) {
-		t.Errorf("a second before, it plans %+v", p)
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), nil), job)
+	if p := checkedPlan(t, now.Add(59*time.Second), job.TrainingJob, admitted(1), of(pod(0).Running())); p.Progress.Outcome != nil || !p.Due.Equal(now.Add(time.Minute)) {
+		t.Errorf("a second before the deadline: plan %+v, want no outcome and a due time", p)
 	}
-	for what, grant := range map[string]jobs.Admission{"while it runs": admitted(1), "while it waits": waiting} {
-		p := see(t, now.Add(time.Minute), job.TrainingJob, grant, of(pod(0).Running()))
-		if o := outcome(then(p, job).TrainingJob); o == nil || o.Message != "TrainingJob job has failed because it was active longer than specified deadline" {
-			t.Errorf("%s it ends %+v", what, o)
+	for name, grant := range map[string]jobs.Admission{"running": admitted(1), "waiting": waiting} {
+		p := checkedPlan(t, now.Add(time.Minute), job.TrainingJob, grant, of(pod(0).Running()))
+		if o := outcome(withStatus(p, job).TrainingJob); o == nil || o.Message != "TrainingJob job has failed because it was active longer than specified deadline" {
+			t.Errorf("%s: outcome %+v, want a failure by the deadline", name, o)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestNamesAndLabelsOfAPod(t *testing.T) {
 	grant.PodSets[worker] = jobs.PodSetAdmission{Count: 1, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"}}}
 	var got *corev1.Pod
 	var service *corev1.Service
-	for _, w := range see(t, now, job.TrainingJob, grant, nil).Writes {
+	for _, w := range checkedPlan(t, now, job.TrainingJob, grant, nil).Writes {
 		switch o := w.Object().(type) {
 		case *corev1.Pod:
 			got = o
@@ -45,7 +45,7 @@ func TestNamesAndLabelsOfAPod(t *testing.T) {
 	same(t, "mounts of the other container", nil, got.Spec.Containers[0].VolumeMounts)
 	same(t, "selector of the Service", ours, service.Spec.Selector)
 	if service.Spec.ClusterIP != "None" || !service.Spec.PublishNotReadyAddresses || service.Spec.Ports[0].Port != 23456 {
-		t.Errorf("the Service is %+v", service.Spec)
+		t.Errorf("spec of the Service = %+v, want it headless with the port 23456 and addresses of pods that are not ready", service.Spec)
 	}
 }
 
@@ -55,20 +55,21 @@ func TestRestartPolicyOfPods(t *testing.T) {
 	} {
 		job := newJob(1, 1).restarts(policy)
 		job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
-		p := see(t, now, job.TrainingJob, admitted(1), nil)
+		p := checkedPlan(t, now, job.TrainingJob, admitted(1), nil)
 		if got := podsIn(p)[0].Spec.RestartPolicy; got != want {
-			t.Errorf("with %q nodes do %s, want %s", policy, got, want)
+			t.Errorf("restartPolicy %q: that of the pods is %s, want %s", policy, got, want)
 		}
-		if told := len(p.Events) == 1 && p.Events[0].Reason == breezeml.TemplateRestartPolicyReason; told != (want != "Always") {
-			t.Errorf("with %q: told %v", policy, events(p))
+		if reported := len(p.Events) == 1 && p.Events[0].Reason == breezeml.TemplateRestartPolicyReason; reported != (want != "Always") {
+			t.Errorf("restartPolicy %q: events %v, want that the template's is ignored: %v", policy, events(p), want != "Always")
 		}
 		job.Spec.InjectLattice = true
-		if got := podsIn(seeWithAgent(t, job.TrainingJob, admitted(1)))[0].Spec.RestartPolicy; got != "Never" {
-			t.Errorf("with %q and the agent nodes do %s", policy, got)
+		if got := podsIn(planWithAgent(t, job.TrainingJob, admitted(1)))[0].Spec.RestartPolicy; got != "Never" {
+			t.Errorf("restartPolicy %q with the agent: that of the pods is %s, want Never", policy, got)
 		}
 	}
 }
 
+// TestWorkersGetFreePlaces: pods select the nodes of places that no other pod uses. If there are none, they are gated.
 func TestWorkersGetFreePlaces(t *testing.T) {
 	at := func(node string, count int32) podspec.Place {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
@@ -82,7 +83,7 @@ func TestWorkersGetFreePlaces(t *testing.T) {
 	job := newJob(1, 4)
 	places := func(pods ...jobstest.Pod) map[string]string {
 		got := map[string]string{}
-		for _, w := range see(t, now, job.TrainingJob, grant, of(pods...)).Writes {
+		for _, w := range checkedPlan(t, now, job.TrainingJob, grant, of(pods...)).Writes {
 			if p, ok := w.Object().(*corev1.Pod); ok && w.Verb() == "create" {
 				got[p.Name] = p.Spec.NodeSelector[corev1.LabelHostname] + strings.Repeat("gated", len(p.Spec.SchedulingGates))
 			}
@@ -90,29 +91,30 @@ func TestWorkersGetFreePlaces(t *testing.T) {
 		return got
 	}
 	same(t, "places", map[string]string{"job-worker-0": "a", "job-worker-2": "b"}, places(on(1, "b"), on(3, "a")))
-	given := on(5, "b").Terminating() // a shrink took its place among others, and it is still there
-	given.Labels = map[string]string{kueue.PodSetLabel: worker}
-	same(t, "places beside one on its way out", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), given))
+	surplus := on(5, "b").Terminating() // it still uses a place after a shrink
+	surplus.Labels = map[string]string{kueue.PodSetLabel: worker}
+	same(t, "places beside a terminating pod", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), surplus))
 }
 
+// TestPodsAreCreatedAsAdmitted: changes of the template, the dataset and the restart policy take effect at the next start.
 func TestPodsAreCreatedAsAdmitted(t *testing.T) {
 	job := newJob(1, 2)
 	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{"mine": "1"}
-	asked := describe(job.TrainingJob, jobs.Facts{}).PodSets[0].Template
+	template := describe(job.TrainingJob, jobs.Facts{}).PodSets[0].Template
 	grant := admitted(2)
-	grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &asked}
-	job = then(see(t, now, job.TrainingJob, grant, nil), job)
+	grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &template}
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, grant, nil), job)
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
 	job.Spec.Dataset = "another"
 	job = job.restarts(breezeml.RestartAlways)
-	pods := podsIn(see(t, now, job.TrainingJob, grant, of(pod(0).Running())))
+	pods := podsIn(checkedPlan(t, now, job.TrainingJob, grant, of(pod(0).Running())))
 	if len(pods) != 1 || len(pods[0].Spec.Containers[1].Resources.Requests) > 0 || len(pods[0].Spec.Volumes) > 0 || pods[0].Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Fatalf("made for the quota of none: %+v", pods)
+		t.Fatalf("pods = %+v, want one with the former template, dataset and restart policy", pods)
 	}
 	same(t, "annotations", map[string]string{"mine": "1", muster.RestartsAnnotation: "0"}, pods[0].Annotations)
 	job = newJob(1, 2)
 	job.Spec.Dataset = "another"
-	if pods := podsIn(see(t, now, job.TrainingJob, admitted(1), nil)); len(pods[0].Spec.Volumes) != 1 {
-		t.Error("it does not hold from the next start")
+	if pods := podsIn(checkedPlan(t, now, job.TrainingJob, admitted(1), nil)); len(pods[0].Spec.Volumes) != 1 {
+		t.Error("the dataset is not mounted at the next start")
 	}
 }

@@ -18,15 +18,16 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// cluster is a TrainingJob and its children in memory.
+// cluster holds a TrainingJob and its children in memory.
 type cluster struct {
 	*jobstest.Cluster
 	job   jobBuilder
 	grant jobs.Admission
-	// ended says how it ended, once it has.
+	// ended is the job's outcome; nil before its end.
 	ended *jobs.Outcome
 }
 
+// newCluster returns a cluster that fails the test if objects are created after the end, or pods without quota.
 func newCluster(t *rapid.T, job jobBuilder, grant jobs.Admission) *cluster {
 	c := &cluster{Cluster: jobstest.NewCluster(t), job: job, grant: grant}
 	c.Signalled = 143
@@ -36,13 +37,14 @@ func newCluster(t *rapid.T, job jobBuilder, grant jobs.Admission) *cluster {
 		case c.ended != nil:
 			return "after the end"
 		case isPod && (!c.grant.MayStart() || suspended(c.job.TrainingJob)):
-			return "while it must not run"
+			return "without quota or while suspended"
 		}
 		return ""
 	}
 	return c
 }
 
+// randomJob returns a job of random sizes and policies.
 func randomJob(t *rapid.T) jobBuilder {
 	least := rapid.Int32Range(1, 3).Draw(t, "least")
 	b := newJob(least, least+rapid.Int32Range(0, 3).Draw(t, "more")).
@@ -52,13 +54,13 @@ func randomJob(t *rapid.T) jobBuilder {
 	return b
 }
 
-// reconcile plans, carries out as many writes as it may before it is killed, and holds
-// them against what must never happen. It reports whether anything changed.
+// reconcile makes a plan, does up to this many of its writes, as if it was killed then, and checks invariants. It reports
+// whether anything changed.
 func (c *cluster) reconcile(writes int) bool {
 	p := plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: c.job.TrainingJob, Admission: c.grant, Children: c.Children(), Now: c.Now})
 	c.checkProgress(p)
 	return c.Do(p, writes, func() bool {
-		after := then(p, c.job)
+		after := withStatus(p, c.job)
 		if cmp.Equal(c.job.Status, after.Status, cmpopts.EquateEmpty()) {
 			return false
 		}
@@ -68,7 +70,7 @@ func (c *cluster) reconcile(writes int) bool {
 	})
 }
 
-// checkProgress holds what the queue is told against what there is.
+// checkProgress compares the progress with the pods that exist.
 func (c *cluster) checkProgress(p jobs.Plan) {
 	live := int32(0)
 	for _, pod := range c.Pods() {
@@ -77,19 +79,20 @@ func (c *cluster) checkProgress(p jobs.Plan) {
 		}
 	}
 	if p.Progress.Active != (live > 0) || p.Progress.Pods[worker] != live {
-		c.T.Fatalf("with %d pods its queue is told %+v", live, p.Progress)
+		c.T.Fatalf("with %d live pods the progress is %+v", live, p.Progress)
 	}
 }
 
+// checkStatus checks the transition from the job's status to that after a plan.
 func (c *cluster) checkStatus(after jobBuilder) {
-	if over := outcome(after.TrainingJob); c.ended != nil && (over == nil || *over != *c.ended) {
-		c.T.Fatalf("it ended %+v and now %+v", c.ended, over)
+	if now := outcome(after.TrainingJob); c.ended != nil && (now == nil || *now != *c.ended) {
+		c.T.Fatalf("the outcome changes from %+v to %+v", c.ended, now)
 	} else {
-		c.ended = over
+		c.ended = now
 	}
 	s, size := &after.Status, sizesOf(after.TrainingJob)
 	if s.CurrentSize != 0 && (s.CurrentSize < size.least || s.CurrentSize > size.most) || (s.CurrentSize > 0) != (s.Stage == breezeml.StageRunning) {
-		c.T.Fatalf("it is %s with %d of %+v", s.Stage, s.CurrentSize, size)
+		c.T.Fatalf("the stage is %s with the size %d, allowed are %+v", s.Stage, s.CurrentSize, size)
 	}
 	var sum int32
 	for index, n := range s.Restarts {
@@ -99,21 +102,21 @@ func (c *cluster) checkStatus(after jobBuilder) {
 		sum += n
 	}
 	if sum > *after.Spec.RunPolicy.BackoffLimit {
-		c.T.Fatalf("workers were restarted %d times, of %d", sum, *after.Spec.RunPolicy.BackoffLimit)
+		c.T.Fatalf("%d restarts of workers, the backoffLimit is %d", sum, *after.Spec.RunPolicy.BackoffLimit)
 	}
 	if isTrue(after.TrainingJob, breezeml.JobRunning) && isTrue(after.TrainingJob, breezeml.JobRestarting) {
-		c.T.Fatalf("conditions are %v", conditions(after))
+		c.T.Fatalf("the job is both Running and Restarting: %v", conditions(after))
 	}
 	if !s.QueuedTime.Equal(c.job.Status.QueuedTime) && c.job.Status.Stage != "" && c.job.Status.Stage != breezeml.StageRequeueCooldown && !isTrue(c.job.TrainingJob, breezeml.JobSuspended) {
-		c.T.Fatalf("from %s its turn changes", c.job.Status.Stage)
+		c.T.Fatalf("queuedTime changes though the job was %s", c.job.Status.Stage)
 	}
 }
 
-// pods are the children that are pods, in the order of their names.
+// pods returns the pods in the order of their names.
 func (c *cluster) pods() []*corev1.Pod { return jobs.ChildrenOf[*corev1.Pod](c.Children()) }
 
-// TestEveryJobEndsOnce, whatever its sizes and policies, however its pods end, and whatever is resized, suspended,
-// evicted, deleted or killed between any two writes.
+// TestEveryJobEndsOnce, whatever its sizes and policies, however its pods end, whatever is resized, suspended, evicted or
+// deleted, and between whichever writes the operator is killed.
 func TestEveryJobEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), waiting)
@@ -122,7 +125,7 @@ func TestEveryJobEndsOnce(t *testing.T) {
 		code := func(name string) int32 {
 			return rapid.SampledFrom([]int32{0, 0, 0, 1, 137}).Draw(t, "exit code of "+name)
 		}
-		some := func(pod *corev1.Pod) bool { return rapid.Bool().Draw(t, pod.Name+" goes on") }
+		some := func(pod *corev1.Pod) bool { return rapid.Bool().Draw(t, pod.Name+" makes progress") }
 		for range rapid.IntRange(0, 40).Draw(t, "turbulent steps") {
 			switch rapid.IntRange(0, 10).Draw(t, "step") {
 			case 0:
@@ -134,7 +137,7 @@ func TestEveryJobEndsOnce(t *testing.T) {
 			case 4:
 				for _, pod := range c.pods() {
 					if pod.DeletionTimestamp == nil && !replicas.IsFinished(pod) {
-						c.Delete(pod) // by hand
+						c.Delete(pod) // as a user would
 						break
 					}
 				}
@@ -158,58 +161,58 @@ func TestEveryJobEndsOnce(t *testing.T) {
 				c.Now = c.Now.Add(4 * time.Hour)
 			}
 			if turns > 300 {
-				t.Fatalf("no end after %d turns; status %+v", turns, c.job.Status)
+				t.Fatalf("the job has not ended after %d turns; status %+v", turns, c.job.Status)
 			}
 		}
 		for turns := 0; c.reconcile(1000) || c.RunPods(all, code); turns++ {
 			if turns > 50 {
-				t.Fatal("it does not come to rest")
+				t.Fatal("the job still changes 50 turns after its end")
 			}
 		}
-		if p := see(t, c.Now, c.job.TrainingJob, c.grant, c.Children()); p.Progress.Active || p.Progress.Outcome == nil {
-			t.Fatalf("at rest its queue is told %+v", p.Progress)
+		if p := checkedPlan(t, c.Now, c.job.TrainingJob, c.grant, c.Children()); p.Progress.Active || p.Progress.Outcome == nil {
+			t.Fatalf("the progress after the end is %+v, want an outcome and no pods", p.Progress)
 		}
 	})
 }
 
-// TestJobReachesItsSize from every state, without giving up a running pod for one that does not run, or more pods than
-// necessary.
+// TestJobReachesItsSize from any state, without deleting more pods than necessary, or a running one where another could
+// be deleted.
 func TestJobReachesItsSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), jobs.Admission{})
 		size := sizesOf(c.job.TrainingJob)
-		begin := func(b *corev1.Pod) bool { return rapid.Bool().Draw(t, b.Name+" begins") }
+		starts := func(b *corev1.Pod) bool { return rapid.Bool().Draw(t, b.Name+" starts") }
 		for range rapid.IntRange(1, 5).Draw(t, "resizes") {
-			ran := map[types.UID]bool{}
+			running := map[types.UID]bool{}
 			for _, pod := range c.pods() {
 				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-					ran[pod.UID] = true
+					running[pod.UID] = true
 				}
 			}
 			next := rapid.Int32Range(size.least, size.most).Draw(t, "size")
 			c.grant = admitted(next)
-			for turns := 0; c.reconcile(1000) || c.goOn(); turns++ {
+			for turns := 0; c.reconcile(1000) || c.removeTerminating(); turns++ {
 				if turns > 50 {
-					t.Fatal("it does not come to rest")
+					t.Fatal("the job still changes after 50 turns")
 				}
 			}
-			stayed := 0
+			kept := 0
 			for _, pod := range c.pods() {
-				if ran[pod.UID] {
-					stayed++
+				if running[pod.UID] {
+					kept++
 				}
 			}
 			if got := int32(len(c.pods())); got != next {
-				t.Fatalf("there are %d pods, of %d", got, next)
+				t.Fatalf("there are %d pods, want %d", got, next)
 			}
-			if stayed < min(len(ran), int(next)) {
-				t.Fatalf("of %d that ran %d stay, at size %d", len(ran), stayed, next)
+			if kept < min(len(running), int(next)) {
+				t.Fatalf("%d of %d running pods were kept, at size %d", kept, len(running), next)
 			}
 			if got := int32(len(jobs.ChildrenOf[*corev1.Service](c.Children()))); got != next {
-				t.Fatalf("there are %d Services, of %d", got, next)
+				t.Fatalf("there are %d Services, want %d", got, next)
 			}
 			for _, pod := range c.pods() {
-				if pod.Status.Phase == corev1.PodPending && begin(pod) {
+				if pod.Status.Phase == corev1.PodPending && starts(pod) {
 					c.Put(jobstest.Pod{Pod: pod.DeepCopy()}.Running().Pod)
 				}
 			}
@@ -217,7 +220,7 @@ func TestJobReachesItsSize(t *testing.T) {
 	})
 }
 
-// goOn lets pods go that are deleted, and reports whether there were any.
-func (c *cluster) goOn() bool {
+// removeTerminating removes pods that are terminating, and reports whether there were any.
+func (c *cluster) removeTerminating() bool {
 	return c.RunPods(replicas.IsTerminating, func(string) int32 { return 0 })
 }

@@ -12,10 +12,10 @@ func TestTopologyOfTheTemplateIsRequested(t *testing.T) {
 	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{kueue.PodSetPreferredTopologyAnnotation: "example.com/rack"}
 	d := describe(job.TrainingJob, jobs.Facts{})
 	if r := d.PodSets[0].TopologyRequest; r == nil || r.Preferred == nil || *r.Preferred != "example.com/rack" || d.Mistake != nil {
-		t.Errorf("it asks for %+v; mistake %v", r, d.Mistake)
+		t.Errorf("topology request = %+v, mistake %v, want the preferred level and no mistake", r, d.Mistake)
 	}
 	job.Spec.ReplicaSpecs.Template.Annotations[kueue.PodSetRequiredTopologyAnnotation] = "example.com/rack"
 	if d := describe(job.TrainingJob, jobs.Facts{}); d.Mistake == nil || d.Mistake.Reason != jobs.InvalidJob {
-		t.Errorf("of two levels it tells %v", d.Mistake)
+		t.Errorf("mistake for two levels = %v, want InvalidJob", d.Mistake)
 	}
 }
