@@ -18,10 +18,10 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// builder builds Jobs step by step.
+// builder builds a Job, with a method for each thing that happens to it.
 type builder struct{ job *batchv1.Job }
 
-// newJob returns a suspended Job that runs this many pods of one container at once, and as many in all.
+// newJob returns a suspended Job whose parallelism and completions are this many pods of one container.
 func newJob(pods int32) builder {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "uid", Generation: 1}}
 	job.Spec.Suspend, job.Spec.Parallelism, job.Spec.Completions = ptr.To(true), ptr.To(pods), ptr.To(pods)
@@ -46,10 +46,10 @@ func (b builder) changed() builder { b.job.Generation++; return b }
 func (b builder) resumed() builder { b.job.Spec.Suspend = ptr.To(false); return b.changed() }
 func (b builder) unheld() builder  { b.job.Spec.Suspend = ptr.To(false); return b }
 
-// stopped is suspended after it ran, pods and all.
+// stopped suspends the Job after it ran; its status is unchanged.
 func (b builder) stopped() builder { b.job.Spec.Suspend = ptr.To(true); return b.changed() }
 
-// acknowledged is known to the Job controller to be suspended.
+// acknowledged adds the condition by which the Job controller has observed the suspension.
 func (b builder) acknowledged() builder { return b.is(batchv1.JobSuspended, "") }
 
 func (b builder) is(kind batchv1.JobConditionType, message string) builder {
@@ -57,7 +57,7 @@ func (b builder) is(kind batchv1.JobConditionType, message string) builder {
 	return b
 }
 
-// uncounted pods have succeeded, and the Job controller has not counted them yet.
+// uncounted adds pods that have succeeded and that the Job controller has not counted yet.
 func (b builder) uncounted(pods ...types.UID) builder {
 	b.job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{Succeeded: pods}
 	return b
@@ -70,7 +70,7 @@ func (b builder) pods(active, ready, succeeded int32) builder {
 
 func (b builder) completed(indexes string) builder { b.job.Status.CompletedIndexes = indexes; return b }
 
-// failed are indexes that will not be tried again.
+// failed sets the indexes that have failed for good.
 func (b builder) failed(indexes string) builder {
 	b.job.Status.FailedIndexes = &indexes
 	return b
@@ -83,12 +83,12 @@ func (b builder) startedAt(at time.Time) builder {
 	return b
 }
 
-// started is the Job after its start with the grant.
+// started returns the Job after its start with the grant.
 func (b builder) started(granted jobs.PodSetAdmission) builder {
 	return builder{started(b.job, granted)}.changed()
 }
 
-// grant returns what an admission gives: this many pods, on nodes of a pool.
+// grant returns an admission of this many pods on the nodes of a pool.
 func grant(pods int32) jobs.PodSetAdmission {
 	return jobs.PodSetAdmission{Count: pods, Injection: podspec.Injection{
 		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
@@ -97,6 +97,7 @@ func grant(pods int32) jobs.PodSetAdmission {
 	}}
 }
 
+// admitted returns an admission with the pod set.
 func admitted(granted jobs.PodSetAdmission) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"main": granted}}
 }
@@ -106,42 +107,42 @@ var (
 	stopping = jobs.Admission{Grant: jobs.Stopping}
 )
 
-// look plans, and checks that nothing observed was modified.
-func look(t *testing.T, job *batchv1.Job, admission jobs.Admission) jobs.Plan {
+// checkedPlan returns the plan, and checks that nothing observed was modified.
+func checkedPlan(t *testing.T, job *batchv1.Job, admission jobs.Admission) jobs.Plan {
 	t.Helper()
 	before := job.DeepCopy()
 	p := plan(jobs.Seen[*batchv1.Job]{Job: job, Admission: admission, Now: now})
 	if diff := cmp.Diff(before, job); diff != "" {
-		t.Errorf("the Job that was seen was changed:\n%s", diff)
+		t.Errorf("plan changed the Job (-before +after):\n%s", diff)
 	}
 	return p
 }
 
-// writes describes what the plan does to the Job.
+// writes returns the plan's writes, which are all of the Job, as "verb: fields", or "start time cleared".
 func writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
 		job := w.Object().(*batchv1.Job)
-		what := fmt.Sprintf("%s: suspend=%v parallelism=%d pool=%s", w.Verb(), *job.Spec.Suspend, *job.Spec.Parallelism, job.Spec.Template.Spec.NodeSelector["pool"])
+		line := fmt.Sprintf("%s: suspend=%v parallelism=%d pool=%s", w.Verb(), *job.Spec.Suspend, *job.Spec.Parallelism, job.Spec.Template.Spec.NodeSelector["pool"])
 		if job.Status.StartTime == nil && w.Verb() == "change status of" {
-			what = "start time cleared"
+			line = "start time cleared"
 		}
-		out = append(out, what)
+		out = append(out, line)
 	}
 	return out
 }
 
-// events returns the events of the plan and those of its writes.
+// events returns the events of a plan's writes, and then its own, as "Type Reason: message".
 func events(p jobs.Plan) []string {
 	var out []string
-	tell := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
+	add := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
 	for _, w := range p.Writes {
 		if e := w.SuccessEvent(); e != nil {
-			tell(*e)
+			add(*e)
 		}
 	}
 	for _, e := range p.Events {
-		tell(e)
+		add(e)
 	}
 	return out
 }

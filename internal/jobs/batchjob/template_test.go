@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// keys are few, so that what admission adds often meets what is there.
+// keys are few, so that what an admission adds often has a key of the template.
 var keys = rapid.SampledFrom([]string{"a", "b", "kueue.x-k8s.io/podset", "muster.dev/x"})
 
 func anyMap(t *rapid.T, label string) map[string]string {
@@ -85,8 +85,7 @@ func anyGates(t *rapid.T) []corev1.PodSchedulingGate {
 	return rapid.SampledFrom([][]corev1.PodSchedulingGate{nil, {{Name: "mine"}}, {{Name: kueue.TopologyGate}}}).Draw(t, "gates")
 }
 
-// anyPlaces are on two nodes of four pod slots each: pods fill them, share one, or go
-// there one by one.
+// anyPlaces returns places on two nodes that fit four pods each: the pods fill the nodes, share one, or are gated.
 func anyPlaces(t *rapid.T, count int32) (podspec.Places, jobs.Nodes) {
 	var places podspec.Places
 	nodes := jobs.Nodes{}
@@ -108,7 +107,7 @@ func anyGrant(t *rapid.T) jobs.PodSetAdmission {
 	}}
 }
 
-// asStored is what the API server would keep.
+// asStored returns the Job as the API server would store it.
 func asStored(t *rapid.T, job *batchv1.Job) string {
 	text, err := json.Marshal(job)
 	if err != nil {
@@ -117,8 +116,8 @@ func asStored(t *rapid.T, job *batchv1.Job) string {
 	return string(text)
 }
 
-// TestStopRestoresTheJob: it is as its user made it, byte for byte, however often it was started and stopped, and by
-// whichever operator.
+// TestStopRestoresTheJob: after a stop, the Job is as its user created it, byte for byte, however often it was started,
+// and by whichever operator.
 func TestStopRestoresTheJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		job := anyJob(t)
@@ -128,10 +127,10 @@ func TestStopRestoresTheJob(t *testing.T) {
 			granted := anyGrant(t)
 			running = started(running, granted)
 			if *running.Spec.Suspend {
-				t.Fatal("it does not run")
+				t.Fatal("the started Job is suspended")
 			}
 			if remainingPods(running) > granted.Count {
-				t.Fatalf("%d pods run, granted are %d", remainingPods(running), granted.Count)
+				t.Fatalf("%d pods run, and %d were granted", remainingPods(running), granted.Count)
 			}
 			for key, value := range granted.NodeSelector {
 				if running.Spec.Template.Spec.NodeSelector[key] != value {
@@ -139,7 +138,7 @@ func TestStopRestoresTheJob(t *testing.T) {
 				}
 			}
 		}
-		// What an operator reads that starts now.
+		// The Job as another operator reads it.
 		var read batchv1.Job
 		if err := json.Unmarshal([]byte(asStored(t, running)), &read); err != nil {
 			t.Fatal(err)
@@ -147,11 +146,11 @@ func TestStopRestoresTheJob(t *testing.T) {
 		if diff := cmp.Diff(describe(job, jobs.Facts{}), describe(&read, jobs.Facts{}), cmp.FilterPath(func(p cmp.Path) bool {
 			return p.String() == "Running"
 		}, cmp.Ignore())); diff != "" {
-			t.Fatalf("it asks for something else once it runs:\n%s", diff)
+			t.Fatalf("the description differs once the Job runs (-before +running):\n%s", diff)
 		}
 		stopped := restored(suspend(&read))
 		if diff := cmp.Diff(want, asStored(t, stopped)); diff != "" {
-			t.Fatalf("(-before +after):\n%s", diff)
+			t.Fatalf("the stopped Job differs (-before +after):\n%s", diff)
 		}
 	})
 }
@@ -160,15 +159,15 @@ func TestInvalidAnnotationIsRemovedAndIgnored(t *testing.T) {
 	for _, text := range []string{"", "{", `{"parallelism": "many"}`, "[]"} {
 		job := newJob(2).annotated(muster.BeforeAdmissionAnnotation, text).job
 		if diff := cmp.Diff(newJob(2).job.Spec, restored(job).Spec); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
+			t.Errorf("annotation %q: spec (-want +got):\n%s", text, diff)
 		}
 		if hasStarted(restored(job)) {
-			t.Errorf("%q stays", text)
+			t.Errorf("annotation %q was not removed", text)
 		}
 	}
 }
 
-// TestCompletionsStayOnceAnIndexIsDone: they must not become fewer than are done.
+// TestCompletionsStayOnceAnIndexIsDone: synced completions must not become fewer than the indexes that are done.
 func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 	synced := func(done string) builder {
 		return newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").completed(done)
@@ -178,18 +177,18 @@ func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 		granted                  int32
 		parallelism, completions int32
 	}{
-		"before any is done they follow":                        {synced(""), 3, 3, 3},
-		"those of a Job that was stopped are as many as before": {synced("0-7"), 1, 1, 10},
-		"what is left needs no more than it is given":           {synced("0-7"), 2, 10, 10},
-		"a Job that runs with fewer keeps these":                {synced("").started(grant(5)).completed("0"), 2, 2, 5},
+		"no index done":                     {synced(""), 3, 3, 3},
+		"indexes done before a stop":        {synced("0-7"), 1, 1, 10},
+		"as many indexes left as granted":   {synced("0-7"), 2, 10, 10},
+		"index done with fewer completions": {synced("").started(grant(5)).completed("0"), 2, 2, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := started(tc.job.job, grant(tc.granted))
 			if *out.Spec.Parallelism != tc.parallelism || *out.Spec.Completions != tc.completions {
 				t.Errorf("parallelism %d, completions %d, want %d, %d", *out.Spec.Parallelism, *out.Spec.Completions, tc.parallelism, tc.completions)
 			}
-			if was := restored(out); *was.Spec.Parallelism != 10 || *was.Spec.Completions != 10 {
-				t.Errorf("given back: parallelism %d, completions %d", *was.Spec.Parallelism, *was.Spec.Completions)
+			if after := restored(out); *after.Spec.Parallelism != 10 || *after.Spec.Completions != 10 {
+				t.Errorf("restored: parallelism %d, completions %d, want 10, 10", *after.Spec.Parallelism, *after.Spec.Completions)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache leaves out,
+// TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache does not contain,
 // nor if the request cannot be decoded.
 func TestWebhookDeniesNoJob(t *testing.T) {
 	scheme := runtime.NewScheme()
@@ -30,21 +30,21 @@ func TestWebhookDeniesNoJob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+	failing := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("unable to get: ns/default because of unknown namespace for the cache")
 		}})
-	h := &holder{queues: blind, decoder: admission.NewDecoder(scheme)}
-	for what, text := range map[string]string{
-		"one with a queue":     `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}}`,
-		"one without":          `{"apiVersion": "batch/v1", "kind": "Job"}`,
-		"one that is no Job":   `{"apiVersion": "batch/v1", "kind": "Job", "spec": 1}`,
-		"one that is no JSON":  `{`,
-		"one of another batch": `{"apiVersion": "batch/v9", "kind": "Job"}`,
+	h := &holder{queues: failing, decoder: admission.NewDecoder(scheme)}
+	for name, text := range map[string]string{
+		"with a queue":    `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}}`,
+		"without a queue": `{"apiVersion": "batch/v1", "kind": "Job"}`,
+		"invalid Job":     `{"apiVersion": "batch/v1", "kind": "Job", "spec": 1}`,
+		"invalid JSON":    `{`,
+		"unknown version": `{"apiVersion": "batch/v9", "kind": "Job"}`,
 	} {
 		answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
 		if !answer.Allowed || len(answer.Patches) > 0 {
-			t.Errorf("%s: %+v", what, answer)
+			t.Errorf("%s: response %+v, want it allowed and unchanged", name, answer)
 		}
 	}
 }
@@ -58,22 +58,22 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	foreign.job.Spec.ManagedBy = ptr.To("example.com/other")
 	child := label(newJob(1).unheld(), kueue.QueueLabel, "q")
 	child.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js", Controller: ptr.To(true)}}
-	persons := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
-	made := persons.DeepCopy()
-	made.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
+	userQueue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
+	musterQueue := userQueue.DeepCopy()
+	musterQueue.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
 	for name, tc := range map[string]struct {
 		job   builder
 		queue *kueue.LocalQueue
-		held  bool
+		held  bool // whether the webhook suspends it
 	}{
-		"one that names a queue":                  {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
-		"one that names a Workload":               {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
-		"not one that names none":                 {newJob(1).unheld(), nil, false},
-		"unless a person made the queue for it":   {newJob(1).unheld(), persons, true},
-		"one that Muster made is not for it":      {newJob(1).unheld(), made, false},
-		"one that is suspended is so already":     {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
-		"another controller's is not ours":        {foreign, nil, false},
-		"one that a JobSet made waits in its own": {child, persons, false},
+		"queue name":                            {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
+		"prebuilt Workload":                     {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
+		"no queue name":                         {newJob(1).unheld(), nil, false},
+		"no queue name, user's queue default":   {newJob(1).unheld(), userQueue, true},
+		"no queue name, Muster's queue default": {newJob(1).unheld(), musterQueue, false},
+		"suspended":                             {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
+		"another controller's":                  {foreign, nil, false},
+		"owned by a JobSet":                     {child, userQueue, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -94,10 +94,10 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 			}
 			answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 			if !answer.Allowed {
-				t.Fatalf("refused: %+v", answer.Result)
+				t.Fatalf("the Job was denied: %+v", answer.Result)
 			}
 			if held := len(answer.Patches) == 1 && answer.Patches[0].Json() == `{"op":"add","path":"/spec/suspend","value":true}`; held != tc.held || !held && len(answer.Patches) > 0 {
-				t.Errorf("patches %v, want it held: %v", answer.Patches, tc.held)
+				t.Errorf("patches = %v, want it suspended: %v", answer.Patches, tc.held)
 			}
 		})
 	}
