@@ -22,11 +22,12 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+// on returns a place for this many pods on the node.
 func on(node string, count int32) podspec.Place {
 	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 }
 
-// podBuilder builds pods step by step.
+// podBuilder builds a pod, with a method for each part.
 type podBuilder struct{ *corev1.Pod }
 
 // pod returns a gated pod.
@@ -67,7 +68,7 @@ func (b podBuilder) bound(node string) podBuilder {
 
 func (b podBuilder) terminating() podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
-	b.Finalizers = []string{"example.com/kubelet"} // a fake API server wants one
+	b.Finalizers = []string{"example.com/kubelet"} // without one, a fake API server would delete it at once
 	return b
 }
 func (b podBuilder) done() podBuilder { b.Status.Phase = corev1.PodSucceeded; return b }
@@ -76,30 +77,31 @@ func (b podBuilder) younger() podBuilder {
 	return b
 }
 
-// sameNames are nodes whose hostnames are their names, and which all exist.
+// sameNames are nodes whose hostnames are their names; all nodes exist.
 type sameNames struct{}
 
 func (sameNames) hostOf(node string) string { return node }
 
 func (sameNames) exists(string) bool { return true }
 
-// hosts are the hostnames of the nodes that exist.
+// hosts are the hostnames of the existing nodes, by node.
 type hosts map[string]string
 
 func (h hosts) hostOf(node string) string { return h[node] }
 
 func (h hosts) exists(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
 
-// assigned describes which pods get which places, and which are misplaced.
+// assigned returns which of the pods get which places, and which are misplaced.
 func assigned(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
 	var list []*corev1.Pod
 	for _, b := range pods {
 		list = append(list, b.Pod)
 	}
-	return inWords(podSetOf(places, request, list).assign(list, sameNames{}))
+	return describe(podSetOf(places, request, list).assign(list, sameNames{}))
 }
 
-func inWords(give []placement, misplaced []*corev1.Pod) (out []string) {
+// describe returns the placements as "pod to node", sorted, and then the misplaced pods as "pod misplaced".
+func describe(give []placement, misplaced []*corev1.Pod) (out []string) {
 	for _, p := range give {
 		out = append(out, p.pod.Name+" to "+p.place.Node())
 	}
@@ -119,78 +121,79 @@ func TestAssign(t *testing.T) {
 		pods    []podBuilder
 		want    []string
 	}{
-		"each goes to the place of its rank": {two, nil, []podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
+		"pods with ranks": {two, nil, []podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
 			[]string{"p0 to a", "p1 to a", "p2 to b", "p3 to b"}},
-		"the places of a node need not be consecutive": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
+		"places of a node that are not consecutive": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
 			[]string{"p0 to a", "p1 to b", "p2 to a", "p3 to b"}},
-		"pods without a rank go to free places": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
-		"a rank of another label": {two, &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index")},
+		"pods without ranks": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
+		"rank by another label": {two, &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index")},
 			[]podBuilder{func() podBuilder { b := pod("x"); b.Labels["index"] = "2"; return b }()}, []string{"x to b"}},
-		"a rank that is an annotation": {two, nil, []podBuilder{func() podBuilder {
+		"rank by an annotation": {two, nil, []podBuilder{func() podBuilder {
 			b := pod("x")
 			b.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: "2"}
 			return b
 		}()}, []string{"x to b"}},
-		"a replacement waits until the terminating pod is gone":   {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
-		"a replacement gets the place of the pod that ended":      {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
-		"a pod whose place is used goes elsewhere":                {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
-		"an index beyond the pods that run at once goes anywhere": {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
-		"no place is free":                {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
-		"a terminating pod gets no place": {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
-		"groups keep to their own places": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
+		"replacement of a terminating pod, which waits": {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
+		"replacement of a pod that has ended":           {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
+		"place of the rank in use":                      {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
+		"rank beyond the places":                        {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
+		"no free place":                                 {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
+		"terminating pod":                               {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
+		"groups": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
 			[]string{"g0 to a", "g1 to b"}},
 		"groups of the Workload's topology request": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
 			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
 		"pods that state their ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
 			[]string{"g1 to a", "g2 to b"}},
-		"invalid ranks":    {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
-		"an invalid group": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
-		"after a repair, a pod without a place is misplaced": {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 misplaced"}},
-		"a pod that is only bound there is misplaced":        {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p misplaced"}},
-		"a terminating pod is not misplaced":                 {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
-		"a pod that has ended is not misplaced":              {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
-		"a pod without a node is not misplaced":              {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
-		"of too many pods, one whose rank belongs elsewhere is misplaced": {slots, nil,
+		"invalid ranks":                      {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
+		"invalid group":                      {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
+		"pod without a place after a repair": {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 misplaced"}},
+		"bound pod without a place":          {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p misplaced"}},
+		"terminating pod without a place":    {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
+		"ended pod without a place":          {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
+		"pod without a node":                 {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
+		"too many pods on a node, one of a rank elsewhere": {slots, nil,
 			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")}, []string{"p1 misplaced"}},
-		"of too many pods, the youngest is misplaced": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y misplaced"}},
+		"too many pods on a node, without ranks": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, assigned(tc.places, tc.request, tc.pods...)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("assignments (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes: the hostname of the node differed from its name
-// and is no longer known, but the pod need not wait for Kubernetes' garbage collection.
+// TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes: the hostname of the deleted node, which may differ from its
+// name, is not known any more. Once all places have nodes, the pod cannot be at one of them, and need not wait for the
+// garbage collection of pods.
 func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
-	there := hosts{"ip-1": "a", "ip-3": "c"}
+	existing := hosts{"ip-1": "a", "ip-3": "c"}
 	rack := podspec.Place{Domain: map[string]string{"rack": "r"}, Count: 2}
 	for name, tc := range map[string]struct {
 		places podspec.Places
 		pod    podBuilder
 		want   []string
 	}{
-		"its gang was repaired":                 {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p misplaced"}},
-		"the node may be that of a place":       {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
-		"the places are wider than nodes":       {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
-		"the pod is already terminating":        {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
-		"its node exists":                       {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
-		"its node selector names the lost host": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p misplaced"}},
+		"all places have nodes":                {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p misplaced"}},
+		"a place without a node":               {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
+		"places wider than nodes":              {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
+		"terminating pod":                      {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
+		"node exists":                          {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
+		"node selector with the lost hostname": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{tc.pod.Pod}
-			if diff := cmp.Diff(tc.want, inWords(podSetOf(tc.places, nil, pods).assign(pods, there))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, describe(podSetOf(tc.places, nil, pods).assign(pods, existing))); diff != "" {
+				t.Errorf("assignments (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestPlacesAreAssignedOnceAndInTheEndToAllPods simulates a Job controller, kubelets, repairs and an
-// operator that may die between any two writes: no domain has more live pods than places, unless a repair
-// took some, and in the end every pod has a place.
+// TestPlacesAreAssignedOnceAndInTheEndToAllPods simulates a Job controller, kubelets, replaced nodes and an operator that
+// may be killed between any two writes: no pod gets a place on a node whose places are all used, and in the end every pod
+// has a place.
 func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := podspec.Places{}
@@ -199,12 +202,12 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 		}
 		g := &gang{places: places, ranked: rapid.Bool().Draw(t, "ranked"), completions: int(places.Count()) + rapid.IntRange(0, 3).Draw(t, "more completions")}
 		t.Repeat(map[string]func(*rapid.T){
-			"":                     g.check,
-			"the controller works": func(*rapid.T) { g.control() },
-			"one place is given": func(t *rapid.T) {
+			"":                        g.check,
+			"the Job controller acts": func(*rapid.T) { g.control() },
+			"one place is assigned": func(t *rapid.T) {
 				give, misplaced := g.assign()
-				if len(give) > 0 { // then the operator dies
-					g.give(t, give[rapid.IntRange(0, len(give)-1).Draw(t, "which")])
+				if len(give) > 0 { // then the operator is killed
+					g.place(t, give[rapid.IntRange(0, len(give)-1).Draw(t, "which")])
 				}
 				for _, pod := range misplaced {
 					pod.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
@@ -213,8 +216,8 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 			"a pod is deleted": func(t *rapid.T) {
 				g.with(t, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(epoch)) })
 			},
-			"a pod ends":         func(t *rapid.T) { g.with(t, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
-			"a deleted pod goes": func(*rapid.T) { g.reap(1) },
+			"a pod fails":              func(t *rapid.T) { g.with(t, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+			"a deleted pod is removed": func(*rapid.T) { g.reap(1) },
 			"a node is replaced": func(t *rapid.T) {
 				i := rapid.IntRange(0, len(g.places)-1).Draw(t, "node")
 				g.repairs++
@@ -222,7 +225,7 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 				g.places[i] = on(fmt.Sprintf("m%d", g.repairs), g.places[i].Count)
 			},
 		})
-		for range 20 { // from now on everything works
+		for range 20 { // from now on nothing fails
 			g.reap(len(g.pods))
 			g.control()
 			give, misplaced := g.assign()
@@ -230,7 +233,7 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 				pod.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
 			}
 			for _, p := range give {
-				g.give(t, p)
+				g.place(t, p)
 			}
 			g.check(t)
 		}
@@ -240,7 +243,7 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 			}
 		}
 		if int32(len(g.pods)) != places.Count() {
-			t.Fatalf("%d live pods, want %d", len(g.pods), places.Count())
+			t.Fatalf("there are %d live pods, want %d", len(g.pods), places.Count())
 		}
 	})
 }
@@ -251,11 +254,11 @@ type gang struct {
 	ranked      bool
 	completions int
 	pods        []*corev1.Pod
-	made        int
+	created     int
 	repairs     int
 }
 
-// control is the Job controller: it replaces every pod that ended or was deleted.
+// control acts as the Job controller: it replaces every pod that ended or was deleted.
 func (g *gang) control() {
 	g.pods = slices.DeleteFunc(g.pods, done)
 	used := map[string]bool{}
@@ -270,11 +273,11 @@ func (g *gang) control() {
 		if used[fmt.Sprint(index)] && g.ranked {
 			continue
 		}
-		b := pod(fmt.Sprintf("p%d", g.made))
+		b := pod(fmt.Sprintf("p%d", g.created))
 		if g.ranked {
 			b.rank(index % g.completions)
 		}
-		g.made++
+		g.created++
 		stay++
 		g.pods = append(g.pods, b.Pod)
 	}
@@ -284,9 +287,10 @@ func (g *gang) assign() ([]placement, []*corev1.Pod) {
 	return podSetOf(g.places, nil, g.pods).assign(g.pods, sameNames{})
 }
 
-func (g *gang) give(t *rapid.T, p placement) {
+// place gives the pod its place, and checks that the pod was gated and that the place was free.
+func (g *gang) place(t *rapid.T, p placement) {
 	if !gated(p.pod) || p.pod.DeletionTimestamp != nil {
-		t.Fatalf("%s does not wait for a place", p.pod.Name)
+		t.Fatalf("%s gets a place though it is not gated, or terminating", p.pod.Name)
 	}
 	podBuilder{p.pod}.at(p.place.Node())
 	live := 0
@@ -313,7 +317,7 @@ func (g *gang) with(t *rapid.T, do func(*corev1.Pod)) {
 	}
 }
 
-// reap ends the first n terminating pods.
+// reap removes the first n terminating pods.
 func (g *gang) reap(n int) {
 	g.pods = slices.DeleteFunc(g.pods, func(pod *corev1.Pod) bool {
 		if pod.DeletionTimestamp == nil || n == 0 {
@@ -324,11 +328,12 @@ func (g *gang) reap(n int) {
 	})
 }
 
+// check checks that the names of the pods are unique.
 func (g *gang) check(t *rapid.T) {
 	names := map[string]bool{}
 	for _, pod := range g.pods {
 		if names[pod.Name] {
-			t.Fatalf("%s is there twice", pod.Name)
+			t.Fatalf("there are two pods %s", pod.Name)
 		}
 		names[pod.Name] = true
 	}

@@ -1,7 +1,6 @@
 package placer
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,32 +10,32 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// jobPods is a job whose pods have fixed names, with the controllers that act on its pods: the one that
-// creates them, the placer and the nodes.
+// jobPods holds the pods of a job, which have fixed names, and simulates what acts on them: the controller that creates
+// them, the placer and the nodes.
 type jobPods struct {
 	places podspec.Places
 	size   int32
 	pods   map[int32]*corev1.Pod
-	// fill creates the missing pods.
+	// fill creates the missing pods, and reports whether there were any.
 	fill func(*jobPods) bool
 }
 
-// makeReplicas acts like the controllers of jobs with replicas.
-func makeReplicas(g *jobPods) bool {
+// createReplicas creates missing pods like the controllers of jobs with replicas, which assign places themselves.
+func createReplicas(g *jobPods) bool {
 	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
-	seats := roster.AssignPlaces("w", g.places)
+	places := roster.AssignPlaces("w", g.places)
 	for _, r := range roster.Missing() {
-		made := pod(r.Name)
-		if seat := seats[r.Index]; len(seat) > 0 {
-			made.at(seat[0].Node())
+		created := pod(r.Name)
+		if place := places[r.Index]; len(place) > 0 {
+			created.at(place[0].Node())
 		}
-		g.pods[r.Index] = made.Pod
+		g.pods[r.Index] = created.Pod
 	}
 	return len(roster.Missing()) > 0
 }
 
-// makeIndexes acts like the Job controller with a gated template.
-func makeIndexes(g *jobPods) bool {
+// createIndexes creates missing pods like the Job controller does from a gated template.
+func createIndexes(g *jobPods) bool {
 	changed := false
 	for i := range g.size {
 		if g.pods[i] == nil {
@@ -46,6 +45,7 @@ func makeIndexes(g *jobPods) bool {
 	return changed
 }
 
+// list returns the pods in the order of their indexes.
 func (g *jobPods) list() []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range g.size {
@@ -56,15 +56,15 @@ func (g *jobPods) list() []*corev1.Pod {
 	return out
 }
 
-// place runs the placer and returns what it did wrong.
+// place runs the placer. It returns whether anything changed, and which of its deletions was wrong; "" for none.
 func (g *jobPods) place() (changed bool, wrong string) {
 	pods := g.list()
 	if len(pods) == 0 {
 		return false, ""
 	}
-	running, seats := map[string]int32{}, map[string]int32{}
+	running, places := map[string]int32{}, map[string]int32{}
 	for _, p := range g.places {
-		seats[p.Node()] += p.Count
+		places[p.Node()] += p.Count
 	}
 	for _, p := range pods {
 		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
@@ -74,8 +74,8 @@ func (g *jobPods) place() (changed bool, wrong string) {
 	give, misplaced := podSetOf(g.places, nil, pods).assign(pods, sameNames{})
 	for _, p := range misplaced {
 		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning {
-			if running[node]--; running[node] < seats[node] {
-				return true, "a running pod is deleted on a place that is kept: " + p.Name + " on " + node
+			if running[node]--; running[node] < places[node] {
+				return true, "a running pod is deleted though its node has a place for it: " + p.Name + " on " + node
 			}
 		}
 		podBuilder{p}.terminating()
@@ -86,8 +86,8 @@ func (g *jobPods) place() (changed bool, wrong string) {
 	return len(give)+len(misplaced) > 0, ""
 }
 
-// live lets nodes start their pods and end terminating ones.
-func (g *jobPods) live(some func() bool) (changed bool) {
+// runNodes starts pods that have a place and removes terminating ones, each if some returns true.
+func (g *jobPods) runNodes(some func() bool) (changed bool) {
 	for i := range g.size {
 		switch p := g.pods[i]; {
 		case p == nil || !some():
@@ -102,39 +102,41 @@ func (g *jobPods) live(some func() bool) (changed bool) {
 	return changed
 }
 
-// drawJob draws pods in any state, each at a place that it may have been given before.
+// drawJob returns a job with pods in random states, at places that they had before a random repair.
 func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string) *jobPods {
 	g := &jobPods{size: 2 * int32(rapid.IntRange(1, 4).Draw(t, "half")), pods: map[int32]*corev1.Pod{}, fill: fill}
 	var before []string
 	for range g.size {
 		before = append(before, rapid.SampledFrom(nodes).Draw(t, "before"))
 	}
-	for _, was := range before {
+	for _, node := range before {
 		if rapid.IntRange(0, 3).Draw(t, "moved") == 0 {
-			was = rapid.SampledFrom(nodes).Draw(t, "to")
+			node = rapid.SampledFrom(nodes).Draw(t, "to")
 		}
-		g.places = append(g.places, on(was, 1))
+		g.places = append(g.places, on(node, 1))
 	}
 	fill(g)
 	for i, p := range g.list() {
-		here := podBuilder{p}
+		b := podBuilder{p}
 		switch state := rapid.IntRange(0, 4).Draw(t, "state"); state {
 		case 0:
 			delete(g.pods, int32(i))
 		case 1:
-			here.at(before[i])
+			b.at(before[i])
 		case 2, 3, 4:
-			here.at(before[i]).bound(before[i]).Status.Phase = corev1.PodRunning
+			b.at(before[i]).bound(before[i]).Status.Phase = corev1.PodRunning
 			if state == 4 {
-				here.terminating()
+				b.terminating()
 			}
 		}
 	}
 	return g
 }
 
+// TestControllersConvergeWithEveryPodAtAPlace: the placer and the controllers that create pods do not delete and create
+// pods for ever, and delete no running pod that has a place.
 func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
-	for name, fill := range map[string]func(*jobPods) bool{"replicas": makeReplicas, "indexes": makeIndexes} {
+	for name, fill := range map[string]func(*jobPods) bool{"replicas": createReplicas, "indexes": createIndexes} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				g := drawJob(t, fill, []string{"a", "b", "c"})
@@ -147,7 +149,7 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 					case 1:
 						_, wrong = g.place()
 					case 2:
-						g.live(some)
+						g.runNodes(some)
 					}
 					if wrong != "" {
 						t.Fatal(wrong)
@@ -159,7 +161,8 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 	}
 }
 
-// converge runs all controllers until nothing changes any more.
+// converge runs all controllers until nothing changes any more, and checks that as many pods are on each node as it has
+// places.
 func (g *jobPods) converge(t *rapid.T) {
 	always := func() bool { return true }
 	for range 10 * g.size {
@@ -167,22 +170,22 @@ func (g *jobPods) converge(t *rapid.T) {
 		if wrong != "" {
 			t.Fatal(wrong)
 		}
-		if made, lived := g.fill(g), g.live(always); changed || made || lived {
+		if created, ran := g.fill(g), g.runNodes(always); changed || created || ran {
 			continue
 		}
-		there := map[string]int32{}
+		surplus := map[string]int32{}
 		for _, p := range g.list() {
-			there[p.Spec.NodeName]++
+			surplus[p.Spec.NodeName]++
 		}
 		for _, p := range g.places {
-			there[p.Node()] -= p.Count
+			surplus[p.Node()] -= p.Count
 		}
-		for node, more := range there {
-			if more != 0 {
-				t.Fatalf("node %s has %d more pods than places", node, more)
+		for node, n := range surplus {
+			if n != 0 {
+				t.Fatalf("node %s has %d more pods than places", node, n)
 			}
 		}
 		return
 	}
-	t.Fatal(fmt.Sprint("no convergence: ", g.places))
+	t.Fatalf("the controllers still act after %d turns; places %v", 10*g.size, g.places)
 }

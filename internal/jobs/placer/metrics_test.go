@@ -11,7 +11,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestGatedPodsAreCounted, also those that a previous operator left waiting.
+// TestGatedPodsAreCounted checks that the metric counts the pods in the cache with the topology gate, whichever operator
+// has seen them first.
 func TestGatedPodsAreCounted(t *testing.T) {
 	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
@@ -20,17 +21,17 @@ func TestGatedPodsAreCounted(t *testing.T) {
 		return p
 	}
 	cache := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, gatedIndex, isGated).WithObjects(
-		pod("waits", func(*corev1.Pod) {}),
-		pod("waits-too", func(*corev1.Pod) {}),
-		pod("has-ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
-		pod("for-another", func(p *corev1.Pod) { p.Spec.SchedulingGates = p.Spec.SchedulingGates[:1] }),
-		pod("for-nothing", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }),
+		pod("gated", func(*corev1.Pod) {}),
+		pod("gated-too", func(*corev1.Pod) {}),
+		pod("ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+		pod("other-gate", func(p *corev1.Pod) { p.Spec.SchedulingGates = p.Spec.SchedulingGates[:1] }),
+		pod("no-gate", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }),
 	).Build()
 	if got := countGated(cache); got != 2 {
-		t.Errorf("%v gated pods, want 2", got)
+		t.Errorf("countGated = %v, want 2", got)
 	}
-	unfilled := fake.NewClientBuilder().WithScheme(newScheme(t)).Build() // one without the index cannot say
-	if got := countGated(unfilled); !math.IsNaN(got) {
-		t.Errorf("%v gated pods while the cache cannot be read, want NaN", got)
+	unreadable := fake.NewClientBuilder().WithScheme(newScheme(t)).Build() // without the index, which makes lists fail
+	if got := countGated(unreadable); !math.IsNaN(got) {
+		t.Errorf("countGated = %v while the cache cannot be read, want NaN", got)
 	}
 }

@@ -31,32 +31,32 @@ func TestEachGatedPodIsPatchedOnceWithItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check("writes", []string{"place p0", "place p1"}, w.writes)
-	w.check("places", map[string]string{"p0": "a", "p1": "b"}, w.where())
+	w.check("places", map[string]string{"p0": "a", "p1": "b"}, w.nodes())
 	var p1 corev1.Pod
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "p1"}, &p1); err != nil {
 		t.Fatal(err)
 	}
-	w.check("gates of others", []corev1.PodSchedulingGate{{Name: "mine"}}, p1.Spec.SchedulingGates)
+	w.check("other gates", []corev1.PodSchedulingGate{{Name: "mine"}}, p1.Spec.SchedulingGates)
 	w.check("node selector", map[string]string{"pool": "f", corev1.LabelHostname: "b"}, p1.Spec.NodeSelector)
 	if err := w.reconcile(); err != nil || len(w.writes) > 2 {
-		t.Errorf("then it writes %v, %v", w.writes, err)
+		t.Errorf("writes after another reconcile %v (error %v), want no more", w.writes, err)
 	}
 }
 
-// TestANewOperatorAssignsTheRest, after whichever write the old one died.
+// TestANewOperatorAssignsTheRest, whichever write was the last one of the previous operator.
 func TestANewOperatorAssignsTheRest(t *testing.T) {
 	for last := range 4 {
 		w := newWorld(t, admitted(on("a", 2), on("b", 1)), pod("x"), pod("y"), pod("z"))
-		w.lives = last
-		if err := w.reconcile(); last < 3 && !errors.Is(err, errDead) {
-			t.Fatalf("after %d writes: %v", last, err)
+		w.writesLeft = last
+		if err := w.reconcile(); last < 3 && !errors.Is(err, errKilled) {
+			t.Fatalf("after %d writes: error %v, want that of a killed operator", last, err)
 		}
-		w.lives = 1000
+		w.writesLeft = 1000
 		if err := w.reconcile(); err != nil {
 			t.Fatal(err)
 		}
 		count := map[string]int{}
-		for _, node := range w.where() {
+		for _, node := range w.nodes() {
 			count[node]++
 		}
 		w.check("pods by node", map[string]int{"a": 2, "b": 1}, count)
@@ -65,16 +65,16 @@ func TestANewOperatorAssignsTheRest(t *testing.T) {
 }
 
 func TestNothingIsWrittenForWorkloadsWithoutPlaces(t *testing.T) {
-	evicted, waits, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1))
+	evicted, waiting, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1))
 	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
-	waits.Status.Conditions, waits.Status.Admission = nil, nil
+	waiting.Status.Conditions, waiting.Status.Admission = nil, nil
 	finished.Status.Conditions = append(finished.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	withoutPlaces.Status.Admission.PodSetAssignments[0].TopologyAssignment = nil
-	for name, wl := range map[string]*kueue.Workload{"evicted": evicted, "waiting": waits, "finished": finished, "without topology": withoutPlaces} {
+	for name, wl := range map[string]*kueue.Workload{"evicted": evicted, "waiting": waiting, "finished": finished, "without topology": withoutPlaces} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, wl, pod("p0").rank(0), pod("p1").bound("b"))
 			if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-				t.Errorf("writes %v, %v", w.writes, err)
+				t.Errorf("writes %v (error %v), want none", w.writes, err)
 			}
 		})
 	}
@@ -86,50 +86,52 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
-	w.check("left", map[string]string{"p0": "a"}, w.where())
+	w.check("remaining pods", map[string]string{"p0": "a"}, w.nodes())
 }
 
-// TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods, and the job would
-// recreate the pods that the placer deletes.
+// TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods then, and the job could recreate
+// pods that the placer deletes.
 func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
-	shrinks := admitted(on("a", 2), on("b", 1))
-	shrinks.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
-	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main"}}
-	w := newWorld(t, shrinks, pod("p0").rank(0).at("a"), pod("p1").rank(1).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3).at("b"), pod("p4").rank(4).at("c"))
+	shrinking := admitted(on("a", 2), on("b", 1))
+	shrinking.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
+	shrinking.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main"}}
+	w := newWorld(t, shrinking, pod("p0").rank(0).at("a"), pod("p1").rank(1).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3).at("b"), pod("p4").rank(4).at("c"))
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("writes %v, %v", w.writes, err)
+		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}
-	done := shrinks.DeepCopy()
+	done := shrinking.DeepCopy()
 	done.Status.ResourceRequests = nil
-	if !placesChanged().Update(event.UpdateEvent{ObjectOld: shrinks, ObjectNew: done}) {
+	if !placesChanged().Update(event.UpdateEvent{ObjectOld: shrinking, ObjectNew: done}) {
 		t.Error("the end of the shrink does not trigger a reconcile")
 	}
 }
 
+// TestAStaleCacheDeletesNoPod: before a deletion, the Workload's places are read from the API server.
 func TestAStaleCacheDeletesNoPod(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p1").rank(1).at("b"))
-	ahead := newWorld(t, admitted(on("a", 1), on("b", 1)))
-	w.placer.live = ahead.api
+	current := newWorld(t, admitted(on("a", 1), on("b", 1)))
+	w.placer.live = current.api
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("writes %v, %v", w.writes, err)
+		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}
 }
 
-// TestARecreatedNodeDeletesNoPod: the node is deleted and created again, and its hostname is not its name.
+// TestARecreatedNodeDeletesNoPod: while a node whose hostname is not its name is missing, its pods are known by the
+// hostnames that they select.
 func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	filling := pod("filling").rank(1).bound("node-b")
 	filling.Spec.Affinity = toHosts("b", "c")
-	sent := pod("sent").rank(0).at("a")
-	sent.Spec.NodeName = "node-a"
-	w := newWorld(t, admitted(on("a", 1), on("b", 1)), sent, filling)
+	selecting := pod("selecting").rank(0).at("a")
+	selecting.Spec.NodeName = "node-a"
+	w := newWorld(t, admitted(on("a", 1), on("b", 1)), selecting, filling)
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("writes %v, %v", w.writes, err)
+		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}
-	again := pod("again").rank(0).at("a")
-	again.Spec.NodeName = "node-a"
-	w = newWorld(t, admitted(on("a", 1)), again, pod("waits").rank(0))
+	placed := pod("placed").rank(0).at("a")
+	placed.Spec.NodeName = "node-a"
+	w = newWorld(t, admitted(on("a", 1)), placed, pod("gated").rank(0))
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("the place of a pod that may run there was assigned: %v, %v", w.writes, err)
+		t.Errorf("the place of a pod that may run there was assigned: writes %v (error %v)", w.writes, err)
 	}
 	moved := pod("moved").rank(0).bound("b")
 	moved.Spec.Affinity = toHosts("b", "c")
@@ -137,18 +139,18 @@ func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	if err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	w.check("writes where the place is another", []string{"delete moved", "mark moved"}, w.writes)
+	w.check("writes for a pod whose place is elsewhere", []string{"delete moved", "mark moved"}, w.writes)
 }
 
-// toHosts returns the node affinity that the template of a Job that fills these hosts has.
+// toHosts returns the node affinity in the template of a Job that fills these hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
-// TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name the node by its
-// hostname.
+// TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name nodes by their hostnames, so the pod may
+// be at any place whose node is not known.
 func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
 	join := func(name, host string) {
@@ -159,7 +161,7 @@ func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testi
 	}
 	join("ip-1", "a")
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Fatalf("while the pod may be at the place on c: %v, %v", w.writes, err)
+		t.Fatalf("while the pod may be at the place on c: writes %v (error %v), want none", w.writes, err)
 	}
 	join("ip-3", "c")
 	if err := w.reconcile(); err != nil {
@@ -168,36 +170,37 @@ func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testi
 	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
 }
 
-// TestARecreatedPodIsReconciled: after a watch restarts, two pods of one name may appear as one update.
+// TestARecreatedPodIsReconciled: after a watch has restarted, two pods of the same name may appear as one update.
 func TestARecreatedPodIsReconciled(t *testing.T) {
-	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
-	is.UID = "another"
-	if !relevantPods().Update(event.UpdateEvent{ObjectOld: was.Pod, ObjectNew: is.Pod}) {
-		t.Error("its event is dropped")
+	before, after := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
+	after.UID = "another"
+	if !relevantPods().Update(event.UpdateEvent{ObjectOld: before.Pod, ObjectNew: after.Pod}) {
+		t.Error("the update of a recreated pod is dropped")
 	}
 }
 
+// TestPodsOnNodesThatUsersChoseAreIgnored: users may label the nodes of an exclusive JobSet themselves.
 func TestPodsOnNodesThatUsersChoseAreIgnored(t *testing.T) {
-	byHand := pod("p").rank(0).bound("elsewhere")
-	byHand.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "ns_js-workers-0"}
-	w := newWorld(t, admitted(on("a", 1)), byHand)
+	userPlaced := pod("p").rank(0).bound("elsewhere")
+	userPlaced.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "ns_js-workers-0"}
+	w := newWorld(t, admitted(on("a", 1)), userPlaced)
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
-		t.Errorf("writes %v, %v", w.writes, err)
+		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}
 }
 
 func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
-	const gateGone = `{"op":"remove","path":"/spec/schedulingGates/0"}`
+	const removeGate = `{"op":"remove","path":"/spec/schedulingGates/0"}`
 	for name, tc := range map[string]struct {
 		pod  podBuilder
 		want []string
 	}{
-		"a pod with a rank": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
-			`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, gateGone}},
-		"not if the place is used":           {pod("new").rank(0).of("wl"), nil},
-		"not without a rank":                 {pod("new").of("wl"), nil},
-		"not without the gate":               {pod("new").rank(1).of("wl").at("b"), nil},
-		"not if the Workload does not exist": {pod("new").rank(1).of("other"), nil},
+		"rank with a free place": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
+			`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, removeGate}},
+		"rank with a used place":       {pod("new").rank(0).of("wl"), nil},
+		"no rank":                      {pod("new").of("wl"), nil},
+		"no gate":                      {pod("new").rank(1).of("wl").at("b"), nil},
+		"Workload that does not exist": {pod("new").rank(1).of("other"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0).at("a").terminating())
@@ -208,7 +211,7 @@ func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 			}
 			answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 			if !answer.Allowed {
-				t.Fatalf("refused: %+v", answer.Result)
+				t.Fatalf("the pod was denied: %+v", answer.Result)
 			}
 			var got []string
 			for _, patch := range answer.Patches {
@@ -222,19 +225,19 @@ func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 // TestTheWebhookDeniesNoPod, neither if Workloads cannot be read nor if the request cannot be decoded.
 func TestTheWebhookDeniesNoPod(t *testing.T) {
 	scheme := newScheme(t)
-	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+	failing := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("unable to get: ns/w because of unknown namespace for the cache")
 		}})
-	d := &podHandler{placer: &placer{client: blind}, decoder: admission.NewDecoder(scheme)}
-	for what, text := range map[string]string{
-		"a gated pod": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
+	d := &podHandler{placer: &placer{client: failing}, decoder: admission.NewDecoder(scheme)}
+	for name, text := range map[string]string{
+		"gated pod": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
 			"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}`,
-		"an invalid pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
+		"invalid pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
 	} {
 		answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
 		if !answer.Allowed || len(answer.Patches) > 0 {
-			t.Errorf("%s: %+v", what, answer)
+			t.Errorf("%s: response %+v, want it allowed and unchanged", name, answer)
 		}
 	}
 }

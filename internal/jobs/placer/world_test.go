@@ -33,15 +33,14 @@ type world struct {
 	t      *testing.T
 	api    client.WithWatch
 	placer *placer
-	// writes are those of the placer, "verb pod" each; every one after the first few
-	// fails, as if the operator had died.
-	writes []string
-	lives  int
-	// behind are pods of which the watch has not told what became of them, as the cache has them; lost are those for which
-	// the answer to a write is lost, and whether it took effect.
-	behind map[string]*corev1.Pod
-	lost   map[string]bool
-	// reads are those of pods from the API server itself, "verb labels" each.
+	// writes are those of the placer as "verb pod". After writesLeft more of them, all fail, as if the operator was killed.
+	writes     []string
+	writesLeft int
+	// stale are pods whose last changes the watch has not reported yet, as the cache has them.
+	stale map[string]*corev1.Pod
+	// lost are pods for whose writes the response is lost, and whether the write takes effect.
+	lost map[string]bool
+	// reads are the reads of pods from the API server, as "list labels" or "get pod".
 	reads []string
 	mu    sync.Mutex
 }
@@ -57,6 +56,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
+// newWorld returns a world with the Workload and its pods.
 func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	for _, b := range pods {
 		builder.WithObjects(b.of("wl").Pod)
 	}
-	out := &world{t: t, api: builder.Build(), lives: 1000, behind: map[string]*corev1.Pod{}}
+	out := &world{t: t, api: builder.Build(), writesLeft: 1000, stale: map[string]*corev1.Pod{}}
 	out.placer = &placer{client: interceptor.NewClient(out.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			if applied := (&client.DeleteOptions{}).ApplyOptions(opts); applied.GracePeriodSeconds != nil {
-				t.Errorf("%s is deleted with a grace of %d s", o.GetName(), *applied.GracePeriodSeconds)
+				t.Errorf("%s is deleted with a grace period of %d s, want that of the pod", o.GetName(), *applied.GracePeriodSeconds)
 			}
 			return out.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
@@ -88,7 +88,7 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	return out
 }
 
-// live reads past the cache.
+// live returns a reader that does not use the cache, and records its reads.
 func (w *world) live() client.Reader {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -104,7 +104,7 @@ func (w *world) live() client.Reader {
 	})
 }
 
-// of makes the pod one of the Workload, in its only pod set.
+// of puts the pod into the only pod set of the Workload.
 func (b podBuilder) of(workload string) podBuilder {
 	b.Namespace, b.UID = "ns", types.UID(b.Name)
 	b.Labels[kueue.PodSetLabel] = "main"
@@ -116,15 +116,16 @@ func (b podBuilder) of(workload string) podBuilder {
 }
 
 var (
-	errDead = errors.New("the operator is dead")
-	errLost = errors.New("the answer was lost")
+	errKilled = errors.New("the operator was killed")
+	errLost   = errors.New("the response was lost")
 )
 
+// write records a write and does it, unless the operator was killed or the write is lost without effect.
 func (w *world) write(verb string, o client.Object, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lives--; w.lives < 0 {
-		return errDead
+	if w.writesLeft--; w.writesLeft < 0 {
+		return errKilled
 	}
 	w.writes = append(w.writes, verb+" "+o.GetName())
 	if took, lost := w.lost[o.GetName()]; lost {
@@ -156,14 +157,15 @@ func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p c
 	return errors.Join(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, nil), c.Update(ctx, &before))
 }
 
+// reconcile reconciles the Workload, and sorts the writes, which are concurrent.
 func (w *world) reconcile() error {
 	_, err := w.placer.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "wl"}})
 	slices.Sort(w.writes)
 	return err
 }
 
-// where returns the node that each pod selects, "" for gated pods.
-func (w *world) where() map[string]string {
+// nodes returns the node that each pod selects; "" for gated pods.
+func (w *world) nodes() map[string]string {
 	w.t.Helper()
 	var list corev1.PodList
 	if err := w.api.List(w.t.Context(), &list); err != nil {
@@ -172,14 +174,14 @@ func (w *world) where() map[string]string {
 	out := map[string]string{}
 	for i := range list.Items {
 		out[list.Items[i].Name] = list.Items[i].Spec.NodeSelector[corev1.LabelHostname]
-		if waits := gated(&list.Items[i]); waits != (out[list.Items[i].Name] == "") {
-			w.t.Errorf("%s waits: %v, and is told %v", list.Items[i].Name, waits, list.Items[i].Spec.NodeSelector)
+		if isGated := gated(&list.Items[i]); isGated != (out[list.Items[i].Name] == "") {
+			w.t.Errorf("%s is gated: %v, and selects %v", list.Items[i].Name, isGated, list.Items[i].Spec.NodeSelector)
 		}
 	}
 	return out
 }
 
-// admitted returns a Workload with these places.
+// admitted returns the admitted Workload with these places.
 func admitted(places ...podspec.Place) *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "wl", UID: "wl"}}
 	w.Spec.PodSets = []kueue.PodSet{{Name: "main"}}
@@ -192,6 +194,7 @@ func admitted(places ...podspec.Place) *kueue.Workload {
 	return w
 }
 
+// check fails the test if want and got differ.
 func (w *world) check(what string, want, got any) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
