@@ -163,9 +163,9 @@ type Seen[T client.Object] struct {
 	Pods []*corev1.Pod
 	// Refusals holds the refusals of pods by the UID of the object that the pods were created for.
 	Refusals map[types.UID][]Refusal
-	// Lacked is what was known before about the pods that the job lacks.
-	Lacked Lacked
-	Now    time.Time
+	// MissingPods is what was known before about the job's missing pods.
+	MissingPods MissingPods
+	Now         time.Time
 }
 
 // Grant says whether a job may have pods.
@@ -314,9 +314,9 @@ type Progress struct {
 	Outcome *Outcome
 	// Restarts counts how often the job, or a part of it, was restarted after a failure, as far as its status says.
 	Restarts int64
-	// Lacking counts the pods that should exist and were not created. Refusing says that the API server refused some of
+	// Missing counts the pods that should exist and were not created. Refusing says that the API server refused some of
 	// them, if only once.
-	Lacking  int32
+	Missing  int32
 	Refusing bool
 	// Refused says why the API server refuses pods that the job cannot go on without, "" if it does not.
 	Refused string

@@ -44,7 +44,7 @@ type reconciler[T client.Object] struct {
 	statuses, reclaims deferrals
 	states             jobStates
 	standing           standingEvents
-	lacks              lacks
+	missingPods        missingPodsByJob
 	prebuiltIndex      prebuiltIndex
 	retries            *retries
 }
@@ -141,7 +141,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.statuses.forget(job)
 	r.reclaims.forget(job)
 	r.standing.forget(job)
-	r.lacks.forget(job)
+	r.missingPods.forget(job)
 	r.prebuiltIndex.forget(job)
 	if r.states.forget(job) && r.countsJobs() {
 		transition{deleted: true}.count(r.api.Kind.Kind, job.Namespace)
@@ -249,9 +249,9 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
-	seen.Lacked = r.lacks.before(job)
+	seen.MissingPods = r.missingPods.before(job)
 	plan := r.planAlone(seen)
-	r.lacks.note(job, seen.lackedAfter(plan.Progress))
+	r.missingPods.note(job, seen.missingPodsAfter(plan.Progress))
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)

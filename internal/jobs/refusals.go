@@ -52,36 +52,36 @@ type Refusal struct {
 	Last    time.Time
 }
 
-// Refused returns why the API server refuses pods of the object with UID lacking, once this has lasted so long that the
+// Refused returns why the API server refuses pods of the object with UID owner, once this has lasted so long that the
 // job, with so many pods missing in all, cannot be expected to get them. Until then, why is empty and due is when to
 // check again; both are zero if no pods are refused. A job that got further pods in the meantime is making progress, so
 // the time is counted from the last one. The age of the last refusal does not matter: controllers stop reporting
 // refusals after a while.
-func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Time) {
+func (s Seen[T]) Refused(owner types.UID, pods int32) (why string, due time.Time) {
 	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
 		return "", time.Time{}
 	}
 	var last time.Time
-	for _, r := range s.Refusals[lacking] {
+	for _, r := range s.Refusals[owner] {
 		// Older ones belong to an earlier admission, or were overcome.
-		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.Lacked.Overcome) && !r.Last.Before(last) {
+		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.MissingPods.Overcome) && !r.Last.Before(last) {
 			last, why = r.Last, r.Message
 		}
 	}
 	if why == "" {
 		return "", time.Time{}
 	}
-	if due := s.Lacked.with(pods, s.Now).Since.Add(refusalPatience); s.Now.Before(due) {
+	if due := s.MissingPods.with(pods, s.Now).Since.Add(refusalPatience); s.Now.Before(due) {
 		return "", due
 	}
 	return why, time.Time{}
 }
 
-// NoteRefusals sets in the progress whether the API server refuses pods of the object with UID lacking, of a job with
-// so many pods missing in all. It returns when to check again, zero for never.
-func (s Seen[T]) NoteRefusals(p *Progress, lacking types.UID, pods int32) (due time.Time) {
-	p.Lacking = pods
-	p.Refused, due = s.Refused(lacking, pods)
+// NoteRefusals sets in the progress whether the API server refuses pods of the object with UID owner, of a job with so
+// many pods missing in all. It returns when to check again, zero for never.
+func (s Seen[T]) NoteRefusals(p *Progress, owner types.UID, pods int32) (due time.Time) {
+	p.Missing = pods
+	p.Refused, due = s.Refused(owner, pods)
 	p.Refusing = p.Refusing || p.Refused != "" || !due.IsZero()
 	return due
 }

@@ -36,8 +36,8 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
-	if lacking := remainingPods(job) - job.Status.Active; lacking > 0 && !suspended(job) {
-		p.Due = seen.NoteRefusals(&p.Progress, job.UID, lacking)
+	if missing := remainingPods(job) - job.Status.Active; missing > 0 && !suspended(job) {
+		p.Due = seen.NoteRefusals(&p.Progress, job.UID, missing)
 	}
 	switch {
 	case p.Progress.Outcome != nil:

@@ -184,7 +184,7 @@ func TestProgress(t *testing.T) {
 			if got.Reclaimable["main"] == 0 {
 				got.Reclaimable = nil
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(jobs.Progress{}, "Lacking")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(jobs.Progress{}, "Missing")); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)
 			}
 		})

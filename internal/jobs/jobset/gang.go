@@ -115,7 +115,7 @@ func (p *planner) ensureGangs() {
 		gang := jobs.Gang{Name: group, Pods: pods, Waiting: waiting, PriorityClass: class}
 		if write, differs := gang.Ensure(p.js, kind, p.podGroups); differs {
 			p.plan.First = append(p.plan.First, write)
-			p.lacksGang = p.lacksGang || write.Verb() == "create"
+			p.missingGang = p.missingGang || write.Verb() == "create"
 		}
 	}
 }

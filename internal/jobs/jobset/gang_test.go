@@ -324,7 +324,7 @@ func TestRefusedPodGroupIsReported(t *testing.T) {
 	admission.UnreadySince = now.Add(-time.Minute)
 	planWith := func(children ...client.Object) string {
 		return plan(jobs.Seen[*jobset.JobSet]{Job: twoByFour(), Admission: admission, Children: children, Refusals: refused,
-			Lacked: jobs.Lacked{Pods: 1, Since: now.Add(-time.Minute)},
+			MissingPods: jobs.MissingPods{Pods: 1, Since: now.Add(-time.Minute)},
 			Facts:  jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
 	}
 	if got := planWith(); got != "no PriorityClass" {

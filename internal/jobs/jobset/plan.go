@@ -30,8 +30,8 @@ type planner struct {
 	moved map[string]bool
 	// gangs caches joinsGang by replicated job.
 	gangs map[string]bool
-	// lacksGang says that a PodGroup is missing, without which the pods of its gang cannot be created.
-	lacksGang bool
+	// missingGang says that a PodGroup is missing, without which the pods of its gang cannot be created.
+	missingGang bool
 	// layouts caches layoutOf by replicated job.
 	layouts map[string]rankLayout
 }
@@ -170,17 +170,17 @@ func (p *planner) progress() jobs.Progress {
 // PodGroup without which no pods are created. If the refusals have not lasted long enough yet, the JobSet is planned
 // again when they have.
 func (p *planner) noteRefusals(progress *jobs.Progress) {
-	var lacking []types.UID
+	var owners []types.UID
 	var pods int32
-	if p.lacksGang {
-		lacking, pods = append(lacking, p.js.UID), 1
+	if p.missingGang {
+		owners, pods = append(owners, p.js.UID), 1
 	}
 	for _, job := range p.children.active {
-		if lacks := podsOf(&job.Spec) - job.Status.Active - job.Status.Succeeded; lacks > 0 && !suspended(job) {
-			lacking, pods = append(lacking, job.UID), pods+lacks
+		if missing := podsOf(&job.Spec) - job.Status.Active - job.Status.Succeeded; missing > 0 && !suspended(job) {
+			owners, pods = append(owners, job.UID), pods+missing
 		}
 	}
-	for _, uid := range lacking {
+	for _, uid := range owners {
 		due := p.seen.NoteRefusals(progress, uid, pods)
 		if progress.Refused != "" {
 			return

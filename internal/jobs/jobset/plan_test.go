@@ -252,7 +252,7 @@ func TestProgress(t *testing.T) {
 		want     jobs.Progress
 	}{
 		"no Jobs": {newSet(), nil, jobs.Progress{}},
-		"Job without a status, which may have pods": {newSet(), of(job("leader", 0)), jobs.Progress{Lacking: 1, Active: true}},
+		"Job without a status, which may have pods": {newSet(), of(job("leader", 0)), jobs.Progress{Missing: 1, Active: true}},
 		"suspended Job with active pods":            {newSet(), of(job("leader", 0).active().suspended()), jobs.Progress{Active: true}},
 		"suspended Job with terminating pods":       {newSet(), of(terminating), jobs.Progress{Active: true}},
 		"suspended Job without pods":                {newSet(), of(job("leader", 0).suspended()), jobs.Progress{}},

@@ -133,10 +133,10 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	}
 	least := sizesOf(p.job).least
 	progress.Ready = p.job.Status.Stage == breezeml.StageRunning && up >= least
-	progress.Lacking = int32(len(p.roster.Missing()))
-	tooFew := progress.Lacking > 0 && int32(len(p.roster.Replicas))-progress.Lacking < least
+	progress.Missing = int32(len(p.roster.Missing()))
+	tooFew := progress.Missing > 0 && int32(len(p.roster.Replicas))-progress.Missing < least
 	if tooFew {
-		p.plan.DueBy(p.seen.NoteRefusals(&progress, p.job.UID, progress.Lacking))
+		p.plan.DueBy(p.seen.NoteRefusals(&progress, p.job.UID, progress.Missing))
 	}
 	if progress.Refused == "" && (tooFew || !progress.Active) {
 		progress.Refused = p.cannotStart // the job would hold its quota for nothing: too few workers make no round

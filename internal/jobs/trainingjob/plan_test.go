@@ -118,7 +118,7 @@ func TestRefusalsAreNotOvercomeWhileWorkersAreMissing(t *testing.T) {
 		for i := range running {
 			pods = append(pods, pod(i).Running().Pod)
 		}
-		if got := checkedPlan(t, now, newJob(2, 3).TrainingJob, admitted(3), pods).Progress.Lacking; got != missing {
+		if got := checkedPlan(t, now, newJob(2, 3).TrainingJob, admitted(3), pods).Progress.Missing; got != missing {
 			t.Errorf("with %d of 3 workers and a minimum of 2, %d are missing, want %d", running, got, missing)
 		}
 	}

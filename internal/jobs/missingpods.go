@@ -1,0 +1,97 @@
+package jobs
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// MissingPods records which pods of a job have been missing because the API server refused some of them. Creating all
+// pods of a large gang takes many seconds, in which a few pods may be refused temporarily. The zero value means that
+// nothing is known.
+type MissingPods struct {
+	// Pods is the lowest number of missing pods since a refusal was observed. Since is when that number was reached, by
+	// this process's clock; it is zero if no pods are refused.
+	Pods  int32
+	Since time.Time
+	// Overcome is the time of the last refusal known when the job ran with no pods missing, by the clock of the event's
+	// reporter. Refusals up to then do not count: pods that are missing later may have failed and be waiting for a
+	// retry.
+	Overcome time.Time
+}
+
+// with returns m updated with a new observation: this many pods are missing now.
+func (m MissingPods) with(missing int32, now time.Time) MissingPods {
+	if m.Since.IsZero() || missing < m.Pods {
+		m.Pods, m.Since = missing, now
+	}
+	return m
+}
+
+// missingPodsAfter returns what is known about the job's missing pods after this reconcile.
+func (s Seen[T]) missingPodsAfter(p Progress) MissingPods {
+	switch {
+	case s.Admission.Grant != Admitted:
+		return MissingPods{} // a later admission starts from scratch
+	case p.Refusing:
+		return s.MissingPods.with(p.Missing, s.Now)
+	}
+	out := MissingPods{Overcome: s.MissingPods.Overcome}
+	if p.Missing > 0 || !p.Active || len(s.Refusals) == 0 { // a job that has not started may still be missing pods
+		return out
+	}
+	for _, owner := range append([]client.Object{s.Job}, s.Children...) {
+		for _, r := range s.Refusals[owner.GetUID()] {
+			if r.Last.After(out.Overcome) {
+				out.Overcome = r.Last
+			}
+		}
+	}
+	return out
+}
+
+// missingPodsByJob remembers MissingPods for each job. The zero value is ready for use.
+type missingPodsByJob struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]jobMissingPods
+}
+
+// jobMissingPods is the MissingPods of the job with this UID.
+type jobMissingPods struct {
+	uid types.UID
+	MissingPods
+}
+
+// before returns what is known about the job's missing pods so far.
+func (m *missingPodsByJob) before(job client.Object) MissingPods {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.of[client.ObjectKeyFromObject(job)]; known.uid == job.GetUID() {
+		return known.MissingPods
+	}
+	return MissingPods{}
+}
+
+// note records what is known about the job's missing pods.
+func (m *missingPodsByJob) note(job client.Object, missing MissingPods) {
+	key := client.ObjectKeyFromObject(job)
+	if missing == (MissingPods{}) {
+		m.forget(key)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of = map[types.NamespacedName]jobMissingPods{}
+	}
+	m.of[key] = jobMissingPods{job.GetUID(), missing}
+}
+
+// forget drops what is known about the job of this name.
+func (m *missingPodsByJob) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, key)
+}
