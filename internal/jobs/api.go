@@ -203,9 +203,9 @@ type Admission struct {
 	// Conflict says which pod set update of an admission check cannot be applied to the pods of an Admitted job, "" if
 	// all can.
 	Conflict string
-	// AskedDigest is the digest, as of askedFor, of what the pods needed for which an Admitted job was queued; "" if it
-	// was not recorded.
-	AskedDigest string
+	// NeedsDigest is the digest, by needsDigest, of what the job's pods needed when an Admitted job was queued; "" if it was
+	// not recorded.
+	NeedsDigest string
 }
 
 // MayRun reports whether the job may have pods.

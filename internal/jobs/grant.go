@@ -30,7 +30,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	case !workload.IsAdmitted(w):
 		return Admission{Grant: Waiting}
 	}
-	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}, UnreadySince: unreadySince(w), AskedDigest: w.Annotations[muster.AskedAnnotation]}
+	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}, UnreadySince: unreadySince(w), NeedsDigest: w.Annotations[muster.AskedAnnotation]}
 	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
 	for i := range w.Spec.PodSets {
 		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]

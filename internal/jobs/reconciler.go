@@ -358,7 +358,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	}
 	wanted := workloadFor(job, r.api.Kind, described, queue, priorityOf(job, described, facts.Priorities), asked)
 	if r.api.RequeuesChanged && progress.Outcome == nil {
-		noteAsked(wanted, described.PodSets)
+		recordNeeds(wanted, described.PodSets)
 	}
 	switch {
 	case found == nil && prebuilt:

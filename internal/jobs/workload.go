@@ -170,7 +170,7 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 			workload.Want(out, 0) // the pod sets say it themselves
 		}
 	}
-	updateAsked(out, seen, described)
+	updateRecordedNeeds(out, seen, described)
 	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) && equality.Semantic.DeepEqual(seen.Annotations, out.Annotations) {
 		return nil
 	}
