@@ -20,8 +20,8 @@ import (
 // the same way, so that the job would be queued again without end. So a digest of what the job's pods need is recorded
 // on the Workload, in an annotation that only the operator may write.
 
-// needsDigestVersion prefixes the digest. It must change whenever the same needs yield another digest: digests recorded by an
-// earlier version for running jobs then cannot be compared, and those jobs must not be stopped for that.
+// needsDigestVersion prefixes the digest. It must change whenever the same needs yield another digest: digests that an
+// earlier version recorded for running jobs then cannot be compared, and those jobs must not be stopped for that.
 const needsDigestVersion = "v1-"
 
 // needsDigest returns a digest of what the pods of the pod sets need.
