@@ -203,8 +203,8 @@ type Admission struct {
 	// Conflict says which pod set update of an admission check cannot be applied to the pods of an Admitted job, "" if
 	// all can.
 	Conflict string
-	// NeedsDigest is the digest, by needsDigest, of what the job's pods needed when an Admitted job was queued; "" if it was
-	// not recorded.
+	// NeedsDigest is the digest, by needsDigest, of what the job's pods needed when an Admitted job was queued; "" if
+	// it was not recorded.
 	NeedsDigest string
 }
 
@@ -348,8 +348,8 @@ type Event struct {
 	// Correctable says that the event is about a field that users can correct. withConsequence adds what follows from
 	// it.
 	Correctable bool
-	// Fixed is like Correctable, for a field that cannot be changed.
-	Fixed bool
+	// Immutable is like Correctable, for a field that cannot be changed.
+	Immutable bool
 }
 
 // Obstacle returns a standing Warning about something that keeps the job from making progress.

@@ -21,21 +21,21 @@ func Mistake(problem string) *Event {
 	return &event
 }
 
-// FixedMistake returns an Obstacle about a field of the job that cannot be changed.
-func FixedMistake(problem string) *Event {
+// ImmutableMistake returns an Obstacle about an immutable field of the job.
+func ImmutableMistake(problem string) *Event {
 	event := Obstacle(InvalidJob, problem)
-	event.Fixed = true
+	event.Immutable = true
 	return &event
 }
 
 // withConsequence returns the event with what follows from the mistake added to its message: a job that has a Workload
-// keeps to it, whether it waits or runs. A job with a fixed mistake can have a Workload if an operator that did not
-// know the mistake made it.
+// keeps to it, whether it waits or runs. A job with an immutable mistake can have a Workload if an operator that did
+// not know the mistake made it.
 func (e Event) withConsequence(hasWorkload bool) Event {
 	switch {
-	case e.Fixed && hasWorkload:
+	case e.Immutable && hasWorkload:
 		e.Message += ". This part of a Job is immutable: the job stays in the queue, or runs, as it is"
-	case e.Fixed:
+	case e.Immutable:
 		e.Message += ". The job is not queued: this part of a Job is immutable, so delete it and create another"
 	case !e.Correctable:
 	case hasWorkload:
@@ -43,6 +43,6 @@ func (e Event) withConsequence(hasWorkload bool) Event {
 	default:
 		e.Message += ". The job is not queued until this is corrected"
 	}
-	e.Correctable, e.Fixed = false, false
+	e.Correctable, e.Immutable = false, false
 	return e
 }

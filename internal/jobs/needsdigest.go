@@ -15,10 +15,10 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// A cluster's mutating policies may make a Workload differ from its job: they may add tolerations or raise its requests.
-// Comparing the two then does not show whether the job was changed since, and a replacement Workload would be mutated in
-// the same way, so that the job would be queued again without end. So a digest of what the job's pods need is recorded
-// on the Workload, in an annotation that only the operator may write.
+// A cluster's mutating policies may make a Workload differ from its job: they may add tolerations or raise its
+// requests. Comparing the two then does not show whether the job was changed since, and a replacement Workload would be
+// mutated in the same way, so that the job would be queued again without end. So a digest of what the job's pods need
+// is recorded on the Workload, in an annotation that only the operator may write.
 
 // needsDigestVersion prefixes the digest. It must change whenever the same needs yield another digest: digests that an
 // earlier version recorded for running jobs then cannot be compared, and those jobs must not be stopped for that.
@@ -47,9 +47,9 @@ func recordNeeds(w *kueue.Workload, podSets []kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, needsDigest(podSets))
 }
 
-// updateRecordedNeeds records on the Workload the digest of described if the pod sets of w differ from those of seen, or if
-// the recorded digest is of another version. Such a digest cannot be compared, so that IsFor would accept every later
-// change of the job.
+// updateRecordedNeeds records on the Workload the digest of described if the pod sets of w differ from those of seen,
+// or if the recorded digest is of another version. Such a digest cannot be compared, so that IsFor would accept every
+// later change of the job.
 func updateRecordedNeeds(w, seen, described *kueue.Workload) {
 	digest, recorded := described.Annotations[muster.AskedAnnotation], seen.Annotations[muster.AskedAnnotation]
 	if digest == "" {
@@ -64,8 +64,8 @@ func updateRecordedNeeds(w, seen, described *kueue.Workload) {
 func isComparable(recorded string) bool { return strings.HasPrefix(recorded, needsDigestVersion) }
 
 // IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either those of the
-// Workload are the same, or their digest was recorded when the job was queued. If the recorded digest cannot be compared,
-// it reports true: updateRecordedNeeds replaces it.
+// Workload are the same, or their digest was recorded when the job was queued. If the recorded digest cannot be
+// compared, it reports true: updateRecordedNeeds replaces it.
 func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 	differ := slices.ContainsFunc(podSets, func(ps kueue.PodSet) bool {
 		granted := a.PodSets[string(ps.Name)]

@@ -122,7 +122,7 @@ func TestMissingPriorityClassIsAMistake(t *testing.T) {
 func TestMistakeSaysWhatFollows(t *testing.T) {
 	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
 	correctable := Description{Mistake: Mistake("One is wrong")}
-	immutable := Description{Mistake: FixedMistake("One is wrong")}
+	immutable := Description{Mistake: ImmutableMistake("One is wrong")}
 	final := Description{Mistake: ptr.To(Obstacle(InvalidJob, "One is wrong, for good"))}
 	for name, tc := range map[string]struct {
 		described   Description

@@ -128,7 +128,7 @@ func validate(job *volcano.Job) *jobs.Event {
 	if problem == "" {
 		return nil
 	}
-	return jobs.FixedMistake(problem)
+	return jobs.ImmutableMistake(problem)
 }
 
 // queueOf returns the queue that the job names.
