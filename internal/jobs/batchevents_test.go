@@ -88,8 +88,8 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	}
 }
 
-// TestQueueChangeOfARunningJobIsReportedAsDeferred: one event says so, and the change takes effect when the job is queued
-// again.
+// TestQueueChangeOfARunningJobIsReportedAsDeferred: one event says so, and the change takes effect when the job is
+// queued again.
 func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
@@ -161,8 +161,8 @@ func TestNoStandingEventAfterAConflict(t *testing.T) {
 	}
 }
 
-// TestLabelChangeOfARunningJobIsReportedAsDeferred: one event says so, and the labels take effect when the job is queued
-// again. Replacing one priority class by another takes effect at once.
+// TestLabelChangeOfARunningJobIsReportedAsDeferred: one event says so, and the labels take effect when the job is
+// queued again. Replacing one priority class by another takes effect at once.
 func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	for name, value := range map[string]int32{"soon": 7, "now": 9} {
@@ -279,8 +279,8 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	}
 }
 
-// TestMistakeOfABatchJobIsReportedOnce, however often the job changes. It is reported again if the mistake changes or is
-// made again.
+// TestMistakeOfABatchJobIsReportedOnce, however often the job changes. It is reported again if the mistake changes or
+// is made again.
 func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}

@@ -95,8 +95,8 @@ func TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	}
 }
 
-// TestJobIsReconciledForTheWorkloadThatItNames, even before it controls the Workload: the engine may admit it just before
-// the job adopts it, which makes the adoption fail with a conflict.
+// TestJobIsReconciledForTheWorkloadThatItNames, even before it controls the Workload: the engine may admit it just
+// before the job adopts it, which makes the adoption fail with a conflict.
 func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"

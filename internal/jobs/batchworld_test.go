@@ -122,8 +122,8 @@ var batchLives = map[string]struct {
 	}, 1},
 }
 
-// TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write of each Job's life fails in turn, before or after it takes
-// effect. The final state is that without the fault.
+// TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write of each Job's life fails in turn, before or after it
+// takes effect. The final state is that without the fault.
 func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 	for name, life := range batchLives {
 		t.Run(name, func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 	}
 }
 
-// TestDeletedWorkloadCountsUntilItsBatchJobHasStopped: its finalizer keeps it while the Job has pods. It is created again
-// then.
+// TestDeletedWorkloadCountsUntilItsBatchJobHasStopped: its finalizer keeps it while the Job has pods. It is created
+// again then.
 func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
@@ -280,7 +280,8 @@ func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	}
 }
 
-// TestConflictingCheckUpdatesFinishTheWorkload: a job whose pods cannot get what an admission check sets fails to start.
+// TestConflictingCheckUpdatesFinishTheWorkload: a job whose pods cannot get what an admission check sets fails to
+// start.
 func TestConflictingCheckUpdatesFinishTheWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a"}

@@ -82,8 +82,8 @@ func (l life) run(t *testing.T, f fault) *world {
 	return w
 }
 
-// TestFailedWritesDoNotChangeTheOutcome: each write of each JobSet's life fails in turn, with each error, before or after
-// it takes effect. The JobSet ends in the same way, and each child is created as often as without the fault.
+// TestFailedWritesDoNotChangeTheOutcome: each write of each JobSet's life fails in turn, with each error, before or
+// after it takes effect. The JobSet ends in the same way, and each child is created as often as without the fault.
 func TestFailedWritesDoNotChangeTheOutcome(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,8 @@ func faults(writes []string) []fault {
 	for _, write := range writes {
 		out = append(out, fault{write, false, unavailable}, fault{write, true, apierrors.NewTimeoutError("no answer", 1)})
 		if !strings.HasPrefix(write, "delete") {
-			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota counts.
+			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota
+			// counts.
 			out = append(out, fault{write, false, apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
 		}
 	}

@@ -117,8 +117,8 @@ func TestDeferralsOfADeletedJobAreForgotten(t *testing.T) {
 	}
 }
 
-// TestStatusIsWrittenBeforeReclaims: the status of a GenericJob may be deferred for longer than the reclaimable pods, but
-// is the only record of how a deleted pod ended.
+// TestStatusIsWrittenBeforeReclaims: the status of a GenericJob may be deferred for longer than the reclaimable pods,
+// but is the only record of how a deleted pod ended.
 func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
 	w := genericLives["succeeded, other pods keep running"].begin(t, fault{})
 	w.mayEnd = func(pod *corev1.Pod) bool {

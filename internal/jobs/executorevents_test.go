@@ -56,8 +56,8 @@ func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
 	}
 }
 
-// TestStatusDoesNotReportFailedWrites: the part of the status that reports the effect of a write is reverted if that write
-// fails or comes after the status. The rest of the status and the events are written whatever else fails.
+// TestStatusDoesNotReportFailedWrites: the part of the status that reports the effect of a write is reverted if that
+// write fails or comes after the status. The rest of the status and the events are written whatever else fails.
 func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 	unavailable := errors.New("unavailable")
 	for name, tc := range map[string]struct {

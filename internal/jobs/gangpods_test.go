@@ -17,8 +17,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// crew simulates a job that recreates pods that were deleted before they succeeded, and the way kube-scheduler treats its
-// gang.
+// crew simulates a job that recreates pods that were deleted before they succeeded, and the way kube-scheduler treats
+// its gang.
 type crew struct {
 	t           *rapid.T
 	size, least int32

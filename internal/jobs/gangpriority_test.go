@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestPodsOfAGangHaveItsPriority: kube-scheduler binds no pods of a PodGroup if one has another priority. So new pods name
-// the class of their PodGroup or, if they cannot have its priority, form a gang of their own.
+// TestPodsOfAGangHaveItsPriority: kube-scheduler binds no pods of a PodGroup if one has another priority. So new pods
+// name the class of their PodGroup or, if they cannot have its priority, form a gang of their own.
 func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 	group := func(name, class string, priority int32) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name},

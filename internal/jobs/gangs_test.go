@@ -108,8 +108,8 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// TestLeftoverPodGroupsAreRelaxed: once jobs create no PodGroups any more, nothing updates existing ones, so their minimum
-// is set to 1.
+// TestLeftoverPodGroupsAreRelaxed: once jobs create no PodGroups any more, nothing updates existing ones, so their
+// minimum is set to 1.
 func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
 		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})

@@ -186,8 +186,8 @@ func (w *genericWorld) act() {
 	}
 }
 
-// runsAsGranted reports whether the job's status has as many workers as were granted, all of which run, and there are no
-// other pods.
+// runsAsGranted reports whether the job's status has as many workers as were granted, all of which run, and there are
+// no other pods.
 func (w *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
 	granted := int(*w.workload().Status.Admission.PodSetAssignments[1].Count)
 	return len(job.Status.Tasks[1].Replicas) == granted && int(job.Status.Aggregate.Running) == granted+1 &&
@@ -215,8 +215,8 @@ func (w *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
 	}
 }
 
-// endsNow reports whether the pod may end: not while the job is still to be paused, evicted or resized, and not after the
-// job's end if the pod is to be deleted then.
+// endsNow reports whether the pod may end: not while the job is still to be paused, evicted or resized, and not after
+// the job's end if the pod is to be deleted then.
 func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
 	job := w.genericJob()
 	over := job.Status.Phase == tensorstack.JobPhaseSucceeded || job.Status.Phase == tensorstack.JobPhaseFailed

@@ -107,8 +107,8 @@ func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 	}
 }
 
-// TestLostJobReturnsItsQuota: a LatticeJob whose VCJob was deleted will not run any more. A VCJob that is missing from the
-// cache is not deleted: after a restart, the job may be cached before its VCJob.
+// TestLostJobReturnsItsQuota: a LatticeJob whose VCJob was deleted will not run any more. A VCJob that is missing from
+// the cache is not deleted: after a restart, the job may be cached before its VCJob.
 func TestLostJobReturnsItsQuota(t *testing.T) {
 	w := runWithVolcano(t)
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), withoutVCJobs{w.recordingClient()}, w.events, w.clock)
@@ -132,8 +132,8 @@ func TestLostJobReturnsItsQuota(t *testing.T) {
 	}
 }
 
-// TestDeletedJobHoldsItsQuotaWhileItsPodsRun: the pods that Volcano created count, those of a later VCJob of the same name
-// do not.
+// TestDeletedJobHoldsItsQuotaWhileItsPodsRun: the pods that Volcano created count, those of a later VCJob of the same
+// name do not.
 func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	for name, labels := range map[string]func(*volcano.Job) map[string]string{
 		"started by this version":       func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
@@ -178,8 +178,8 @@ func (w *latticeWorld) evict() {
 	w.updateStatus(evicted)
 }
 
-// TestEvictedJobIsNotLost if the operator is killed between any two of its writes: the VCJob that it has deleted itself is
-// created again.
+// TestEvictedJobIsNotLost if the operator is killed between any two of its writes: the VCJob that it has deleted itself
+// is created again.
 func TestEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
 		w := runWithVolcano(t)
@@ -224,8 +224,8 @@ func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	}
 }
 
-// TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued: if Muster runs VCJobs that Volcano ran before, the LatticeJob's Workload
-// is deleted, or both would take quota. It is gone once the pods that Volcano created are gone.
+// TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued: if Muster runs VCJobs that Volcano ran before, the LatticeJob's
+// Workload is deleted, or both would take quota. It is gone once the pods that Volcano created are gone.
 func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 	for name, edit := range map[string]func(*lattice.LatticeJob){
 		"queue in the spec": func(*lattice.LatticeJob) {},
@@ -283,8 +283,8 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 	}
 }
 
-// TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts the pods that Muster has started, for as long
-// as they run; the LatticeJob gets one only then.
+// TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts the pods that Muster has started, for as
+// long as they run; the LatticeJob gets one only then.
 func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })

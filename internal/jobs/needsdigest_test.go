@@ -38,8 +38,8 @@ func TestNeedsDigestIsStableAcrossVersions(t *testing.T) {
 	}
 }
 
-// TestDigestOfAnotherVersionIsReplaced, whether or not the Workload holds quota. A digest of the current version is kept
-// while the pod sets stay the same.
+// TestDigestOfAnotherVersionIsReplaced, whether or not the Workload holds quota. A digest of the current version is
+// kept while the pod sets stay the same.
 func TestDigestOfAnotherVersionIsReplaced(t *testing.T) {
 	const now = "v1-aa"
 	for recorded, want := range map[string]string{"v0-00": now, "forged": now, "": "", "v1-00": "v1-00"} {

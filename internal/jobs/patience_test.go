@@ -9,8 +9,8 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestStatusDelay checks that a status with only counts is always deferred, one that yields only while the API server is
-// busy, and one that writes depend on never.
+// TestStatusDelay checks that a status with only counts is always deferred, one that yields only while the API server
+// is busy, and one that writes depend on never.
 func TestStatusDelay(t *testing.T) {
 	const every = 5 * time.Second
 	for name, tc := range map[string]struct {
@@ -29,8 +29,8 @@ func TestStatusDelay(t *testing.T) {
 	}
 }
 
-// TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet, or when it has been deferred for busyStatusDelay, together with its
-// events. The next status may be deferred for as long again.
+// TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet, or when it has been deferred for busyStatusDelay, together with
+// its events. The next status may be deferred for as long again.
 func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns"}}

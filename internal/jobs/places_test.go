@@ -79,8 +79,8 @@ func TestInjectionOfAPlacedPodSet(t *testing.T) {
 	}
 }
 
-// TestTemplateDoesNotMixSlices: pods of several slices cannot share a template that selects the nodes of all, so they are
-// gated.
+// TestTemplateDoesNotMixSlices: pods of several slices cannot share a template that selects the nodes of all, so they
+// are gated.
 func TestTemplateDoesNotMixSlices(t *testing.T) {
 	w, nodes := placed()
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")

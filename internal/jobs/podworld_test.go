@@ -168,9 +168,9 @@ func (s otherObjects) checkFinished(t *testing.T) {
 	}
 }
 
-// testFailedWrites calls run, which goes through a life and returns the world and the job's final state, without a fault,
-// and then with each write failing in turn, with each error, before or after it takes effect. It checks that the final
-// state is the same and that each object is created as often as without the fault, and returns that state.
+// testFailedWrites calls run, which goes through a life and returns the world and the job's final state, without a
+// fault, and then with each write failing in turn, with each error, before or after it takes effect. It checks that the
+// final state is the same and that each object is created as often as without the fault, and returns that state.
 func testFailedWrites[S any](t *testing.T, run func(*testing.T, fault) (*podWorld, S)) (S, otherObjects) {
 	t.Helper()
 	good, want := run(t, fault{})

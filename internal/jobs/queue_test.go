@@ -141,7 +141,8 @@ func TestChooseQueue(t *testing.T) {
 	}
 }
 
-// TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled checks the LocalQueue that Muster creates for a ClusterQueue.
+// TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled checks the LocalQueue that Muster creates for a
+// ClusterQueue.
 func TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled(t *testing.T) {
 	want := &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: "ns", Labels: map[string]string{"muster.dev/made-for": "big"}},

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestReadinessIsHeldBack: while the API server is busy the first PodsReady condition is deferred, at most until Patience
-// after the admission. Other changes of the status are not.
+// TestReadinessIsHeldBack: while the API server is busy the first PodsReady condition is deferred, at most until
+// Patience after the admission. Other changes of the status are not.
 func TestReadinessIsHeldBack(t *testing.T) {
 	admittedAt := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	admitted := &kueue.Workload{}

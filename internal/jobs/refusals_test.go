@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// observedRefusal is a refusal event. Its timestamp, last, differs from the time at which it is observed if the event is
-// late or another clock set it. Both are in seconds.
+// observedRefusal is a refusal event. Its timestamp, last, differs from the time at which it is observed if the event
+// is late or another clock set it. Both are in seconds.
 type observedRefusal struct {
 	observed, last int
 	message        string
@@ -53,8 +53,8 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	return out
 }
 
-// refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or the
-// job is due. It returns when and why the job counts as refused; 0 for never.
+// refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or
+// the job is due. It returns when and why the job counts as refused; 0 for never.
 func (j *refusedJob) refused() (at int, why string) {
 	var known missingPodsByJob
 	var due time.Time

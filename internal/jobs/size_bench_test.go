@@ -20,8 +20,8 @@ import (
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
-// cached is a client that lists Jobs like a cache: it returns its own objects, without copying them. All other reads go to
-// the embedded client.
+// cached is a client that lists Jobs like a cache: it returns its own objects, without copying them. All other reads go
+// to the embedded client.
 type cached struct {
 	client.Client
 	jobs []*batchv1.Job

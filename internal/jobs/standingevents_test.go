@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestStandingEventIsIdentifiedByItsKey: an event with a key is recorded again for a new key, not for a new message. One
-// without a key is identified by its message.
+// TestStandingEventIsIdentifiedByItsKey: an event with a key is recorded again for a new key, not for a new message.
+// One without a key is identified by its message.
 func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 	withKey := func(queue, message string) Event {
 		e := Obstacle(queueNotFound, message)

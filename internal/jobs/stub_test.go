@@ -35,8 +35,8 @@ func minimalWorkload(podSets ...kueue.PodSet) *kueue.Workload {
 	return w
 }
 
-// TestPodsOfAJobWithAMinimalPrebuiltWorkload checks that the pods have the job's own template: a prebuilt Workload needs
-// to state only what requires quota.
+// TestPodsOfAJobWithAMinimalPrebuiltWorkload checks that the pods have the job's own template: a prebuilt Workload
+// needs to state only what requires quota.
 func TestPodsOfAJobWithAMinimalPrebuiltWorkload(t *testing.T) {
 	prebuilt := map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
 	training := newTrainingJob()

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore: the operator added agents when the job was queued and does
-// not now, which is reported once.
+// TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore: the operator added agents when the job was queued and
+// does not now, which is reported once.
 func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	withoutAgent := newTrainingJob()
 	withoutAgent.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}

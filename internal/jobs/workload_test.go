@@ -392,8 +392,8 @@ func TestAdmissionGatesAreCopiedWhileTheJobWaits(t *testing.T) {
 	}
 }
 
-// TestShrinkEndsWhenThePodsAreGone: the Workload holds the requests of its former size until the pod set has no more pods
-// than were granted, and while their number is unknown.
+// TestShrinkEndsWhenThePodsAreGone: the Workload holds the requests of its former size until the pod set has no more
+// pods than were granted, and while their number is unknown.
 func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 	shrinking := func() *kueue.Workload {
 		w := waiting().admitted().w
@@ -444,8 +444,8 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set, which
-// stays as admitted, an annotation of the Workload has it.
+// TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set,
+// which stays as admitted, an annotation of the Workload has it.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool

@@ -53,7 +53,8 @@ type world struct {
 	job    string
 	clock  *clocktesting.FakePassiveClock
 	events *recorder
-	// api is the API server. The reconciler uses another client, recordingClient, which records its writes and fails one.
+	// api is the API server. The reconciler uses another client, recordingClient, which records its writes and fails
+	// one.
 	api client.WithWatch
 	// fate returns how a ready Job ends; "" if it keeps running.
 	fate func(*batchv1.Job) batchv1.JobConditionType

@@ -251,7 +251,8 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	}
 }
 
-// TestNewJobStartsDespiteStatusUpdates: the Job controller reports the suspension of a new Job at the time of its start.
+// TestNewJobStartsDespiteStatusUpdates: the Job controller reports the suspension of a new Job at the time of its
+// start.
 func TestNewJobStartsDespiteStatusUpdates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job       builder

@@ -21,8 +21,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache does not contain,
-// nor if the request cannot be decoded.
+// TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache does not
+// contain, nor if the request cannot be decoded.
 func TestWebhookDeniesNoJob(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {

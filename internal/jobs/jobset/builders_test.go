@@ -132,8 +132,8 @@ var (
 	admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
 )
 
-// checkedPlan plans, and checks that plan is a pure function: it modifies none of its arguments, and neither another call nor
-// another order of the children changes the result.
+// checkedPlan plans, and checks that plan is a pure function: it modifies none of its arguments, and neither another
+// call nor another order of the children changes the result.
 func checkedPlan(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
 	seen := seenOf(js, admission, children)

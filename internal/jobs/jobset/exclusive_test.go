@@ -174,7 +174,8 @@ func TestExclusiveJobWithPlacesSelectsItsDomain(t *testing.T) {
 	same(t, "nodes", []string{"a", "b"}, hostNames(createdJob(t, p, "js-workers-0").Spec.Template.Spec))
 }
 
-// TestJobMovesIfARepairChangesItsDomain: a Job whose replaced places are in another rack is suspended, to be started there.
+// TestJobMovesIfARepairChangesItsDomain: a Job whose replaced places are in another rack is suspended, to be started
+// there.
 func TestJobMovesIfARepairChangesItsDomain(t *testing.T) {
 	gated := grantPlaces(on("a", 1), on("b", 3), on("c", 4))
 	p := checkedPlan(t, exclusiveSet(), gated, nil)

@@ -181,8 +181,8 @@ func TestRemainingPodGroupsAreRelaxed(t *testing.T) {
 	}
 }
 
-// TestGangKeepsItsCountWhileExcludedJobsLeave: the pods of a Job that is in no gang do not count, and the remaining ones
-// stay a gang.
+// TestGangKeepsItsCountWhileExcludedJobsLeave: the pods of a Job that is in no gang do not count, and the remaining
+// ones stay a gang.
 func TestGangKeepsItsCountWhileExcludedJobsLeave(t *testing.T) {
 	js, children := runningGang(func(first, second *batchv1.Job) {
 		first.Status.Ready = nil
@@ -278,7 +278,8 @@ func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	}
 	same(t, "deleted", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, deleted(planWith(js, children...)))
 
-	// One Job is gone, the other terminates: the new Job waits for the other's successor in the gang that both will be in.
+	// One Job is gone, the other terminates: the new Job waits for the other's successor in the gang that both will be
+	// in.
 	terminating := children[3].(*batchv1.Job)
 	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	p := planWith(js, children[0], group, terminating)
@@ -325,7 +326,7 @@ func TestRefusedPodGroupIsReported(t *testing.T) {
 	planWith := func(children ...client.Object) string {
 		return plan(jobs.Seen[*jobset.JobSet]{Job: twoByFour(), Admission: admission, Children: children, Refusals: refused,
 			MissingPods: jobs.MissingPods{Pods: 1, Since: now.Add(-time.Minute)},
-			Facts:  jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
+			Facts:       jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
 	}
 	if got := planWith(); got != "no PriorityClass" {
 		t.Errorf("Refused = %q, want the message of the refusal", got)

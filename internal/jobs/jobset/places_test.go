@@ -75,8 +75,8 @@ func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
 	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
 }
 
-// TestJobIsRestartedOnTheNodesOfARepair: a Job whose template selects nodes is suspended if it gets others; gated pods are
-// placed one by one, so their Job is left alone.
+// TestJobIsRestartedOnTheNodesOfARepair: a Job whose template selects nodes is suspended if it gets others; gated pods
+// are placed one by one, so their Job is left alone.
 func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	p := checkedPlan(t, twoByFour(), grantPlaces(on("a", 4), on("b", 3), on("c", 1)), nil)
 	pinned, gated := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces: the places and ranks of an admission are those of the other Jobs.
-// Jobs that succeed later keep theirs.
+// TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces: the places and ranks of an admission are those of the other
+// Jobs. Jobs that succeed later keep theirs.
 func TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces(t *testing.T) {
 	js := twoByFour()
 	js.Spec.ReplicatedJobs[0].Replicas = 4

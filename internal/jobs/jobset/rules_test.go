@@ -80,8 +80,8 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 	}
 }
 
-// checkRuleMatches checks, for an arbitrary rule and failure, that the rule matches exactly if each of its lists is empty
-// or contains the failure's value.
+// checkRuleMatches checks, for an arbitrary rule and failure, that the rule matches exactly if each of its lists is
+// empty or contains the failure's value.
 func checkRuleMatches(t *rapid.T) {
 	patterns := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "(", "a|b", "^a", "(?i)A+$", "[", "exit code (1|2)"}))
 	words := rapid.SampledFrom([]string{"", "a", "b", "BackoffLimitExceeded"})
@@ -230,8 +230,8 @@ func TestSingleRestartIsCountedOnTheNewJob(t *testing.T) {
 	same(t, "writes once the Job is ready", nil, writes(p))
 }
 
-// TestTamperedFailedJobIsNotRestartedForever: a Job with an invalid attempt counts as one of the current attempt, but as
-// outdated once it is being deleted.
+// TestTamperedFailedJobIsNotRestartedForever: a Job with an invalid attempt counts as one of the current attempt, but
+// as outdated once it is being deleted.
 func TestTamperedFailedJobIsNotRestartedForever(t *testing.T) {
 	js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts}).js
 	tampered := job("workers", 0).attempt("x").failed()

@@ -209,8 +209,8 @@ func TestPodsOfAnAdmittedJobSetSelectTheirFlavor(t *testing.T) {
 	}
 }
 
-// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that is resumed in another pool has the template of a new Job, plus
-// the labels that the API server added, which are immutable.
+// TestResumingLeavesNothingOfAnEarlierAdmission: a Job that is resumed in another pool has the template of a new Job,
+// plus the labels that the API server added, which are immutable.
 func TestResumingLeavesNothingOfAnEarlierAdmission(t *testing.T) {
 	js := newSet().js
 	old := createdJob(t, checkedPlan(t, js, grant("gpu"), nil), "js-workers-0")

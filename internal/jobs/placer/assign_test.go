@@ -191,9 +191,9 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 	}
 }
 
-// TestPlacesAreAssignedOnceAndInTheEndToAllPods simulates a Job controller, kubelets, replaced nodes and an operator that
-// may be killed between any two writes: no pod gets a place on a node whose places are all used, and in the end every pod
-// has a place.
+// TestPlacesAreAssignedOnceAndInTheEndToAllPods simulates a Job controller, kubelets, replaced nodes and an operator
+// that may be killed between any two writes: no pod gets a place on a node whose places are all used, and in the end
+// every pod has a place.
 func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := podspec.Places{}

@@ -11,8 +11,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestGatedPodsAreCounted checks that the metric counts the pods in the cache with the topology gate, whichever operator
-// has seen them first.
+// TestGatedPodsAreCounted checks that the metric counts the pods in the cache with the topology gate, whichever
+// operator has seen them first.
 func TestGatedPodsAreCounted(t *testing.T) {
 	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}

@@ -89,8 +89,8 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	w.check("remaining pods", map[string]string{"p0": "a"}, w.nodes())
 }
 
-// TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods then, and the job could recreate
-// pods that the placer deletes.
+// TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods then, and the job could
+// recreate pods that the placer deletes.
 func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
 	shrinking := admitted(on("a", 2), on("b", 1))
 	shrinking.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
@@ -149,8 +149,8 @@ func toHosts(hosts ...string) *corev1.Affinity {
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
-// TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name nodes by their hostnames, so the pod may
-// be at any place whose node is not known.
+// TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name nodes by their hostnames, so the pod
+// may be at any place whose node is not known.
 func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
 	join := func(name, host string) {

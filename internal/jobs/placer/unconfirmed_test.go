@@ -30,8 +30,8 @@ func TestANewOperatorReassignsNoPlace(t *testing.T) {
 	w.check("writes", []string{"place by-name"}, w.writes)
 }
 
-// TestAfterAnAnsweredWriteTheCacheIsUsed: an answered write came after all writes of the previous operator, and the client
-// waits until the cache has it.
+// TestAfterAnAnsweredWriteTheCacheIsUsed: an answered write came after all writes of the previous operator, and the
+// client waits until the cache has it.
 func TestAfterAnAnsweredWriteTheCacheIsUsed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("x"))
 	if err := w.reconcile(); err != nil {
@@ -70,8 +70,8 @@ func TestALiveListSelectsThePodsOfTheJob(t *testing.T) {
 	}
 }
 
-// TestUnconfirmedPlacesAreReadWithOneList: many writes were not answered, and the watch has reported none of them. The API
-// server, which is in trouble, gets one request, and no place is assigned twice.
+// TestUnconfirmedPlacesAreReadWithOneList: many writes were not answered, and the watch has reported none of them. The
+// API server, which is in trouble, gets one request, and no place is assigned twice.
 func TestUnconfirmedPlacesAreReadWithOneList(t *testing.T) {
 	for name, took := range map[string]bool{"writes took effect": true, "writes had no effect": false} {
 		t.Run(name, func(t *testing.T) {

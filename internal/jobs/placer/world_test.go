@@ -33,7 +33,8 @@ type world struct {
 	t      *testing.T
 	api    client.WithWatch
 	placer *placer
-	// writes are those of the placer as "verb pod". After writesLeft more of them, all fail, as if the operator was killed.
+	// writes are those of the placer as "verb pod". After writesLeft more of them, all fail, as if the operator was
+	// killed.
 	writes     []string
 	writesLeft int
 	// stale are pods whose last changes the watch has not reported yet, as the cache has them.

@@ -107,8 +107,8 @@ func newWithAgent(size int32) jobBuilder {
 	return job
 }
 
-// TestJobWhoseAgentCannotBeAddedIsNotQueued. If the operator stopped serving agents after the admission, the job returns
-// its quota, unless as many workers run as its minimum.
+// TestJobWhoseAgentCannotBeAddedIsNotQueued. If the operator stopped serving agents after the admission, the job
+// returns its quota, unless as many workers run as its minimum.
 func TestJobWhoseAgentCannotBeAddedIsNotQueued(t *testing.T) {
 	job := newWithAgent(1)
 	d := describe(job.TrainingJob, jobs.Facts{})

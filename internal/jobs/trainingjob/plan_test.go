@@ -110,8 +110,8 @@ func TestRoundSizesOfRunningPodsAreUpdated(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotOvercomeWhileWorkersAreMissing: missing workers above the minimum count too, since an ongoing refusal
-// may not be reported again.
+// TestRefusalsAreNotOvercomeWhileWorkersAreMissing: missing workers above the minimum count too, since an ongoing
+// refusal may not be reported again.
 func TestRefusalsAreNotOvercomeWhileWorkersAreMissing(t *testing.T) {
 	for running, missing := range map[int]int32{1: 2, 2: 1, 3: 0} {
 		var pods []client.Object

@@ -96,7 +96,8 @@ func TestWorkersGetFreePlaces(t *testing.T) {
 	same(t, "places beside a terminating pod", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), surplus))
 }
 
-// TestPodsAreCreatedAsAdmitted: changes of the template, the dataset and the restart policy take effect at the next start.
+// TestPodsAreCreatedAsAdmitted: changes of the template, the dataset and the restart policy take effect at the next
+// start.
 func TestPodsAreCreatedAsAdmitted(t *testing.T) {
 	job := newJob(1, 2)
 	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{"mine": "1"}

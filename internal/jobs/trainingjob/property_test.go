@@ -54,8 +54,8 @@ func randomJob(t *rapid.T) jobBuilder {
 	return b
 }
 
-// reconcile makes a plan, does up to this many of its writes, as if it was killed then, and checks invariants. It reports
-// whether anything changed.
+// reconcile makes a plan, does up to this many of its writes, as if it was killed then, and checks invariants. It
+// reports whether anything changed.
 func (c *cluster) reconcile(writes int) bool {
 	p := plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: c.job.TrainingJob, Admission: c.grant, Children: c.Children(), Now: c.Now})
 	c.checkProgress(p)
@@ -115,8 +115,8 @@ func (c *cluster) checkStatus(after jobBuilder) {
 // pods returns the pods in the order of their names.
 func (c *cluster) pods() []*corev1.Pod { return jobs.ChildrenOf[*corev1.Pod](c.Children()) }
 
-// TestEveryJobEndsOnce, whatever its sizes and policies, however its pods end, whatever is resized, suspended, evicted or
-// deleted, and between whichever writes the operator is killed.
+// TestEveryJobEndsOnce, whatever its sizes and policies, however its pods end, whatever is resized, suspended, evicted
+// or deleted, and between whichever writes the operator is killed.
 func TestEveryJobEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), waiting)

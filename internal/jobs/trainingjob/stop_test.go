@@ -63,7 +63,8 @@ func TestPodsOfAnEndedJobAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestCorrectedJobIsTreatedAsNew: a job whose sizes were corrected has a new start time, which its deadline counts from.
+// TestCorrectedJobIsTreatedAsNew: a job whose sizes were corrected has a new start time, which its deadline counts
+// from.
 func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 	job := newJob(1, 2)
 	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
