@@ -187,7 +187,7 @@ func (e *Engine) ranked() (out []*localQueue) {
 	return out
 }
 
-// catchUp ages the usage from the status of LocalQueues to the same time. It does not mark them as touched.
+// catchUp ages the usage from the status of LocalQueues to the same time. It does not mark their usage as changed.
 func (e *Engine) catchUp(now time.Time) {
 	for _, l := range e.ranked() {
 		if !l.sampledAt.IsZero() && len(l.entered) == 0 {
@@ -206,7 +206,7 @@ func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
 	}
 	used := e.units(l.reserved, l.prepaid)
 	if len(used) > 0 {
-		e.touchedLocal.Insert(l.Key) // otherwise the last reported usage still says it all
+		e.localUsageChanged.Insert(l.Key) // otherwise the last reported usage still says it all
 	}
 	l.entered, l.prepaid = nil, nil
 	e.age(l, now, used)

@@ -105,11 +105,12 @@ type Engine struct {
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unreported keyQueue
-	// touched and touchedLocal are the queues whose usage may have changed since TakeChangedQueues.
-	touched      sets.Set[string]
-	touchedLocal sets.Set[Key]
-	// touchedCohorts are the cohorts whose share may have changed since TakeChangedCohorts.
-	touchedCohorts sets.Set[string]
+	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
+	// TakeChangedQueues.
+	usageChanged      sets.Set[string]
+	localUsageChanged sets.Set[Key]
+	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
+	sharesChanged sets.Set[string]
 }
 
 // New returns an engine without any objects.
@@ -133,13 +134,12 @@ func New(options Options) *Engine {
 		topologies:         map[string][]string{},
 		superseded:         map[Key]int64{},
 
-		recohorted:   sets.New[string](),
-		changed:      sets.New[string](),
-		relocated:    sets.New[Key](),
-		touched:      sets.New[string](),
-		touchedLocal: sets.New[Key](),
-
-		touchedCohorts: sets.New[string](),
+		recohorted:        sets.New[string](),
+		changed:           sets.New[string](),
+		relocated:         sets.New[Key](),
+		usageChanged:      sets.New[string](),
+		localUsageChanged: sets.New[Key](),
+		sharesChanged:     sets.New[string](),
 	}
 }
 
@@ -158,7 +158,7 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	e.tree.SetQueueWeight(ev.Name, ev.Weight)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.touchQueue(ev.Name)
+	e.markUsageChanged(ev.Name)
 }
 
 func (ev ClusterQueueDeleted) apply(e *Engine) {
@@ -168,7 +168,7 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 	e.tree.DeleteQueue(ev.Name)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.touchQueue(ev.Name)
+	e.markUsageChanged(ev.Name)
 }
 
 func (ev CohortSet) apply(e *Engine) {
@@ -201,7 +201,7 @@ func (e *Engine) flavorChanged(name string) {
 	for _, q := range e.queues {
 		if q.offers(name) {
 			e.queueChanged(q)
-			e.touchQueue(q.Name)
+			e.markUsageChanged(q.Name)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
 		delete(q.locals, l.Key)
 	}
 	l.LocalQueue = to
-	e.touchedLocal.Insert(l.Key)
+	e.localUsageChanged.Insert(l.Key)
 }
 
 // sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.

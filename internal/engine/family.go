@@ -149,8 +149,8 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 		f.enqueue()
 	}
 	for _, q := range queues {
-		e.touchQueue(q.Name)
-		e.touchCohorts(q)
+		e.markUsageChanged(q.Name)
+		e.markSharesChanged(q)
 		q.family, q.head, q.claimed, q.resizable = nil, nil, claim{}, nil
 		if key != "" {
 			q.family = f

@@ -156,8 +156,8 @@ func TestDecayedUsageNeedsNoMoreSamples(t *testing.T) {
 	if due := s.engine.Due(); !due.IsZero() {
 		t.Errorf("next pass due at %v, want none", due)
 	}
-	if _, touched := s.engine.TakeChangedQueues(); len(touched) > 0 {
-		t.Errorf("the status of LocalQueues %v changes, want none without usage", touched)
+	if _, changed := s.engine.TakeChangedQueues(); len(changed) > 0 {
+		t.Errorf("the status of LocalQueues %v changes, want none without usage", changed)
 	}
 }
 

@@ -23,23 +23,23 @@ func (e *Engine) moveShares(q *clusterQueue) {
 	}
 	q.family.sharesMoved = true
 	q.family.enqueue()
-	e.touchCohorts(q)
+	e.markSharesChanged(q)
 }
 
-// touchCohorts notes that the shares of the cohorts above a queue may have changed.
-func (e *Engine) touchCohorts(q *clusterQueue) {
+// markSharesChanged notes that the shares of the cohorts above a queue may have changed.
+func (e *Engine) markSharesChanged(q *clusterQueue) {
 	if e.options.FairSharing == nil || q.node == nil || q.node.Cyclic() {
 		return
 	}
 	for n := q.node.Parent(); n != nil; n = n.Parent() {
-		e.touchedCohorts.Insert(n.Name())
+		e.sharesChanged.Insert(n.Name())
 	}
 }
 
 // TakeChangedCohorts returns the cohorts whose share may have changed since the last call, sorted by name.
 func (e *Engine) TakeChangedCohorts() []string {
-	names := sets.List(e.touchedCohorts)
-	e.touchedCohorts.Clear()
+	names := sets.List(e.sharesChanged)
+	e.sharesChanged.Clear()
 	return names
 }
 

@@ -112,30 +112,30 @@ func (e *Engine) count(c charges, sign int) {
 		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
 			f.enqueue()
 		}
-		e.touched.Insert(q.Name)
+		e.usageChanged.Insert(q.Name)
 	}
 	if c.local != nil {
 		c.local.add(c.count, c.held, sign)
-		e.touchedLocal.Insert(c.local.Key)
+		e.localUsageChanged.Insert(c.local.Key)
 	}
 }
 
 // TakeChangedQueues returns the queues whose usage or counts may have changed since the last call, sorted by name.
 func (e *Engine) TakeChangedQueues() (clusterQueues []string, localQueues []Key) {
-	clusterQueues = sets.List(e.touched)
-	localQueues = e.touchedLocal.UnsortedList()
+	clusterQueues = sets.List(e.usageChanged)
+	localQueues = e.localUsageChanged.UnsortedList()
 	slices.SortFunc(localQueues, order.CompareKeys)
-	e.touched.Clear()
-	e.touchedLocal.Clear()
+	e.usageChanged.Clear()
+	e.localUsageChanged.Clear()
 	return clusterQueues, localQueues
 }
 
-// touchQueue marks a ClusterQueue, and the LocalQueues that point to it, as touched: whether they can admit may have
-// changed.
-func (e *Engine) touchQueue(name string) {
-	e.touched.Insert(name)
+// markUsageChanged marks a ClusterQueue, and the LocalQueues that point to it, as queues to report: whether they can
+// admit may have changed.
+func (e *Engine) markUsageChanged(name string) {
+	e.usageChanged.Insert(name)
 	for key := range e.queue(name).locals {
-		e.touchedLocal.Insert(key)
+		e.localUsageChanged.Insert(key)
 	}
 }
 

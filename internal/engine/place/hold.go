@@ -50,16 +50,16 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 	if m.undo != nil {
 		m.undo.note(workload, old)
 	}
-	touched := map[*node]bool{}
-	m.movePlanned(workload, old != nil && old.podsLeaving(), h != nil && h.podsLeaving(), touched)
+	changed := map[*node]bool{}
+	m.movePlanned(workload, old != nil && old.podsLeaving(), h != nil && h.podsLeaving(), changed)
 	delete(m.holders, workload)
 	if h != nil {
-		m.chargeHolder(m.holder(workload, h), touched)
+		m.chargeHolder(m.holder(workload, h), changed)
 	}
 	if old != nil {
-		m.unchargeHolder(old, touched)
+		m.unchargeHolder(old, changed)
 	}
-	for n := range touched {
+	for n := range changed {
 		m.settle(n)
 	}
 	if m.trial == 0 {
@@ -69,7 +69,7 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 
 // movePlanned takes the pods of a workload out of the planned book when they start to leave (was is false,
 // is true), or puts them back.
-func (m *Map) movePlanned(workload order.Key, was, is bool, touched map[*node]bool) {
+func (m *Map) movePlanned(workload order.Key, was, is bool, changed map[*node]bool) {
 	c := m.podsOf[workload]
 	if was == is || c == nil {
 		return
@@ -80,7 +80,7 @@ func (m *Map) movePlanned(workload order.Key, was, is bool, touched map[*node]bo
 	}
 	for _, p := range c.pods {
 		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
-		touched[p.node] = true
+		changed[p.node] = true
 	}
 }
 
@@ -170,7 +170,7 @@ func (m *Map) Filled(of PodSetKey, host string) bool {
 }
 
 // chargeHolder charges the places of a holder.
-func (m *Map) chargeHolder(h *holder, touched map[*node]bool) {
+func (m *Map) chargeHolder(h *holder, changed map[*node]bool) {
 	for i := range h.podSets {
 		set := &h.podSets[i]
 		set.empty, set.occupied = 0, 0
@@ -184,20 +184,20 @@ func (m *Map) chargeHolder(h *holder, touched map[*node]bool) {
 			s.host.places = append(s.host.places, s)
 			m.updatePlaces(s)
 			if s.node != nil {
-				touched[s.node] = true
+				changed[s.node] = true
 			}
 		}
 	}
 }
 
 // unchargeHolder takes back what chargeHolder charged.
-func (m *Map) unchargeHolder(h *holder, touched map[*node]bool) {
+func (m *Map) unchargeHolder(h *holder, changed map[*node]bool) {
 	for i := range h.podSets {
 		for _, s := range h.podSets[i].places {
 			if s.node != nil {
 				m.chargeAbsent(s, -1)
 				m.setExcess(s, 0, 0)
-				touched[s.node] = true
+				changed[s.node] = true
 			}
 			s.host.remove(s)
 			m.dropHost(s.host)
