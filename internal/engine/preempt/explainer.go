@@ -80,7 +80,7 @@ func (s *search) unfair(c candidate) (why string) {
 	s.tentatively(func() {
 		f := &fairSearch{search: s}
 		for _, strategy := range s.Fair {
-			if f.claimAs(strategy, c, s.stop(c, nil)) {
+			if f.chooseVictim(strategy, c, s.stop(c, nil)) {
 				return
 			}
 		}

@@ -19,8 +19,8 @@ const (
 	LessThanInitialShare
 )
 
-// claim is a victim with the justification of its eviction.
-type claim struct {
+// fairVictim is a victim with the justification of its eviction.
+type fairVictim struct {
 	Victim
 	// ours is the preemptor's side of the comparison; nil for a victim of its own queue.
 	ours *quota.Node
@@ -32,8 +32,8 @@ type claim struct {
 // fairSearch is one Search by fair shares.
 type fairSearch struct {
 	*search
-	claims []claim
-	// askAt is the number of claims at which to check nodes next.
+	victims []fairVictim
+	// askAt is the number of victims at which to check nodes next.
 	askAt int
 }
 
@@ -59,13 +59,13 @@ func (s *search) byShares() (victims []Victim) {
 	return withoutDuplicates(victims)
 }
 
-// neededVictims returns the claims without those that are not necessary.
+// neededVictims returns the chosen victims without those that are not necessary.
 func (s *fairSearch) neededVictims() (victims []Victim) {
 	s.restoreUnneeded()
-	for _, c := range s.claims {
+	for _, c := range s.victims {
 		victims = append(victims, c.Victim)
 	}
-	s.trim(victims, func() bool { return s.fits(true) && s.fitsNodes() && s.allJustified(s.claims) })
+	s.trim(victims, func() bool { return s.fits(true) && s.fitsNodes() && s.allJustified(s.victims) })
 	return victims
 }
 
@@ -111,7 +111,7 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 		for !took && len(r.waiting) > 0 {
 			c := r.waiting[0]
 			r.waiting = r.waiting[1:]
-			if took = s.claim(strategy, c); !took {
+			if took = s.choose(strategy, c); !took {
 				left = append(left, c)
 			}
 		}
@@ -126,45 +126,45 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 			rivals.leave(r)
 		}
 	}
-	return left, s.Nodes != nil && len(s.claims) > 0 && s.fits(true) && s.Nodes.Fits()
+	return left, s.Nodes != nil && len(s.victims) > 0 && s.fits(true) && s.Nodes.Fits()
 }
 
-// fitsNodesNow is fitsNodes, but checks only each time that the number of claims has doubled. Unnecessary victims are
+// fitsNodesNow is fitsNodes, but checks only each time that the number of victims has doubled. Unnecessary victims are
 // restored later.
 func (s *fairSearch) fitsNodesNow() bool {
 	if s.Nodes == nil {
 		return true
 	}
-	if len(s.claims) < s.askAt {
+	if len(s.victims) < s.askAt {
 		return false
 	}
-	s.askAt = 2 * len(s.claims)
+	s.askAt = 2 * len(s.victims)
 	return s.Nodes.Fits()
 }
 
-// claim evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
-func (s *fairSearch) claim(strategy Strategy, p part) bool {
+// choose evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
+func (s *fairSearch) choose(strategy Strategy, p part) bool {
 	if p.pods == 0 {
-		made := s.stop(p.candidate, s.victimsOf(p.Holder))
-		return s.claimAs(strategy, p.candidate, made)
+		chosen := s.stop(p.candidate, s.victimsOf(p.Holder))
+		return s.chooseVictim(strategy, p.candidate, chosen)
 	}
 	n := sort.Search(int(p.pods), func(n int) bool {
-		return p.class != sameQueue && !s.borrowsWithout(p, int32(n)) || !s.claimAs(strategy, p.candidate, p.victim(int32(n)+1)) || !s.unclaim()
+		return p.class != sameQueue && !s.borrowsWithout(p, int32(n)) || !s.chooseVictim(strategy, p.candidate, p.victim(int32(n)+1)) || !s.dropLast()
 	})
-	return n > 0 && s.claimAs(strategy, p.candidate, p.victim(int32(n)))
+	return n > 0 && s.chooseVictim(strategy, p.candidate, p.victim(int32(n)))
 }
 
-// unclaim reverses the last claim.
-func (s *fairSearch) unclaim() bool {
-	last := len(s.claims) - 1
-	s.charge(s.claims[last].Victim)
-	s.claims = s.claims[:last]
+// dropLast reverses the last choice.
+func (s *fairSearch) dropLast() bool {
+	last := len(s.victims) - 1
+	s.charge(s.victims[last].Victim)
+	s.victims = s.victims[:last]
 	return true
 }
 
-// victimsOf returns the claims on the holder.
+// victimsOf returns the victims chosen from the holder.
 func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
-	for _, c := range s.claims {
+	for _, c := range s.victims {
 		if c.Holder == h {
 			out = append(out, c.Victim)
 		}
@@ -172,29 +172,29 @@ func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
 	return out
 }
 
-// claimAs makes the candidate a victim if that is justified.
-func (s *fairSearch) claimAs(strategy Strategy, c candidate, v Victim) bool {
-	made := claim{Victim: v}
-	made.Cause = InQueue
+// chooseVictim makes the candidate a victim if that is justified.
+func (s *fairSearch) chooseVictim(strategy Strategy, c candidate, v Victim) bool {
+	chosen := fairVictim{Victim: v}
+	chosen.Cause = InQueue
 	if c.queue != s.Queue {
-		made.ours, made.strategy = s.beside(c.below), strategy
-		made.Cause = FairShare
-		if s.entitled(made.ours) {
-			made.Cause = Reclaimed
+		chosen.ours, chosen.strategy = s.beside(c.below), strategy
+		chosen.Cause = FairShare
+		if s.entitled(chosen.ours) {
+			chosen.Cause = Reclaimed
 		}
 	}
-	if made.strategy == LessThanInitialShare && made.ours != nil {
-		made.bound = fair.Of(c.below, quota.Planned, nil)
+	if chosen.strategy == LessThanInitialShare && chosen.ours != nil {
+		chosen.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	s.release(made.Victim)
-	if made.strategy == LessThanOrEqualToFinalShare && made.ours != nil {
-		made.bound = fair.Of(c.below, quota.Planned, nil)
+	s.release(chosen.Victim)
+	if chosen.strategy == LessThanOrEqualToFinalShare && chosen.ours != nil {
+		chosen.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	if !s.isJustified(made) {
-		s.charge(made.Victim)
+	if !s.isJustified(chosen) {
+		s.charge(chosen.Victim)
 		return false
 	}
-	s.claims = append(s.claims, made)
+	s.victims = append(s.victims, chosen)
 	return true
 }
 
@@ -220,8 +220,8 @@ func (s *fairSearch) entitled(ours *quota.Node) bool {
 	}
 }
 
-// isJustified reports whether a claim is justified in the present state.
-func (s *fairSearch) isJustified(c claim) bool {
+// isJustified reports whether the eviction of a victim is justified in the present state.
+func (s *fairSearch) isJustified(c fairVictim) bool {
 	switch c.Cause {
 	case InQueue:
 		return true
@@ -232,25 +232,25 @@ func (s *fairSearch) isJustified(c claim) bool {
 	return by < 0 || by == 0 && c.strategy == LessThanOrEqualToFinalShare
 }
 
-// allJustified reports whether all the claims are justified.
-func (s *fairSearch) allJustified(claims []claim) bool {
-	return !slices.ContainsFunc(claims, func(c claim) bool { return !s.isJustified(c) })
+// allJustified reports whether the evictions of all the victims are justified.
+func (s *fairSearch) allJustified(victims []fairVictim) bool {
+	return !slices.ContainsFunc(victims, func(v fairVictim) bool { return !s.isJustified(v) })
 }
 
 // restoreUnneeded restores unnecessary victims, in reverse order of their choice. Restoring one on the preemptor's side
-// increases that side's share: it remains a victim if other claims would not be justified any more.
+// increases that side's share: it remains a victim if the evictions of others would not be justified any more.
 func (s *fairSearch) restoreUnneeded() {
 	for again := true; again; {
 		again = false
-		for i := len(s.claims) - 1; i >= 0; i-- {
-			c := s.claims[i]
+		for i := len(s.victims) - 1; i >= 0; i-- {
+			c := s.victims[i]
 			if !c.Stops() && stops(s.victimsOf(c.Holder), c.Holder) {
 				continue
 			}
 			s.charge(c.Victim)
-			without := slices.Delete(slices.Clone(s.claims), i, i+1)
+			without := slices.Delete(slices.Clone(s.victims), i, i+1)
 			if s.fits(true) && s.fitsNodes() && s.allJustified(without) {
-				s.claims, again = without, true
+				s.victims, again = without, true
 			} else {
 				s.release(c.Victim)
 			}
