@@ -62,8 +62,9 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &fakeRecorder{}), clock: now}}
 }
 
-// TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster made for jobs of another controller
-// are deleted, whether the jobs exist or not, each once no pod uses its quota, and that other Workloads are kept.
+// TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster created for jobs of another
+// controller are deleted, whether the jobs exist or not, each once no pod uses its quota, and that other Workloads are
+// kept.
 func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}

@@ -68,7 +68,7 @@ type API[T client.Object] struct {
 	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.
 	Pods *PodsOf[T]
 	// RequeuesChanged says that a job whose pods were changed after its admission is queued again for the new ones. To
-	// detect this, what the job asked for is recorded on its Workload.
+	// detect this, a digest of what the job's pods need is recorded on its Workload.
 	RequeuesChanged bool
 	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
 	// called for them.

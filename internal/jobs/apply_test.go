@@ -50,7 +50,7 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 }
 
 // TestApplyDoesNotForceFieldsOfObjectsWithoutController checks that a volume claim created by a user keeps its size,
-// while one that jobs applied grows for a job that asks for more.
+// while one that jobs applied grows for a job that requests more.
 func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

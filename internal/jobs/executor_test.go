@@ -408,7 +408,7 @@ func TestIsConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isConflict(tc.err); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("isConflict = %v, want %v", got, tc.want)
 			}
 		})
 	}

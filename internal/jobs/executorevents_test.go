@@ -79,13 +79,13 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 			}
 			status := b.job.DeepCopy()
 			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
-			made := Create(child("reported")).OrRevert(func(status client.Object) {
+			create := Create(child("reported")).OrRevert(func(status client.Object) {
 				s := &status.(*batchv1.Job).Status
 				s.Conditions = s.Conditions[:1]
 			})
-			plan := Plan{First: []Write{made}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			plan := Plan{First: []Write{create}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
 			if tc.late {
-				plan.First, plan.Writes = nil, append(plan.Writes, made)
+				plan.First, plan.Writes = nil, append(plan.Writes, create)
 			}
 			if err := b.run(t, plan); (err != nil) != (tc.fails != "") {
 				t.Errorf("error %v, want one: %v", err, tc.fails != "")
@@ -105,7 +105,7 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			if len(status.Status.Conditions) != 2 {
-				t.Error("the plan was changed")
+				t.Error("Run changed the status of the plan")
 			}
 		})
 	}

@@ -80,7 +80,7 @@ func TestHasNativeGangs(t *testing.T) {
 				start := time.Now()
 				got, err := HasNativeGangs(t.Context(), c, "default")
 				if got != tc.want || (err != nil) != tc.wantError {
-					t.Errorf("got %v, error %v; want %v, an error: %v", got, err, tc.want, tc.wantError)
+					t.Errorf("HasNativeGangs = %v, error %v; want %v, an error: %v", got, err, tc.want, tc.wantError)
 				}
 				took, most := time.Since(start), probeRefusalPatience
 				if tc.boots || tc.by != nil || tc.unmapped > 0 {

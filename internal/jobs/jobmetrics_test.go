@@ -41,7 +41,7 @@ func TestEachTransitionIsCountedOnce(t *testing.T) {
 		{"created and failed since the last reconcile", job("quick", "5", at.Add(time.Minute)), lost, transition{created: true, failed: true}},
 	} {
 		if got := states.observe(step.job, step.progress, at); got != step.want {
-			t.Errorf("%s: got %+v, want %+v", step.what, got, step.want)
+			t.Errorf("%s: transition = %+v, want %+v", step.what, got, step.want)
 		}
 	}
 	key := client.ObjectKeyFromObject(young)
@@ -57,7 +57,7 @@ func TestFirstJobOfAKindIsCounted(t *testing.T) {
 	var states jobStates
 	states.start(started)
 	if got, want := states.observe(first, Progress{}, started.Add(time.Minute+time.Second)), (transition{created: true}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("transition = %+v, want %+v", got, want)
 	}
 }
 

@@ -152,8 +152,8 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 			if name == "started by an earlier version" {
 				pod("job-of-another", time.Now().Add(time.Hour))
 			}
-			for _, gone := range []client.Object{w.latticeJob(), w.workload()} {
-				if err := w.api.Delete(t.Context(), gone); err != nil {
+			for _, o := range []client.Object{w.latticeJob(), w.workload()} {
+				if err := w.api.Delete(t.Context(), o); err != nil {
 					t.Fatal(err)
 				}
 			}

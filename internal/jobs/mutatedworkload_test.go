@@ -56,8 +56,8 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 		enlarge(w)
 		w.settle()
 		wl := list[kueue.WorkloadList](w.world).Items[0]
-		if asked := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(asked) == 0 || w.batchJob().Status.Active != 2 {
-			t.Errorf("the Job has quota for %v and the status %+v, want quota for its new requests and 2 active pods", asked, w.batchJob().Status)
+		if requests := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(requests) == 0 || w.batchJob().Status.Active != 2 {
+			t.Errorf("the Job has quota for %v and the status %+v, want quota for its new requests and 2 active pods", requests, w.batchJob().Status)
 		}
 	})
 	t.Run("digest copied onto a prebuilt Workload", func(t *testing.T) {

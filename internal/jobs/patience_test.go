@@ -42,9 +42,9 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 		return c.holdBackStatus(job, plan, plan.statusDelay(0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {
-		kept := holdBack(0, true)
-		if kept.Status != nil || len(kept.Events) != 0 || !kept.Due.Equal(start.Add(busyStatusDelay)) {
-			t.Errorf("%s, while busy: status %v and events %v are written, due %s; want neither", round, kept.Status, kept.Events, kept.Due)
+		deferred := holdBack(0, true)
+		if deferred.Status != nil || len(deferred.Events) != 0 || !deferred.Due.Equal(start.Add(busyStatusDelay)) {
+			t.Errorf("%s, while busy: status %v and events %v are written, due %s; want neither", round, deferred.Status, deferred.Events, deferred.Due)
 		}
 		if later := holdBack(time.Second, true); later.Status != nil || !later.Due.Equal(start.Add(busyStatusDelay)) {
 			t.Errorf("%s, while still busy: due %s, want the same time as before", round, later.Due)

@@ -117,7 +117,7 @@ func TestDomain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := g.Domain(tc.label, tc.from, tc.to); got != tc.want || ok != (tc.want != "") {
-				t.Errorf("got %q, %v, want %q", got, ok, tc.want)
+				t.Errorf("Domain = %q, %v, want %q", got, ok, tc.want)
 			}
 		})
 	}

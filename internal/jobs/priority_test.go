@@ -78,7 +78,7 @@ func TestPriorityOf(t *testing.T) {
 				job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: tc.label}
 			}
 			if got := priorityOf(job, tc.described, tc.facts); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
+				t.Errorf("priority = %+v, want %+v", got, tc.want)
 			}
 		})
 	}

@@ -149,7 +149,7 @@ func TestCreatedLocalQueueLeadsToTheClusterQueueAndIsLabelled(t *testing.T) {
 		Spec:       kueue.LocalQueueSpec{ClusterQueue: "big"},
 	}
 	if diff := cmp.Diff(want, localQueueFor("big", "ns")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("LocalQueue (-want +got):\n%s", diff)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestOwnedByServed(t *testing.T) {
 			job := jobWith(nil)
 			job.OwnerReferences = tc.owners
 			if got := ownedByServed(job, served); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("ownedByServed = %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -284,8 +284,8 @@ func TestDeletedJobIsLeftAlone(t *testing.T) {
 	if len(w.writes) != 0 {
 		t.Errorf("writes = %v, want none", w.writes)
 	}
-	gone := newWorld(t, fault{})
-	gone.reconcile()
+	missing := newWorld(t, fault{}) // a job that does not exist any more
+	missing.reconcile()
 }
 
 // TestDeletedWorkloadStopsItsJobAndIsCreatedAgain: no queued job runs without quota.

@@ -112,7 +112,7 @@ func TestWorkloadForDescribesTheJob(t *testing.T) {
 			PriorityClassSource: "kueue.x-k8s.io/workloadpriorityclass", Active: ptr.To(true)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("Workload (-want +got):\n%s", diff)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestGrantOf(t *testing.T) {
 				tc.want.PodSets["main"] = main
 			}
 			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors, nil), cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("admission (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -445,7 +445,7 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 }
 
 // TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set,
-// which stays as admitted, an annotation of the Workload has it.
+// which stays as admitted, the Workload states it in an annotation.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool

@@ -308,8 +308,8 @@ func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 			change(child.(*batchv1.Job), group)
 		}
 		p := planWith(js, children...)
-		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (name == "new Job") {
-			t.Errorf("%s: writes %v, due %s; want no deletions, and a due time for a new Job only", name, gone, p.Due)
+		if got := deleted(p); len(got) > 0 || p.Due.After(now) != (name == "new Job") {
+			t.Errorf("%s: writes %v, due %s; want no deletions, and a due time for a new Job only", name, got, p.Due)
 		}
 		if name == "new Job" {
 			same(t, "first", nil, firstWrites(p)) // the pods would be bound together if their class came back

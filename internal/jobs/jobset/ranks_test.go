@@ -54,11 +54,11 @@ func TestWhichJobsWereAdmitted(t *testing.T) {
 		"two succeeded, the earlier one before": {3, 6, 4, []int32{1, 0}, "0+2 2+0 2+2"},
 		"two succeeded before":                  {4, 8, 4, []int32{3, 0}, "0+0 0+2 2+2 4+0"},
 		"all, with half of their pods":          {3, 6, 3, nil, "0+1 1+1 2+1"},
-		"one succeeded before, the others with half of their pods": {3, 6, 2, []int32{0}, "0+0 0+1 1+1"},
-		"count of no whole Jobs, treated as all":                   {3, 6, 5, nil, "0+2 2+2 4+2"},
-		"all succeeded before":                                     {2, 4, 0, []int32{0, 1}, "0+0 0+0"},
-		"no pods":                                                  {2, 0, 0, nil, "0+0 0+0"},
-		"no Jobs":                                                  {0, 0, 0, nil, ""},
+		"one succeeded before, the others with half of their pods":  {3, 6, 2, []int32{0}, "0+0 0+1 1+1"},
+		"count that is no multiple of a Job's pods, treated as all": {3, 6, 5, nil, "0+2 2+2 4+2"},
+		"all succeeded before": {2, 4, 0, []int32{0, 1}, "0+0 0+0"},
+		"no pods":              {2, 0, 0, nil, "0+0 0+0"},
+		"no Jobs":              {0, 0, 0, nil, ""},
 	} {
 		rj := setBuilder{twoByFour()}.with("w", tc.jobs).js.Spec.ReplicatedJobs[1]
 		r := newRankLayout(&rj, jobs.PodSetAdmission{Asked: tc.asked, Count: tc.count}, tc.succeeded)

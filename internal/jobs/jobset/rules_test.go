@@ -71,7 +71,7 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := judge(&jobset.FailurePolicy{Rules: tc.rules}, tc.failed)
 			if got != tc.want {
-				t.Errorf("got %s by %q for %s, want %s by %q for %s", got.action, got.rule, got.job.Name, tc.want.action, tc.want.rule, tc.want.job.Name)
+				t.Errorf("judge = %s by %q for %s, want %s by %q for %s", got.action, got.rule, got.job.Name, tc.want.action, tc.want.rule, tc.want.job.Name)
 			}
 		})
 	}
@@ -134,12 +134,12 @@ func TestWhetherSuccessMayBeUndone(t *testing.T) {
 			js := newSet().restarts(tc.max, jobset.Recreate).js
 			js.Spec.FailurePolicy.Rules, js.Status.RestartsCountTowardsMax = tc.rules, tc.spent
 			if got := successMayBeUndone(js); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("successMayBeUndone = %v, want %v", got, tc.want)
 			}
 		})
 	}
 	if successMayBeUndone(newSet().js) {
-		t.Error("got true without a failure policy")
+		t.Error("successMayBeUndone = true without a failure policy")
 	}
 }
 

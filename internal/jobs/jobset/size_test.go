@@ -27,9 +27,9 @@ func (b jobBuilder) of(pods int32) jobBuilder {
 }
 
 // quota returns an admission of this many workers, of which left still hold their quota.
-func quota(asked, left int32) jobs.Admission {
+func quota(count, left int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
-		"leader": {Count: 1, Asked: 1, Left: 1}, "workers": {Count: asked, Asked: asked, Left: left}}}
+		"leader": {Count: 1, Asked: 1, Left: 1}, "workers": {Count: count, Asked: count, Left: left}}}
 }
 
 func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {

@@ -56,7 +56,7 @@ func TestReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isReady(tc.job); got != tc.want {
-				t.Errorf("got %v, want %v", got, tc.want)
+				t.Errorf("isReady = %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func TestCreatedJob(t *testing.T) {
 	}
 	got := createdJob(t, checkedPlan(t, b.js, unqueued, nil), "js-workers-1")
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("Job js-workers-1 (-want +got):\n%s", diff)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestFailedCreateIsReported(t *testing.T) {
 		jobs.Create(all["js-workers-1"]).OrWarn("JobCreationFailed"),
 	}
 	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(jobs.Write{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestDescribe(t *testing.T) {
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure, Containers: []corev1.Container{{Name: "c", Image: "busybox"}}}}
 	want := jobs.Description{PodSets: []kueue.PodSet{{Name: "leader", Count: 1, Template: template}, {Name: "workers", Count: 6, Template: template}}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("description (-want +got):\n%s", diff)
 	}
 	for manager, foreign := range map[string]bool{"example.com/other": true, "jobset.sigs.k8s.io/jobset-controller": false} {
 		b.js.Spec.ManagedBy = ptr.To(manager)
@@ -257,7 +257,7 @@ func TestPodsOfAJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := podsOf(&batchv1.JobSpec{Parallelism: tc.parallelism, Completions: tc.completions}); got != tc.want {
-				t.Errorf("got %d, want %d", got, tc.want)
+				t.Errorf("podsOf = %d, want %d", got, tc.want)
 			}
 		})
 	}

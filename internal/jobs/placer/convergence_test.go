@@ -140,10 +140,10 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				g := drawJob(t, fill, []string{"a", "b", "c"})
-				some := func() bool { return rapid.Bool().Draw(t, "now") }
+				some := func() bool { return rapid.Bool().Draw(t, "acts") }
 				for range 20 {
 					var wrong string
-					switch rapid.IntRange(0, 2).Draw(t, "who") {
+					switch rapid.IntRange(0, 2).Draw(t, "controller") {
 					case 0:
 						g.fill(g)
 					case 1:

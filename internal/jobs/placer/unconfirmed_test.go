@@ -130,12 +130,12 @@ func TestDeletedObjectsAreForgotten(t *testing.T) {
 	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
 	for name, remove := range map[string]func(*world) (passed bool, err error){
 		"pod deleted": func(w *world) (bool, error) {
-			gone := pod("x").of("wl").Pod
-			return relevantPods().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
+			deleted := pod("x").of("wl").Pod
+			return relevantPods().Delete(event.DeleteEvent{Object: deleted}), w.api.Delete(t.Context(), deleted)
 		},
 		"Workload deleted": func(w *world) (bool, error) {
-			gone := admitted(on("a", 1))
-			return placesChanged().Delete(event.DeleteEvent{Object: gone}), w.api.Delete(t.Context(), gone)
+			deleted := admitted(on("a", 1))
+			return placesChanged().Delete(event.DeleteEvent{Object: deleted}), w.api.Delete(t.Context(), deleted)
 		},
 		"Workload evicted": func(w *world) (bool, error) {
 			var before kueue.Workload

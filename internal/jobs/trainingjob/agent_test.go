@@ -75,9 +75,9 @@ func TestAgentIsAsAdmitted(t *testing.T) {
 		job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 		job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{muster.AgentFrameworkAnnotation: "forged"}
 		tc.admitted(job)
-		asked := describe(job.TrainingJob, anAgent).PodSets[0].Template
+		template := describe(job.TrainingJob, anAgent).PodSets[0].Template
 		grant := admitted(2)
-		grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &asked}
+		grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &template}
 		job = withStatus(planWithAgent(t, job.TrainingJob, grant), job)
 		tc.since(job)
 		grown := podsIn(planWithAgent(t, job.TrainingJob, grant))[1]
