@@ -59,7 +59,7 @@ func (w *batchWorld) settle() {
 			return
 		}
 	}
-	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.failUnsettled()
 }
 
 // evict evicts the Workload if an eviction is still to come and all pods are ready.
@@ -69,9 +69,7 @@ func (w *batchWorld) evict() {
 			continue
 		}
 		w.evictions--
-		meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
-			Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
-		w.updateStatus(&wl)
+		w.evictWorkload(&wl)
 	}
 }
 

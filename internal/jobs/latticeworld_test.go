@@ -113,7 +113,7 @@ func (w *latticeWorld) settle() {
 			return
 		}
 	}
-	w.t.Fatalf("the reconciler never stops writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.failUnsettled()
 }
 
 func (w *latticeWorld) latticeJob() *lattice.LatticeJob {

@@ -1,7 +1,6 @@
 package jobs_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,7 +63,7 @@ func (w *podWorld) settle() {
 			w.clock.SetTime(w.clock.Now().Add(due))
 		}
 	}
-	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.failUnsettled()
 }
 
 // kubelet moves every pod one step on: it runs and is ready, it ends; a deleted pod is removed.
@@ -115,10 +114,7 @@ func (w *podWorld) end(pod *corev1.Pod) {
 
 // evict evicts the job.
 func (w *podWorld) evict() {
-	wl := w.workload()
-	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
-		Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
-	w.updateStatus(wl)
+	w.evictWorkload(w.workload())
 }
 
 // workload returns the only Workload.

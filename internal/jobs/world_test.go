@@ -250,6 +250,12 @@ func (w *world) settle() {
 			return
 		}
 	}
+	w.failUnsettled()
+}
+
+// failUnsettled fails the test because the controllers never stop writing.
+func (w *world) failUnsettled() {
+	w.t.Helper()
 	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
@@ -288,6 +294,13 @@ func (w *world) admit() {
 		}
 		w.updateStatus(&wl)
 	}
+}
+
+// evictWorkload evicts the Workload, as the engine does to preempt it.
+func (w *world) evictWorkload(wl *kueue.Workload) {
+	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
+		Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
+	w.updateStatus(wl)
 }
 
 // runJobs moves every Job one step on: it has pods, they are ready, it ends.
