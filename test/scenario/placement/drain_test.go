@@ -20,31 +20,31 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// inOneRack is a gang that needs one rack for all.
-func (w *world) inOneRack(name string, pods int32, gpus int64) *jobset.JobSet {
+// gangInOneRack is a gang that needs one rack for all.
+func (w *world) gangInOneRack(name string, pods int32, gpus int64) *jobset.JobSet {
 	js := w.gang(name, "q", pods, gpus, time.Hour)
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[kueue.PodSetRequiredTopologyAnnotation] = rack
 	return js
 }
 
-// started waits until the gang of so many pods runs, and gives its pods by name and one of its nodes.
-func (w *world) started(name string, pods int) (before map[string]corev1.Pod, node string) {
+// untilStarted waits until the gang of so many pods runs, and gives its pods by name and one of its nodes.
+func (w *world) untilStarted(name string, pods int) (before map[string]corev1.Pod, node string) {
 	w.Helper()
 	before = w.untilRunning(name, pods)
 	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
 }
 
-// gangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they
-// fill none, for what fills its nodes goes there by its template, as a whole. before and node are as started gives
+// startGangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they
+// fill none, for what fills its nodes goes there by its template, as a whole. before and node are as untilStarted gives
 // them.
-func gangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
+func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {
 		w.rackOf(fmt.Sprintf("r%d", i), nodes)
 	}
 	w.queue()
-	w.Create(w.inOneRack("a", pods, 3))
-	before, node = w.started("a", int(pods))
+	w.Create(w.gangInOneRack("a", pods, 3))
+	before, node = w.untilStarted("a", int(pods))
 	return w, before, node
 }
 
@@ -68,15 +68,15 @@ func (w *world) cordon(name string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	w.Change(node, func() { node.Spec.Unschedulable = true })
 	for i := 0; ; i++ {
-		asks := w.Workload(fmt.Sprintf("probe-of-%s-%d", name, i), "q")
-		pod := &asks.Spec.PodSets[0].Template.Spec
+		probe := w.Workload(fmt.Sprintf("probe-of-%s-%d", name, i), "q")
+		pod := &probe.Spec.PodSets[0].Template.Spec
 		pod.NodeSelector = map[string]string{corev1.LabelHostname: name}
 		more := corev1.ResourceList{gpu: resource.MustParse("99")} // than a node has: it gets no place there anyway
 		pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: more, Limits: more}
-		w.Create(asks)
-		told := w.UntilWorkload(asks.Name, "finds no place", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
-		w.Delete(asks)
-		if strings.Contains(meta.FindStatusCondition(told.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
+		w.Create(probe)
+		rejected := w.UntilWorkload(probe.Name, "finds no place", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
+		w.Delete(probe)
+		if strings.Contains(meta.FindStatusCondition(rejected.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
 			return
 		}
 	}
@@ -104,13 +104,13 @@ func withName(name string) func(corev1.Pod) bool {
 
 // TestADrainedNode: the pods that are evicted come again in the same rack, and the others stay.
 func TestADrainedNode(t *testing.T) {
-	w, before, node := gangInRacks(t, 2, 4, 5)
+	w, before, node := startGangInRacks(t, 2, 4, 5)
 	w.drain(node, before)
 	moved := w.UntilWorkloadOf("a", "has no place on the drained node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) {
 		t.Fatalf("it was evicted: %s", w.State())
 	}
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(node))
 	w.expectOneRack(harness.PlacesOf(moved))
 }
@@ -132,16 +132,16 @@ func (w *world) expectOneRack(places map[string]int32) {
 // TestADrainThatLeavesTooLittleCapacity in the rack that the gang needs: all of it goes, and comes again before who
 // waits for the same.
 func TestADrainThatLeavesTooLittleCapacity(t *testing.T) {
-	w, before, node := gangInRacks(t, 1, 3, 5)
-	w.Create(w.inOneRack("b", 5, 3))
+	w, before, node := startGangInRacks(t, 1, 3, 5)
+	w.Create(w.gangInOneRack("b", 5, 3))
 	w.UntilWorkloadOf("b", "waits", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 	})
 	w.drain(node, before)
 	w.untilEvictedFor("a", node)
-	w.node("late", "r0", offers(8), simulated)
+	w.node("late", "r0", allocatable(8), simulated)
 	w.untilRunning("a", 5)
-	w.expectWaits("b")
+	w.expectWaiting("b")
 }
 
 // untilEvictedFor waits until the job waits again since it lost places on the node.
@@ -156,8 +156,8 @@ func (w *world) untilEvictedFor(job, node string) {
 	}
 }
 
-// expectWaits checks that the job has no quota.
-func (w *world) expectWaits(job string) {
+// expectWaiting checks that the job has no quota.
+func (w *world) expectWaiting(job string) {
 	w.Helper()
 	w.UntilWorkloadOf(job, "is there", func(wl *kueue.Workload) bool {
 		if wl.Status.Admission != nil {
@@ -167,14 +167,14 @@ func (w *world) expectWaits(job string) {
 	})
 }
 
-// loses has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose
+// loseDevices has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose
 // was.
-func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (broken corev1.Pod) {
+func (w *world) loseDevices(name string, remaining int64, pods map[string]corev1.Pod) (broken corev1.Pod) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	w.Get(node)
 	before := node.DeepCopy()
-	node.Status.Allocatable[gpu] = *resource.NewQuantity(left, resource.DecimalSI)
+	node.Status.Allocatable[gpu] = *resource.NewQuantity(remaining, resource.DecimalSI)
 	if err := w.Client.Status().Patch(w.Context(), node, client.MergeFrom(before)); err != nil {
 		w.Fatal(err)
 	}
@@ -190,16 +190,16 @@ func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (brok
 // TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it
 // stays.
 func TestANodeThatLosesDevices(t *testing.T) {
-	w, before, _ := gangInRacks(t, 2, 4, 5)
+	w, before, _ := startGangInRacks(t, 2, 4, 5)
 	node := ""
 	for name, pods := range nodesOf(before) {
 		if pods == 2 {
 			node = name
 		}
 	}
-	broken := w.loses(node, 3, before)
+	broken := w.loseDevices(node, 3, before)
 	moved := w.UntilWorkloadOf("a", "has one place on the node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 1 })
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), withName(broken.Name))
 	w.expectOneRack(harness.PlacesOf(moved))
 }
@@ -207,29 +207,29 @@ func TestANodeThatLosesDevices(t *testing.T) {
 // TestLostDevicesWithoutAReplacement: there is no other room in the rack that the gang needs, so all of it goes, and
 // comes again first.
 func TestLostDevicesWithoutAReplacement(t *testing.T) {
-	w, before, node := gangInRacks(t, 1, 3, 6)
-	w.Create(w.inOneRack("b", 6, 3))
-	w.loses(node, 3, before)
+	w, before, node := startGangInRacks(t, 1, 3, 6)
+	w.Create(w.gangInOneRack("b", 6, 3))
+	w.loseDevices(node, 3, before)
 	w.untilEvictedFor("a", node)
-	w.node("late", "r0", offers(8), simulated)
+	w.node("late", "r0", allocatable(8), simulated)
 	w.untilRunning("a", 6)
-	w.expectWaits("b")
+	w.expectWaiting("b")
 }
 
 // TestANodeThatStopsReporting: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
 // pods are given other places and stay on their way out, and those that come for them run.
 func TestANodeThatStopsReporting(t *testing.T) {
-	w, before, silent := gangInRacks(t, 1, 4, 5)
+	w, before, silent := startGangInRacks(t, 1, 4, 5)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
 	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // nobody speaks for its pods now
-	w.unready(silent)
+	w.setReadyUnknown(silent)
 	harness.UntilOne(w.World.Everywhere(), &corev1.NodeList{}, silent, "is tainted as unreachable", func(node *corev1.Node) bool {
 		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute
 		})
 	})
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(silent))
 	var there corev1.PodList
 	if err := w.Client.List(t.Context(), &there, client.InNamespace(w.Namespace)); err != nil {
@@ -252,7 +252,7 @@ func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	js := w.inOneRack("a", 3, 4) // two of them on a node, so three nodes, of which the Jobs share one
+	js := w.gangInOneRack("a", 3, 4) // two of them on a node, so three nodes, of which the Jobs share one
 	js.Spec.ReplicatedJobs[0].Replicas = 2
 	w.Create(js)
 	before := w.untilRunning("a", 6)
@@ -277,6 +277,6 @@ func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 	moved := w.UntilWorkloadOf("a", "has a place less on the cordoned node", func(wl *kueue.Workload) bool {
 		return harness.PlacesOf(wl)[shared] == nodesOf(before)[shared]-1
 	})
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 6), withName(first))
 }

@@ -26,40 +26,40 @@ func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.elastic("js", 2, 4))
+	w.Create(w.elasticJobSet("js", 2, 4))
 	first := w.untilSize("js", 4)
 	rigid, urgent := w.gang("rigid", "q", 1, 8, time.Hour), w.gang("urgent", "q", 1, 8, time.Hour)
 	w.Create(rigid)
-	w.stay(first, w.untilSize("js", 3))
+	w.expectSamePods(first, w.untilSize("js", 3))
 	w.untilRunning("rigid", 1)
 	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100}
 	w.Shared(class)
 	urgent.Labels[kueue.WorkloadPriorityClassLabel] = class.Name
 	w.Create(urgent)
 	w.untilRunning("urgent", 1)
-	least := w.untilSize("js", 2)
-	w.stay(first, least)
+	smallest := w.untilSize("js", 2)
+	w.expectSamePods(first, smallest)
 	w.Delete(rigid)
 	w.Delete(urgent)
-	w.stay(least, w.untilSize("js", 4))
+	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
 // TestOperatorKilledWhileAnElasticJobSetIsResized: it comes to the same sizes.
 func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
-	w := alone(t)
+	w := newSerialWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.elastic("js", 2, 4))
+	w.Create(w.elasticJobSet("js", 2, 4))
 	before := w.untilSize("js", 4)
 	rigid := w.gang("rigid", "q", 2, 8, time.Hour)
 	w.Create(rigid)
 	w.KillOperator()
 	w.untilRunning("rigid", 2)
-	least := w.untilSize("js", 2)
-	w.stay(before, least)
+	smallest := w.untilSize("js", 2)
+	w.expectSamePods(before, smallest)
 	w.Delete(rigid)
 	w.KillOperator()
-	w.stay(least, w.untilSize("js", 4))
+	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
 // TestAnElasticJobSetStartsSmall: with what there is, and comes back with what there is after it was stopped.
@@ -67,7 +67,7 @@ func TestAnElasticJobSetStartsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
-	w.Create(w.elastic("js", 2, 4))
+	w.Create(w.elasticJobSet("js", 2, 4))
 	w.untilSize("js", 3)
 	wl := w.UntilWorkloadOf("js", "runs", admitted)
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
@@ -81,11 +81,11 @@ func TestAnElasticJobSetStartsSmall(t *testing.T) {
 	w.untilCompleted("js")
 }
 
-// elastic is a JobSet of between so many pods, each of which needs a node for itself.
-func (w *world) elastic(name string, least, most int32) *jobset.JobSet {
-	js := w.gang(name, "q", least, 8, time.Hour)
+// elasticJobSet is a JobSet of between so many pods, each of which needs a node for itself.
+func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSet {
+	js := w.gang(name, "q", minPods, 8, time.Hour)
 	template := &js.Spec.ReplicatedJobs[0].Template.Spec.Template
-	template.Annotations["muster.dev/min-replicas"], template.Annotations["muster.dev/max-replicas"] = fmt.Sprint(least), fmt.Sprint(most)
+	template.Annotations["muster.dev/min-replicas"], template.Annotations["muster.dev/max-replicas"] = fmt.Sprint(minPods), fmt.Sprint(maxPods)
 	template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	return js
 }
@@ -112,7 +112,7 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	wl := w.UntilWorkloadOf(name, fmt.Sprintf("holds quota for %d and nothing beside it", pods), func(wl *kueue.Workload) bool {
 		return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) && len(wl.Status.ResourceRequests) == 0
 	})
-	places = placesInOrder(wl)
+	places = nodesByRank(wl)
 	for rank, index := range slices.Sorted(maps.Keys(running)) {
 		if pod := running[index]; rank >= len(places) || pod.Spec.NodeName != places[rank] {
 			w.Errorf("%s is on %s; places in the order of ranks: %v", pod.Name, pod.Spec.NodeName, places)
@@ -121,8 +121,8 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	return running
 }
 
-// stay holds that pods which were there and are still to be there are the same, and that none has failed.
-func (w *world) stay(before, after map[string]corev1.Pod) {
+// expectSamePods holds that pods which were there and are still to be there are the same, and that none has failed.
+func (w *world) expectSamePods(before, after map[string]corev1.Pod) {
 	w.Helper()
 	w.ExpectSamePods(uidsOf(before), uidsOf(after))
 	var jobs batchv1.JobList
@@ -144,8 +144,8 @@ func uidsOf(pods map[string]corev1.Pod) map[string]types.UID {
 	return out
 }
 
-// placesInOrder are the nodes where the pods of the only pod set belong, one for each.
-func placesInOrder(wl *kueue.Workload) []string {
+// nodesByRank are the nodes where the pods of the only pod set belong, one for each.
+func nodesByRank(wl *kueue.Workload) []string {
 	var out []string
 	for _, domain := range wl.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains {
 		for range domain.Count {

@@ -35,7 +35,7 @@ func TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain(t *testing.T) {
 	w.UntilWorkloadOf("js", "has given its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
 	wl = w.UntilWorkloadOf("js", "is admitted again", admitted)
-	places := placesInOrder(wl)
+	places := nodesByRank(wl)
 	running := w.untilRunning("js", 6)
 	for rank, name := range slices.Sorted(maps.Keys(byRank(running))) {
 		if pod := byRank(running)[name]; rank >= len(places) || pod.Spec.NodeName != places[rank] {

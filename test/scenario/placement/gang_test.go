@@ -84,14 +84,14 @@ func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	hold := w.holdPods()
+	block := w.blockPods()
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]}}
 	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
-	hold.letGo()
+	block.release()
 	moved := w.UntilWorkloadOf("a", "has no place on the cordoned node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[cordoned.Name] == 0 })
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
 // TestACordonUnderARunningGangMovesNoPod.
@@ -117,8 +117,8 @@ func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 	}
 }
 
-// untilOn waits until the pods of the job run where their places are.
-func untilOn(w *world, job string, places map[string]int32) {
+// untilRunningOn waits until the pods of the job run where their places are.
+func (w *world) untilRunningOn(job string, places map[string]int32) {
 	w.Helper()
 	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are at their places", func(list *corev1.PodList) bool {
 		on := map[string]int32{}
@@ -131,23 +131,23 @@ func untilOn(w *world, job string, places map[string]int32) {
 	})
 }
 
-// held keeps pods from being made in the test's namespace.
-type held struct {
+// podBlock keeps pods from being made in the test's namespace.
+type podBlock struct {
 	*world
 	quota *corev1.ResourceQuota
 }
 
-func (w *world) holdPods() *held {
+func (w *world) blockPods() *podBlock {
 	w.Helper()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
 	w.Create(quota)
-	return &held{w, quota}
+	return &podBlock{w, quota}
 }
 
-func (h *held) letGo() {
-	h.Helper()
-	if err := h.Client.Delete(h.Context(), h.quota); err != nil {
-		h.Fatal(err)
+func (b *podBlock) release() {
+	b.Helper()
+	if err := b.Client.Delete(b.Context(), b.quota); err != nil {
+		b.Fatal(err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 // TestNodesThatAreAddedLater: with an autoscaler in the cluster, what no node that is there could ever hold is admitted
 // by quota alone, and explain says for what it waits.
 func TestNodesThatAreAddedLater(t *testing.T) {
-	w := alone(t)
+	w := newSerialWorld(t)
 	w.Shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})
 	late := corev1.ResourceName("example.com/late-" + w.Namespace)
-	w.Create(w.asking("late", late, 3))
+	w.Create(w.jobSetRequesting("late", late, 3))
 	wl := w.UntilWorkloadOf("late", "is admitted", admitted)
 	if places := harness.PlacesOf(wl); len(places) != 0 {
 		t.Errorf("it has places on %v", places)
@@ -34,6 +34,6 @@ func TestNodesThatAreAddedLater(t *testing.T) {
 	if said, code := w.Explain("jobset/late"); code != 0 || !strings.Contains(said, "new nodes") {
 		t.Errorf("explain ends with %d and says:\n%s", code, said)
 	}
-	w.node("late", "r0", with(late, 4))
+	w.node("late", "r0", allocatableWith(late, 4))
 	w.untilRunning("late", 1)
 }

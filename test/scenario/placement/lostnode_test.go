@@ -24,7 +24,7 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.training("a", 3, 4))
+	w.Create(w.trainingJob("a", 3, 4))
 	before := w.untilWorkers("a", 4)
 	dead := before["a-worker-1"].Spec.NodeName
 	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}})
@@ -42,7 +42,7 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	if resized.Reason != muster.ShrunkReason || !strings.Contains(resized.Message, "from 4 to 3 pods") || !strings.Contains(resized.Message, dead) {
 		t.Errorf("resized: %+v", resized)
 	}
-	w.node("late", "r0", offers(8), simulated)
+	w.node("late", "r0", allocatable(8), simulated)
 	grown := w.untilWorkers("a", 4)
 	for name, pod := range after {
 		if grown[name].UID != pod.UID {
@@ -57,11 +57,11 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "a", "waits", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageWaiting })
 }
 
-// training is a TrainingJob whose workers need a node each, and run for a while.
-func (w *world) training(name string, least, most int32) *breezeml.TrainingJob {
+// trainingJob is a TrainingJob whose workers need a node each, and run for a while.
+func (w *world) trainingJob(name string, minSize, maxSize int32) *breezeml.TrainingJob {
 	amount := corev1.ResourceList{gpu: resource.MustParse("8")}
 	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
-	job.Spec.MinSize, job.Spec.MaxSize = ptr.To(least), ptr.To(most)
+	job.Spec.MinSize, job.Spec.MaxSize = ptr.To(minSize), ptr.To(maxSize)
 	job.Spec.ReplicaSpecs.Template = corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": time.Hour.String()}},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: breezeml.DefaultContainerName,

@@ -54,10 +54,10 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](2), ptr.To[int32](3)
 	training.Spec.ReplicaSpecs.Template = template("trainingjob", 2, nil)
 	for _, tc := range []struct {
-		job   client.Object
-		pods  int
-		group string
-		least int32
+		job      client.Object
+		pods     int
+		group    string
+		minCount int32
 	}{
 		{w.genericJob("generic", 5, template("main", 3, nil)), 5, "generic-worker.genericjob", 5},
 		{w.genericJob("elastic", 3, template("main", 2, map[string]string{muster.MinReplicasAnnotation: "2"})), 3, "elastic-worker.genericjob", 2},
@@ -70,7 +70,7 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 				t.Errorf("%s is of the group %v, not %s", pod.Name, group, tc.group)
 			}
 		}
-		w.UntilGangs(fmt.Sprintf("%s: %d", tc.group, tc.least))
+		w.UntilGangs(fmt.Sprintf("%s: %d", tc.group, tc.minCount))
 		w.Delete(tc.job)
 		w.UntilGangs()
 	}
@@ -95,6 +95,6 @@ func TestKubeSchedulerBindsAGangAllOrNothing(t *testing.T) {
 		}
 		return len(pods) == 4
 	})
-	w.node("late", "r0", offers(8), simulated)
+	w.node("late", "r0", allocatable(8), simulated)
 	w.untilRunning("a", 4)
 }

@@ -11,19 +11,19 @@ import (
 
 // TestABlockedHeadBlocksOnlyRequestsForTheSameResource: in the queue that nobody tuned.
 func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
-	w := alone(t)
+	w := newSerialWorld(t)
 	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace), corev1.ResourceName("example.com/plain-"+w.Namespace)
-	offer := with(scarce, 4)
-	offer[plain] = resource.MustParse("4")
-	w.node("a", "r0", offer)
+	capacity := allocatableWith(scarce, 4)
+	capacity[plain] = resource.MustParse("4")
+	w.node("a", "r0", capacity)
 	w.untilQuota(scarce, "4")
-	w.Create(w.asking("first", scarce, 3))
+	w.Create(w.jobSetRequesting("first", scarce, 3))
 	w.untilRunning("first", 1)
-	w.Create(w.asking("head", scarce, 4))
+	w.Create(w.jobSetRequesting("head", scarce, 4))
 	w.UntilWorkloadOf("head", "waits", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
 	// Who comes in the same second as the head goes by name.
-	w.Create(w.asking("tail", scarce, 1))
-	w.Create(w.asking("beside", plain, 1))
+	w.Create(w.jobSetRequesting("tail", scarce, 1))
+	w.Create(w.jobSetRequesting("beside", plain, 1))
 	w.untilRunning("beside", 1)
 	behind := w.UntilWorkloadOf("tail", "waits behind the head", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
 	if behind.Status.Admission != nil {

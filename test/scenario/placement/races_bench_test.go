@@ -23,8 +23,8 @@ import (
 
 const (
 	raceRounds = 20
-	// anewMost is from the loss of a place, as the API server shows it, to the places that are written in its stead.
-	anewMost = time.Second
+	// maxReplacement is from the loss of a place, as the API server shows it, to the places that are written in its stead.
+	maxReplacement = time.Second
 )
 
 // TestLostRaces: how soon a job that somebody took a place of has others. Who was to go there has pods yet or has none.
@@ -33,37 +33,37 @@ func TestLostRaces(t *testing.T) {
 	nodes := w.rackOf("r0", 4)
 	w.queue()
 	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000})
-	r := &races{world: w, nodes: nodes, pods: w.lookOut(&corev1.PodList{}), workloads: w.lookOut(&kueue.WorkloadList{})}
+	r := &races{world: w, nodes: nodes, pods: w.observe(&corev1.PodList{}), workloads: w.observe(&kueue.WorkloadList{})}
 
-	r.play("room taken by others before the pods come", r.taken)
-	r.play("node gone before the pods come", r.gone)
-	r.play("pods preempted by kube-scheduler", r.preempted)
-	r.play("place refused by kube-scheduler, believed after 0.5 s", r.refused)
+	r.measure("room taken by others before the pods come", r.capacityTaken)
+	r.measure("node gone before the pods come", r.nodeDeleted)
+	r.measure("pods preempted by kube-scheduler", r.preempted)
+	r.measure("place refused by kube-scheduler, believed after 0.5 s", r.refused)
 }
 
 // races are rounds in which a job that has its places loses one of them.
 type races struct {
 	*world
 	nodes           []string
-	pods, workloads *lookout
+	pods, workloads *observer
 }
 
-// play prints how long it takes until a job has other places. A round gives the moment at which the first sign of the loss is at the
+// measure prints how long it takes until a job has other places. A round gives the moment at which the first sign of the loss is at the
 // API server, or before it, and the one at which the new places are.
-func (r *races) play(what string, round func(job string) (lost, anew time.Time)) {
+func (r *races) measure(what string, round func(job string) (lost, replaced time.Time)) {
 	r.Helper()
-	var took []time.Duration
+	var durations []time.Duration
 	for i := range raceRounds {
-		lost, anew := round(fmt.Sprintf("a%d", i))
-		took = append(took, anew.Sub(lost))
+		lost, replaced := round(fmt.Sprintf("a%d", i))
+		durations = append(durations, replaced.Sub(lost))
 	}
-	slices.Sort(took)
-	median, longest := took[len(took)/2], took[len(took)-1]
-	figure.Reach(r.T, what+": the median, the longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(anewMost), longest <= anewMost)
+	slices.Sort(durations)
+	median, longest := durations[len(durations)/2], durations[len(durations)-1]
+	figure.Reach(r.T, what+": the median, the longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(maxReplacement), longest <= maxReplacement)
 }
 
-// placed has a gang of five placed on three of the four nodes, two on a node, and gives the first node of it by name.
-func (r *races) placed(job string) (node string) {
+// createPlaced has a gang of five placed on three of the four nodes, two on a node, and gives the first node of it by name.
+func (r *races) createPlaced(job string) (node string) {
 	r.Helper()
 	r.Create(r.gang(job, "q", 5, 3, time.Hour))
 	return slices.Sorted(maps.Keys(harness.PlacesOf(r.UntilWorkloadOf(job, "is admitted", admitted))))[0]
@@ -71,7 +71,7 @@ func (r *races) placed(job string) (node string) {
 
 // moved is when the job has no place on the node any more.
 func (r *races) moved(job, node string) <-chan time.Time {
-	return r.workloads.see(func(o client.Object) bool {
+	return r.workloads.next(func(o client.Object) bool {
 		wl := o.(*kueue.Workload)
 		owner := metav1.GetControllerOf(wl)
 		return owner != nil && owner.Name == job && admitted(wl) && harness.PlacesOf(wl)[node] == 0
@@ -91,44 +91,44 @@ func (r *races) clear(job string, others ...client.Object) {
 	})
 }
 
-// taken: a pod of somebody else is on the node before the gang's pods are made.
-func (r *races) taken(job string) (lost, anew time.Time) {
-	hold := r.holdPods()
-	node := r.placed(job)
+// capacityTaken: a pod of somebody else is on the node before the gang's pods are made.
+func (r *races) capacityTaken(job string) (lost, replaced time.Time) {
+	block := r.blockPods()
+	node := r.createPlaced(job)
 	moved := r.moved(job, node)
 	other := r.podOn(r.Namespace+"-other", node, 8)
 	lost = time.Now()
 	r.Create(other)
-	anew = r.await(moved, job+" has other places")
+	replaced = r.await(moved, job+" has other places")
 	r.clear(job, other)
-	hold.letGo()
-	return lost, anew
+	block.release()
+	return lost, replaced
 }
 
-// gone: the node is deleted before the gang's pods are made.
-func (r *races) gone(job string) (lost, anew time.Time) {
-	hold := r.holdPods()
-	name := r.placed(job)
+// nodeDeleted: the node is deleted before the gang's pods are made.
+func (r *races) nodeDeleted(job string) (lost, replaced time.Time) {
+	block := r.blockPods()
+	name := r.createPlaced(job)
 	moved := r.moved(job, name)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	r.Get(node)
 	lost = time.Now()
 	r.Delete(node)
-	anew = r.await(moved, job+" has other places")
+	replaced = r.await(moved, job+" has other places")
 	r.clear(job)
-	hold.letGo()
+	block.release()
 	taints := node.Spec.Taints
 	node.ResourceVersion, node.UID = "", ""
 	r.Create(node)
 	r.Change(node, func() { node.Spec.Taints = taints })
-	return lost, anew
+	return lost, replaced
 }
 
-// preempted: kube-scheduler has pods of the gang go for a more urgent one, from the first that is told so.
-func (r *races) preempted(job string) (lost, anew time.Time) {
-	node := r.placed(job)
+// preempted: kube-scheduler has pods of the gang go for a more urgent one, from the first that is preempted so.
+func (r *races) preempted(job string) (lost, replaced time.Time) {
+	node := r.createPlaced(job)
 	r.untilRunning(job, 5)
-	told := r.pods.see(func(o client.Object) bool {
+	preempted := r.pods.next(func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
 		return pod.Spec.NodeName == node && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
 	})
@@ -137,16 +137,16 @@ func (r *races) preempted(job string) (lost, anew time.Time) {
 	urgent.Spec.PriorityClassName = r.Namespace
 	urgent.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	r.Create(urgent)
-	lost, anew = r.await(told, "kube-scheduler preempts"), r.await(moved, job+" has other places")
+	lost, replaced = r.await(preempted, "kube-scheduler preempts"), r.await(moved, job+" has other places")
 	r.clear(job, urgent)
-	return lost, anew
+	return lost, replaced
 }
 
 // refused: a pod of somebody else on the node wants none of the gang beside it, which only kube-scheduler knows.
-func (r *races) refused(job string) (lost, anew time.Time) {
-	hold := r.holdPods()
-	node := r.placed(job)
-	refused := r.pods.see(func(o client.Object) bool {
+func (r *races) refused(job string) (lost, replaced time.Time) {
+	block := r.blockPods()
+	node := r.createPlaced(job)
+	refusal := r.pods.next(func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
 		return pod.Name != "hermit" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
@@ -158,17 +158,17 @@ func (r *races) refused(job string) (lost, anew time.Time) {
 		TopologyKey: corev1.LabelHostname, Namespaces: []string{r.Namespace},
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 	r.Create(hermit)
-	hold.letGo()
-	lost, anew = r.await(refused, "kube-scheduler refuses the place"), r.await(moved, job+" has other places")
+	block.release()
+	lost, replaced = r.await(refusal, "kube-scheduler refuses the place"), r.await(moved, job+" has other places")
 	r.clear(job, hermit)
-	return lost, anew
+	return lost, replaced
 }
 
 // await gives the moment once it has come.
-func (r *races) await(seen <-chan time.Time, what string) time.Time {
+func (r *races) await(observed <-chan time.Time, what string) time.Time {
 	r.Helper()
 	select {
-	case at := <-seen:
+	case at := <-observed:
 		return at
 	case <-time.After(harness.Patience):
 		r.Fatalf("waited %s until %s: %s", harness.Patience, what, r.State())
@@ -176,29 +176,29 @@ func (r *races) await(seen <-chan time.Time, what string) time.Time {
 	}
 }
 
-// lookout tells when something of the namespace's objects of a kind is seen first.
-type lookout struct {
-	mu    sync.Mutex
-	sight func(client.Object) bool
-	seen  chan time.Time
+// observer tells when something of the namespace's objects of a kind is observed first.
+type observer struct {
+	mu        sync.Mutex
+	condition func(client.Object) bool
+	observed  chan time.Time
 }
 
-func (w *world) lookOut(list client.ObjectList) *lookout {
+func (w *world) observe(list client.ObjectList) *observer {
 	w.Helper()
-	l := &lookout{}
+	o := &observer{}
 	w.Follow(list, func(event watch.Event) {
-		if l.sight != nil && event.Type != watch.Deleted && l.sight(event.Object.(client.Object)) {
-			l.seen <- time.Now()
-			l.sight = nil
+		if o.condition != nil && event.Type != watch.Deleted && o.condition(event.Object.(client.Object)) {
+			o.observed <- time.Now()
+			o.condition = nil
 		}
-	}, &l.mu)
-	return l
+	}, &o.mu)
+	return o
 }
 
-// see gives the moment at which the condition holds for one of the objects, from now on. It is for one at a time.
-func (l *lookout) see(sight func(client.Object) bool) <-chan time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sight, l.seen = sight, make(chan time.Time, 1)
-	return l.seen
+// next gives the moment at which the condition holds for one of the objects, from now on. It is for one at a time.
+func (o *observer) next(condition func(client.Object) bool) <-chan time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.condition, o.observed = condition, make(chan time.Time, 1)
+	return o.observed
 }

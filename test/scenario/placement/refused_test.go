@@ -20,8 +20,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// untilRefused waits until kube-scheduler has said of a pod that it goes nowhere, with those words.
-func (w *world) untilRefused(words string) {
+// untilUnschedulable waits until kube-scheduler has said of a pod that it goes nowhere, with those words.
+func (w *world) untilUnschedulable(words string) {
 	w.Helper()
 	w.UntilPods("kube-scheduler says "+words, func(pods map[string]corev1.Pod) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(pod corev1.Pod) bool {
@@ -41,7 +41,7 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	a.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	w.Create(a)
-	w.untilRefused(`persistentvolumeclaim "data" not found`)
+	w.untilUnschedulable(`persistentvolumeclaim "data" not found`)
 	before := w.UntilWorkloadOf("a", "is admitted", admitted)
 	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
 	w.untilCompleted("meanwhile")
@@ -78,7 +78,7 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 	if err := w.Client.Delete(t.Context(), &slow); err != nil {
 		t.Fatal(err)
 	}
-	w.untilRefused("Insufficient " + string(gpu))
+	w.untilUnschedulable("Insufficient " + string(gpu))
 	for _, pool := range []string{"r1", "r2"} {
 		w.rackOf(pool, 1)
 		w.Create(w.gang("meanwhile-"+pool, "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
@@ -108,7 +108,7 @@ func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w.queue()
 	hermit := w.podOn("hermit", only, 2)
 	hermit.Namespace = w.Namespace
-	hermit.Spec.Affinity = keptFromJobSets()
+	hermit.Spec.Affinity = antiAffinityToJobSets()
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))

@@ -35,7 +35,7 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
 		t.Fatalf("it was not mended: %s", w.State())
 	}
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(dead))
 }
 
@@ -47,9 +47,9 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	w.untilRunning("a", 5)
 	silent := slices.Sorted(maps.Keys(harness.PlacesOf(w.UntilWorkloadOf("a", "is admitted", admitted))))[0]
-	w.unready(silent)
+	w.setReadyUnknown(silent)
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
-	untilOn(w, "a", harness.PlacesOf(moved))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
 // TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst: there is no room for the pods of the dead node; who waits for
@@ -70,9 +70,9 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.untilEvictedFor("a", dead)
-	w.node("late", "r0", offers(8), simulated)
+	w.node("late", "r0", allocatable(8), simulated)
 	w.untilRunning("a", 5)
-	w.expectWaits("b")
+	w.expectWaiting("b")
 }
 
 // TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding: the pods that found their nodes full go to others.
@@ -80,18 +80,18 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	hold := w.holdPods()
+	block := w.blockPods()
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	taken := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
-	w.Shared(w.podOn(w.Namespace+"-other", taken, 8))
-	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[taken] == 0 })
-	hold.letGo()
-	untilOn(w, "a", harness.PlacesOf(moved))
+	occupied := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	w.Shared(w.podOn(w.Namespace+"-other", occupied, 8))
+	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[occupied] == 0 })
+	block.release()
+	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// keptFromJobSets keeps pods of JobSets off the node of the pod that has it.
-func keptFromJobSets() *corev1.Affinity {
+// antiAffinityToJobSets keeps pods of JobSets off the node of the pod that has it.
+func antiAffinityToJobSets() *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey:   corev1.LabelHostname,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
@@ -105,19 +105,19 @@ func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 	w.queue()
 	hermit := w.podOn("hermit", nodes[0], 2) // a single pod goes to the fullest node that has room: large holes are kept
 	hermit.Namespace = w.Namespace
-	hermit.Spec.Affinity = keptFromJobSets()
+	hermit.Spec.Affinity = antiAffinityToJobSets()
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
-	w.untilRefused("anti-affinity")
+	w.untilUnschedulable("anti-affinity")
 	w.UntilWorkloadOf("a", "has no place there", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
 		t.Errorf("it runs on %v", on)
 	}
 }
 
-// unready has the node say nothing any more.
-func (w *world) unready(name string) {
+// setReadyUnknown has the node say nothing any more.
+func (w *world) setReadyUnknown(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
@@ -143,15 +143,15 @@ func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so that one node is spare
 	before := w.untilRunning("a", 5)
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	taken := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	occupied := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
 	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000})
 	urgent := w.podOn(w.Namespace+"-urgent", "", 8)
 	urgent.Spec.PriorityClassName = w.Namespace
-	urgent.Spec.NodeSelector = map[string]string{corev1.LabelHostname: taken}
+	urgent.Spec.NodeSelector = map[string]string{corev1.LabelHostname: occupied}
 	w.Shared(urgent)
 	moved := w.UntilWorkloadOf("a", "has no place where they were", func(wl *kueue.Workload) bool {
-		return harness.PlacesOf(wl)[taken] == 0 && admitted(wl)
+		return harness.PlacesOf(wl)[occupied] == 0 && admitted(wl)
 	})
-	untilOn(w, "a", harness.PlacesOf(moved))
-	w.expectKept(before, w.untilRunning("a", 5), onNode(taken))
+	w.untilRunningOn("a", harness.PlacesOf(moved))
+	w.expectKept(before, w.untilRunning("a", 5), onNode(occupied))
 }

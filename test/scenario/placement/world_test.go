@@ -48,34 +48,34 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world {
 	t.Parallel()
-	return alone(t)
+	return newSerialWorld(t)
 }
 
-// alone is a world for a test that others notice: it kills the operator, or changes what all have.
-func alone(t *testing.T) *world { return &world{harness.New(t)} }
+// newSerialWorld is a world for a test that others notice: it kills the operator, or changes what all have.
+func newSerialWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
 // node makes a simulated node of the test's pool, ready to take pods that tolerate simulated ones.
-func (w *world) node(name, inRack string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
+func (w *world) node(name, rackName string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
 	w.Helper()
-	full := w.Namespace + "-" + name
+	fullName := w.Namespace + "-" + name
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: full, Labels: map[string]string{
-			corev1.LabelHostname: full, corev1.LabelOSStable: "linux", pool: w.Namespace, rack: inRack, simulated.Key: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: fullName, Labels: map[string]string{
+			corev1.LabelHostname: fullName, corev1.LabelOSStable: "linux", pool: w.Namespace, rack: rackName, simulated.Key: "true"}},
 		Spec: corev1.NodeSpec{Taints: taints},
 		Status: corev1.NodeStatus{
 			Capacity: allocatable, Allocatable: allocatable,
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}},
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: full}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: fullName}},
 		},
 	}
 	w.Shared(node)
 	// The API server has every new node tainted until somebody has seen that it is ready.
 	w.Change(node, func() { node.Spec.Taints = taints })
-	return full
+	return fullName
 }
 
-// offers is so many GPUs and all else that pods need.
-func offers(gpus int64) corev1.ResourceList {
+// allocatable is so many GPUs and all else that pods need.
+func allocatable(gpus int64) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
 		gpu: *resource.NewQuantity(gpus, resource.DecimalSI),
@@ -87,7 +87,7 @@ func (w *world) rackOf(name string, nodes int) []string {
 	w.Helper()
 	var out []string
 	for i := range nodes {
-		out = append(out, w.node(fmt.Sprintf("%s-%d", name, i), name, offers(8), simulated))
+		out = append(out, w.node(fmt.Sprintf("%s-%d", name, i), name, allocatable(8), simulated))
 	}
 	return out
 }
@@ -112,7 +112,7 @@ func (w *world) queue() {
 }
 
 // gang is a JobSet of one Job with so many pods of so many GPUs, which run for a while.
-func (w *world) gang(name, queue string, pods int32, gpus int64, runs time.Duration) *jobset.JobSet {
+func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.Duration) *jobset.JobSet {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: queue}},
@@ -121,7 +121,7 @@ func (w *world) gang(name, queue string, pods int32, gpus int64, runs time.Durat
 			Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
 				Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](100),
 				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": runs.String()}},
+					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": duration.String()}},
 					Spec: corev1.PodSpec{
 						RestartPolicy: corev1.RestartPolicyNever,
 						Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Command: []string{"train"},
