@@ -18,26 +18,27 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestGangsThatFitAloneButNotTogether: one runs, then the other; never halves of both.
+// TestGangsThatFitAloneButNotTogether checks that the second gang has no pods until the first one is deleted: two gangs
+// never run in part.
 func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
 	w.Create(w.gang("a", "q", 4, 4, time.Hour))
-	w.untilRunning("a", 4) // of two that are created within a second either may go first
+	w.untilRunning("a", 4) // Of two jobs created within a second, either may be admitted first.
 	w.Create(w.gang("b", "q", 4, 4, time.Second))
-	// Quota is there for both, nodes are for six of the eight pods.
-	waits := w.UntilWorkloadOf("b", "says that it lacks nodes", func(wl *kueue.Workload) bool {
+	// The quota is enough for both gangs, but the nodes are enough for only six of the eight pods.
+	waiting := w.UntilWorkloadOf("b", "waits for nodes", func(wl *kueue.Workload) bool {
 		reserved := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 		return reserved != nil && reserved.Reason == kueue.WorkloadTopologyPlacementFailed
 	})
-	t.Log(meta.FindStatusCondition(waits.Status.Conditions, kueue.WorkloadQuotaReserved).Message)
+	t.Log(meta.FindStatusCondition(waiting.Status.Conditions, kueue.WorkloadQuotaReserved).Message)
 	var pods corev1.PodList
 	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 4 {
-		t.Errorf("%d pods are there", len(pods.Items))
+		t.Errorf("the namespace has %d pods, want only the 4 of a", len(pods.Items))
 	}
 	if err := w.Client.Delete(t.Context(), w.gang("a", "q", 4, 4, 0)); err != nil {
 		t.Fatal(err)
@@ -45,24 +46,24 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w.untilCompleted("b")
 }
 
-// TestPodsWithoutRanksShareTheirNodes: those of a Job that is not indexed and does not fill its nodes get a place each,
-// one by one while others are still made, and none of them has to go again.
+// TestPodsWithoutRanksShareTheirNodes checks that each pod of a Job that is not indexed and does not fill its nodes gets
+// a place, while the Job controller still creates others, and that no pod has to be replaced.
 func TestPodsWithoutRanksShareTheirNodes(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 8)
 	w.queue()
 	job := w.Job("a", "q", 60)
-	job.Spec.BackoffLimit = ptr.To[int32](0) // one pod that went would be the end of it
+	job.Spec.BackoffLimit = ptr.To[int32](0) // the Job fails if a pod does
 	job.Spec.Template.Annotations = map[string]string{"muster.dev/sim-duration": time.Hour.String()}
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
 	job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
 	w.Create(job)
-	// Who was made and who runs are taken from the same lists: another watch may be behind them.
-	made, running := map[string]bool{}, map[string]corev1.Pod{}
-	w.UntilPods("60 pods run", func(pods map[string]corev1.Pod) bool {
+	// One watch collects both the created and the running pods: a second one could lag behind.
+	created, running := map[string]bool{}, map[string]corev1.Pod{}
+	w.UntilPods("60 pods are running", func(pods map[string]corev1.Pod) bool {
 		clear(running)
 		for name, pod := range pods {
-			made[name] = true
+			created[name] = true
 			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 				running[name] = pod
 			}
@@ -71,15 +72,16 @@ func TestPodsWithoutRanksShareTheirNodes(t *testing.T) {
 	})
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	if want, got := harness.PlacesOf(wl), nodesOf(running); !maps.Equal(want, got) {
-		t.Errorf("pods run on %v, their places are on %v", got, want)
+		t.Errorf("pods per node = %v, want them at the job's places %v", got, want)
 	}
-	maps.DeleteFunc(made, func(name string, _ bool) bool { return running[name].Name != "" })
-	if len(made) > 0 {
-		t.Errorf("of the pods that were made %v went", slices.Sorted(maps.Keys(made)))
+	maps.DeleteFunc(created, func(name string, _ bool) bool { return running[name].Name != "" })
+	if len(created) > 0 {
+		t.Errorf("pods %v were created but do not run, want no pod replaced", slices.Sorted(maps.Keys(created)))
 	}
 }
 
-// TestACordonBetweenAdmissionAndBinding: nobody goes to a node that was cordoned between admission and bind.
+// TestACordonBetweenAdmissionAndBinding checks that a gang gets other places if one of its nodes is cordoned after its
+// admission and before its pods are created.
 func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -94,7 +96,8 @@ func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// TestACordonUnderARunningGangMovesNoPod.
+// TestACordonUnderARunningGangMovesNoPod checks that a gang completes with its first pods although all of its nodes are
+// cordoned.
 func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -113,14 +116,14 @@ func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 5 {
-		t.Errorf("pods were made anew: %s", w.State())
+		t.Errorf("the namespace has %d pods, want 5, none replaced: %s", len(pods.Items), w.State())
 	}
 }
 
-// untilRunningOn waits until the pods of the job run where their places are.
+// untilRunningOn waits until the running pods of the job are distributed over the nodes as its places are.
 func (w *world) untilRunningOn(job string, places map[string]int32) {
 	w.Helper()
-	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are at their places", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are running at their places", func(list *corev1.PodList) bool {
 		on := map[string]int32{}
 		for _, pod := range list.Items {
 			if pod.Labels["jobset.sigs.k8s.io/jobset-name"] == job && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
@@ -131,12 +134,13 @@ func (w *world) untilRunningOn(job string, places map[string]int32) {
 	})
 }
 
-// podBlock keeps pods from being made in the test's namespace.
+// podBlock is a ResourceQuota that prevents the creation of pods in the test's namespace.
 type podBlock struct {
 	*world
 	quota *corev1.ResourceQuota
 }
 
+// blockPods prevents the creation of pods until release is called.
 func (w *world) blockPods() *podBlock {
 	w.Helper()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace}, Spec: corev1.ResourceQuotaSpec{
@@ -145,6 +149,7 @@ func (w *world) blockPods() *podBlock {
 	return &podBlock{w, quota}
 }
 
+// release allows pods again.
 func (b *podBlock) release() {
 	b.Helper()
 	if err := b.Client.Delete(b.Context(), b.quota); err != nil {

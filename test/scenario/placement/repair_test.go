@@ -16,16 +16,16 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestANodeKilledUnderARunningGang: its pods go to spare room, the others stay where they are.
+// TestANodeKilledUnderARunningGang checks that only the pods on a deleted node are replaced, on the spare node.
 func TestANodeKilledUnderARunningGang(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so three nodes
+	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // a node holds two of its pods, so it needs three nodes
 	before := w.untilRunning("a", 5)
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	if !maps.Equal(harness.PlacesOf(wl), nodesOf(before)) || len(harness.PlacesOf(wl)) != 3 {
-		t.Fatalf("pods are on %v: %s", nodesOf(before), w.State())
+		t.Fatalf("pods per node = %v, want them at the job's places, on 3 nodes: %s", nodesOf(before), w.State())
 	}
 	dead := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
 	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
@@ -33,13 +33,14 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 	}
 	moved := w.UntilWorkloadOf("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
-		t.Fatalf("it was not mended: %s", w.State())
+		t.Fatalf("places = %v, want 3 nodes without an eviction: %s", harness.PlacesOf(moved), w.State())
 	}
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(dead))
 }
 
-// TestANodeThatIsNotReadyIsLostAfterItsGrace: as one that is gone.
+// TestANodeThatIsNotReadyIsLostAfterItsGrace checks that the pods on a node that stays not ready are replaced, like
+// those on a deleted one.
 func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -52,8 +53,8 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst: there is no room for the pods of the dead node; who waits for
-// as much and asked later does not get it first.
+// TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst checks that a gang is evicted if no node has capacity for its
+// pods on a deleted node, and that it is admitted again before a waiting gang that was created later.
 func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -75,7 +76,8 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	w.expectWaiting("b")
 }
 
-// TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding: the pods that found their nodes full go to others.
+// TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding checks that a gang gets other places if a pod without a queue
+// fills one of its nodes before its pods are created.
 func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -90,33 +92,33 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// antiAffinityToJobSets keeps pods of JobSets off the node of the pod that has it.
+// antiAffinityToJobSets returns an affinity that keeps the pods of JobSets off the node of the pod that has it.
 func antiAffinityToJobSets() *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey:   corev1.LabelHostname,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 }
 
-// TestConstraintsOnlyKubeSchedulerKnows: a pod on the fuller node will not have others beside it, which is nothing that
-// places are found by. The job goes to the other node all the same.
+// TestConstraintsOnlyKubeSchedulerKnows checks that a job gets another node if kube-scheduler rejects its first one. The
+// reason is the anti-affinity of a pod on that node, which Muster does not consider.
 func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.rackOf("r0", 2)
 	w.queue()
-	hermit := w.podOn("hermit", nodes[0], 2) // a single pod goes to the fullest node that has room: large holes are kept
+	hermit := w.podOn("hermit", nodes[0], 2) // a single pod gets the fullest node on which it fits
 	hermit.Namespace = w.Namespace
 	hermit.Spec.Affinity = antiAffinityToJobSets()
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
 	w.untilUnschedulable("anti-affinity")
-	w.UntilWorkloadOf("a", "has no place there", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
+	w.UntilWorkloadOf("a", "is placed on the other node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
-		t.Errorf("it runs on %v", on)
+		t.Errorf("pods of a per node = %v, want 1 on %s", on, nodes[1])
 	}
 }
 
-// setReadyUnknown has the node say nothing any more.
+// setReadyUnknown sets the Ready condition of the node to Unknown, as for a node whose kubelet no longer reports.
 func (w *world) setReadyUnknown(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -134,13 +136,13 @@ func (w *world) setReadyUnknown(name string) {
 	}
 }
 
-// TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere: a pod of nobody's, of a higher priority, takes the node of two
-// of them.
+// TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere checks that only the pods that kube-scheduler preempts are
+// replaced, on another node. The preemptor is a pod without a queue, with a higher priority.
 func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so that one node is spare
+	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // a node holds two of its pods, so one node is spare
 	before := w.untilRunning("a", 5)
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	occupied := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
@@ -149,7 +151,7 @@ func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 	urgent.Spec.PriorityClassName = w.Namespace
 	urgent.Spec.NodeSelector = map[string]string{corev1.LabelHostname: occupied}
 	w.Shared(urgent)
-	moved := w.UntilWorkloadOf("a", "has no place where they were", func(wl *kueue.Workload) bool {
+	moved := w.UntilWorkloadOf("a", "has no place on the preemptor's node", func(wl *kueue.Workload) bool {
 		return harness.PlacesOf(wl)[occupied] == 0 && admitted(wl)
 	})
 	w.untilRunningOn("a", harness.PlacesOf(moved))

@@ -1,5 +1,5 @@
-// Package placement tests, on the embedded control plane with simulated nodes, that gangs are placed whole, stay whole
-// when nodes fail or fill up, and how the queue default follows the nodes.
+// Package placement tests, on the embedded control plane with simulated nodes, that gangs are placed completely or not
+// at all, that they are repaired when nodes fail or fill up, and that the queue default follows the nodes.
 package placement
 
 import (
@@ -22,12 +22,13 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// Each test makes its nodes itself; the one of the cluster has those driven that are simulated.
+// TestMain asks for one simulated node, because with none the cluster would simulate no pods. Each test creates its own
+// nodes.
 func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: 1, SimGPUs: 1, Operator: true, Config: config})
 }
 
-// Who is elastic grows as soon as there is room.
+// config has elastic jobs grow as soon as there is capacity for it.
 const config = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
@@ -40,21 +41,24 @@ const (
 	rack = "example.com/rack"
 )
 
-// simulated keeps pods of others away from the nodes of a test.
+// simulated is the taint that keeps the pods of other tests off the nodes of a test.
 var simulated = corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
-// world is a namespace with nodes and queues of its own: what bears its name is the test's.
+// world is a namespace with its own nodes and queues. Cluster-scoped objects of the test have the namespace's name, or a
+// name that starts with it.
 type world struct{ *harness.World }
 
+// newWorld returns a world for a test that runs in parallel with others.
 func newWorld(t *testing.T) *world {
 	t.Parallel()
 	return newSerialWorld(t)
 }
 
-// newSerialWorld is a world for a test that others notice: it kills the operator, or changes what all have.
+// newSerialWorld returns a world for a test that would disturb others: it kills the operator, or changes objects that
+// all tests share.
 func newSerialWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// node makes a simulated node of the test's pool, ready to take pods that tolerate simulated ones.
+// node creates a ready simulated node in the test's pool, and returns its full name.
 func (w *world) node(name, rackName string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
 	w.Helper()
 	fullName := w.Namespace + "-" + name
@@ -69,12 +73,12 @@ func (w *world) node(name, rackName string, allocatable corev1.ResourceList, tai
 		},
 	}
 	w.Shared(node)
-	// The API server has every new node tainted until somebody has seen that it is ready.
+	// The API server taints every new node as not ready.
 	w.Change(node, func() { node.Spec.Taints = taints })
 	return fullName
 }
 
-// allocatable is so many GPUs and all else that pods need.
+// allocatable returns the resources of a node with that many GPUs, and with enough CPU, memory and pods.
 func allocatable(gpus int64) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
@@ -82,7 +86,7 @@ func allocatable(gpus int64) corev1.ResourceList {
 	}
 }
 
-// rackOf makes so many nodes of 8 GPUs in a rack.
+// rackOf creates that many nodes with 8 GPUs each in a new rack, and returns their names.
 func (w *world) rackOf(name string, nodes int) []string {
 	w.Helper()
 	var out []string
@@ -92,8 +96,8 @@ func (w *world) rackOf(name string, nodes int) []string {
 	return out
 }
 
-// queue makes the LocalQueue q over a ClusterQueue with more quota than the test has nodes, whose pods are placed on those
-// nodes by rack.
+// queue creates the LocalQueue q. Its ClusterQueue has a quota of more GPUs than the test's nodes have, and a topology of
+// racks and nodes.
 func (w *world) queue() {
 	w.Helper()
 	w.Shared(
@@ -111,7 +115,7 @@ func (w *world) queue() {
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 }
 
-// gang is a JobSet of one Job with so many pods of so many GPUs, which run for a while.
+// gang returns a JobSet of one Job. Each of its pods requests that many GPUs, and succeeds after the duration.
 func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.Duration) *jobset.JobSet {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return &jobset.JobSet{
@@ -133,7 +137,8 @@ func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.D
 	}
 }
 
-// podOn is a pod of nobody's that is on the node already and takes so many of its GPUs.
+// podOn returns a pod without an owner that requests that many GPUs and is bound to the node; if node is empty,
+// kube-scheduler chooses one. It runs for an hour.
 func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return &corev1.Pod{
@@ -145,11 +150,11 @@ func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 	}
 }
 
-// untilRunning waits until so many pods of the job run, and gives them by name.
+// untilRunning waits until that many pods of the job run, and returns them by name. Pods that terminate do not count.
 func (w *world) untilRunning(job string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s run", pods, job), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s are running", pods, job), func(list *corev1.PodList) bool {
 		running = map[string]corev1.Pod{}
 		for _, pod := range list.Items {
 			if (pod.Name == job || strings.HasPrefix(pod.Name, job+"-")) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
@@ -161,7 +166,7 @@ func (w *world) untilRunning(job string, pods int) map[string]corev1.Pod {
 	return running
 }
 
-// untilCompleted waits until the JobSet has.
+// untilCompleted waits until the JobSet has the condition Completed.
 func (w *world) untilCompleted(name string) {
 	w.Helper()
 	harness.UntilOne(w.World, &jobset.JobSetList{}, name, "has completed", func(js *jobset.JobSet) bool {
@@ -169,7 +174,7 @@ func (w *world) untilCompleted(name string) {
 	})
 }
 
-// nodesOf counts pods by node.
+// nodesOf returns the number of pods on each node.
 func nodesOf(pods map[string]corev1.Pod) map[string]int32 {
 	out := map[string]int32{}
 	for _, pod := range pods {
@@ -178,6 +183,7 @@ func nodesOf(pods map[string]corev1.Pod) map[string]int32 {
 	return out
 }
 
+// admitted reports whether the Workload is admitted.
 func admitted(wl *kueue.Workload) bool {
 	return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadAdmitted)
 }
