@@ -20,23 +20,23 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// gangInOneRack is a gang that needs one rack for all.
+// gangInOneRack returns a gang that requires one rack for all of its pods, which run for an hour.
 func (w *world) gangInOneRack(name string, pods int32, gpus int64) *jobset.JobSet {
 	js := w.gang(name, "q", pods, gpus, time.Hour)
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[kueue.PodSetRequiredTopologyAnnotation] = rack
 	return js
 }
 
-// untilStarted waits until the gang of so many pods runs, and gives its pods by name and one of its nodes.
+// untilStarted waits until that many pods of the gang run, and returns them by name, and one of their nodes.
 func (w *world) untilStarted(name string, pods int) (before map[string]corev1.Pod, node string) {
 	w.Helper()
 	before = w.untilRunning(name, pods)
 	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
 }
 
-// startGangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they
-// fill none, for what fills its nodes goes there by its template, as a whole. before and node are as untilStarted gives
-// them.
+// startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node holds two of its pods
+// and is not full then: the pods of a gang that fills its nodes get them by their template, and are not replaced one by
+// one. before and node are the results of untilStarted.
 func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {
@@ -48,7 +48,7 @@ func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, bef
 	return w, before, node
 }
 
-// drain does what kubectl drain does: it cordons the node and evicts the pods that are there.
+// drain does what kubectl drain does: it cordons the node and evicts those of the pods that are on it.
 func (w *world) drain(node string, pods map[string]corev1.Pod) {
 	w.Helper()
 	w.cordon(node)
@@ -62,7 +62,8 @@ func (w *world) drain(node string, pods map[string]corev1.Pod) {
 	}
 }
 
-// cordon returns when the operator knows that the node is cordoned: else it could give who comes next a place there.
+// cordon cordons the node and waits until the operator has observed it, so that later decisions give no places there. To
+// find out, it creates Workloads that select the node until one waits with a message that says that the node is cordoned.
 func (w *world) cordon(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -71,10 +72,10 @@ func (w *world) cordon(name string) {
 		probe := w.Workload(fmt.Sprintf("probe-of-%s-%d", name, i), "q")
 		pod := &probe.Spec.PodSets[0].Template.Spec
 		pod.NodeSelector = map[string]string{corev1.LabelHostname: name}
-		more := corev1.ResourceList{gpu: resource.MustParse("99")} // than a node has: it gets no place there anyway
-		pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: more, Limits: more}
+		tooMany := corev1.ResourceList{gpu: resource.MustParse("99")} // so that it gets no place in any case
+		pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: tooMany, Limits: tooMany}
 		w.Create(probe)
-		rejected := w.UntilWorkload(probe.Name, "finds no place", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
+		rejected := w.UntilWorkload(probe.Name, "waits for nodes", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
 		w.Delete(probe)
 		if strings.Contains(meta.FindStatusCondition(rejected.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
 			return
@@ -102,20 +103,20 @@ func withName(name string) func(corev1.Pod) bool {
 	return func(pod corev1.Pod) bool { return pod.Name == name }
 }
 
-// TestADrainedNode: the pods that are evicted come again in the same rack, and the others stay.
+// TestADrainedNode checks that the pods evicted by a drain are replaced in the same rack, and that the others are kept.
 func TestADrainedNode(t *testing.T) {
 	w, before, node := startGangInRacks(t, 2, 4, 5)
 	w.drain(node, before)
 	moved := w.UntilWorkloadOf("a", "has no place on the drained node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) {
-		t.Fatalf("it was evicted: %s", w.State())
+		t.Fatalf("the gang was evicted, want only its pods on the drained node replaced: %s", w.State())
 	}
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(node))
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
-// expectOneRack checks that the places are in one rack.
+// expectOneRack checks that all places are in one rack.
 func (w *world) expectOneRack(places map[string]int32) {
 	w.Helper()
 	racks := map[string]bool{}
@@ -125,12 +126,12 @@ func (w *world) expectOneRack(places map[string]int32) {
 		racks[node.Labels[rack]] = true
 	}
 	if len(racks) != 1 {
-		w.Errorf("the places are in the racks %v", racks)
+		w.Errorf("the places are in the racks %v, want one rack", slices.Sorted(maps.Keys(racks)))
 	}
 }
 
-// TestADrainThatLeavesTooLittleCapacity in the rack that the gang needs: all of it goes, and comes again before who
-// waits for the same.
+// TestADrainThatLeavesTooLittleCapacity checks that a gang is evicted if the rest of its required rack has no capacity for
+// the evicted pods, and that it is admitted again before a waiting gang that was created later.
 func TestADrainThatLeavesTooLittleCapacity(t *testing.T) {
 	w, before, node := startGangInRacks(t, 1, 3, 5)
 	w.Create(w.gangInOneRack("b", 5, 3))
@@ -144,31 +145,30 @@ func TestADrainThatLeavesTooLittleCapacity(t *testing.T) {
 	w.expectWaiting("b")
 }
 
-// untilEvictedFor waits until the job waits again since it lost places on the node.
+// untilEvictedFor waits until the job is evicted and requeued because of the failed node, and checks that the condition
+// Evicted names the node.
 func (w *world) untilEvictedFor(job, node string) {
 	w.Helper()
-	evicted := w.UntilWorkloadOf(job, "waits again", func(wl *kueue.Workload) bool {
+	evicted := w.UntilWorkloadOf(job, "is requeued after its eviction", func(wl *kueue.Workload) bool {
 		requeued := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadRequeued)
 		return requeued != nil && requeued.Status == metav1.ConditionTrue && requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
 	})
 	if why := meta.FindStatusCondition(evicted.Status.Conditions, kueue.WorkloadEvicted); why == nil || why.Reason != kueue.WorkloadEvictedDueToNodeFailures || !strings.Contains(why.Message, node) {
-		w.Errorf("evicted: %+v", why)
+		w.Errorf("condition Evicted = %+v, want reason %s and node %s in the message", why, kueue.WorkloadEvictedDueToNodeFailures, node)
 	}
 }
 
-// expectWaiting checks that the job has no quota.
+// expectWaiting checks that the job has no quota now.
 func (w *world) expectWaiting(job string) {
 	w.Helper()
-	w.UntilWorkloadOf(job, "is there", func(wl *kueue.Workload) bool {
-		if wl.Status.Admission != nil {
-			w.Errorf("who came later went first: %s", w.State())
-		}
-		return true
-	})
+	wl := w.UntilWorkloadOf(job, "exists", func(*kueue.Workload) bool { return true })
+	if wl.Status.Admission != nil {
+		w.Errorf("%s has quota, want it to wait behind the job that was created before it: %s", job, w.State())
+	}
 }
 
-// loseDevices has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose
-// was.
+// loseDevices lowers the node's allocatable GPUs to the remaining ones, as a device plugin does when devices fail, and
+// deletes and returns one of the pods on the node.
 func (w *world) loseDevices(name string, remaining int64, pods map[string]corev1.Pod) (broken corev1.Pod) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -183,12 +183,12 @@ func (w *world) loseDevices(name string, remaining int64, pods map[string]corev1
 			broken = pods[pod]
 		}
 	}
-	w.Delete(&broken) // its program cannot go on
+	w.Delete(&broken) // its program fails without its device
 	return broken
 }
 
-// TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it
-// stays.
+// TestANodeThatLosesDevices checks that the pod whose device failed is replaced on another node of the rack, and that the
+// other pod on its node is kept.
 func TestANodeThatLosesDevices(t *testing.T) {
 	w, before, _ := startGangInRacks(t, 2, 4, 5)
 	node := ""
@@ -204,8 +204,8 @@ func TestANodeThatLosesDevices(t *testing.T) {
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
-// TestLostDevicesWithoutAReplacement: there is no other room in the rack that the gang needs, so all of it goes, and
-// comes again first.
+// TestLostDevicesWithoutAReplacement checks that a gang is evicted if its required rack has no other capacity for the pod
+// whose device failed, and that it is admitted again before a waiting gang that was created later.
 func TestLostDevicesWithoutAReplacement(t *testing.T) {
 	w, before, node := startGangInRacks(t, 1, 3, 6)
 	w.Create(w.gangInOneRack("b", 6, 3))
@@ -216,12 +216,12 @@ func TestLostDevicesWithoutAReplacement(t *testing.T) {
 	w.expectWaiting("b")
 }
 
-// TestANodeThatStopsReporting: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
-// pods are given other places and stay on their way out, and those that come for them run.
+// TestANodeThatStopsReporting checks what happens when a kubelet stops, and the node lifecycle controller taints its node:
+// the pods there are deleted, but keep terminating because no kubelet ends them, and their replacements run elsewhere.
 func TestANodeThatStopsReporting(t *testing.T) {
 	w, before, silent := startGangInRacks(t, 1, 4, 5)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
-	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // nobody speaks for its pods now
+	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // its pods are no longer simulated
 	w.setReadyUnknown(silent)
 	harness.UntilOne(w.World.Everywhere(), &corev1.NodeList{}, silent, "is tainted as unreachable", func(node *corev1.Node) bool {
 		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
@@ -231,28 +231,28 @@ func TestANodeThatStopsReporting(t *testing.T) {
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(silent))
-	var there corev1.PodList
-	if err := w.Client.List(t.Context(), &there, client.InNamespace(w.Namespace)); err != nil {
+	var pods corev1.PodList
+	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
-	leaving := 0
-	for _, pod := range there.Items {
+	terminating := 0
+	for _, pod := range pods.Items {
 		if pod.Spec.NodeName == silent && pod.DeletionTimestamp != nil {
-			leaving++
+			terminating++
 		}
 	}
-	if want := int(nodesOf(before)[silent]); leaving != want {
-		t.Errorf("%d pods are on their way out of the silent node, want %d, none removed by force: %s", leaving, want, w.State())
+	if want := int(nodesOf(before)[silent]); terminating != want {
+		t.Errorf("%d pods are terminating on the silent node, want %d, none deleted by force: %s", terminating, want, w.State())
 	}
 }
 
-// TestNoPodIsEvictedForAPodOfAnotherJob: two Jobs of a JobSet share a node that is cordoned while a pod of the first is
-// missing there.
+// TestNoPodIsEvictedForAPodOfAnotherJob checks that when two Jobs of a JobSet share a cordoned node and a pod of the first
+// is deleted there, the pods of the second are kept.
 func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	js := w.gangInOneRack("a", 3, 4) // two of them on a node, so three nodes, of which the Jobs share one
+	js := w.gangInOneRack("a", 3, 4) // a node holds two pods, so the Jobs share one of three nodes
 	js.Spec.ReplicatedJobs[0].Replicas = 2
 	w.Create(js)
 	before := w.untilRunning("a", 6)
@@ -269,12 +269,12 @@ func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 		}
 	}
 	if shared == "" {
-		t.Fatalf("the Jobs share no node: %s", w.State())
+		t.Fatalf("the Jobs share no node, want one: %s", w.State())
 	}
 	w.cordon(shared)
-	gone := before[first]
-	w.Delete(&gone)
-	moved := w.UntilWorkloadOf("a", "has a place less on the cordoned node", func(wl *kueue.Workload) bool {
+	missing := before[first]
+	w.Delete(&missing)
+	moved := w.UntilWorkloadOf("a", "has one place fewer on the cordoned node", func(wl *kueue.Workload) bool {
 		return harness.PlacesOf(wl)[shared] == nodesOf(before)[shared]-1
 	})
 	w.untilRunningOn("a", harness.PlacesOf(moved))

@@ -19,9 +19,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestAnElasticJobSetShrinksAndGrows: on four nodes with room for a pod each it has four. It gives one to a gang that
-// comes, and one more, its last above the minimum, to a higher priority; and takes them again when these are gone.
-// Those who stay are never touched, and each pod is at the place of its rank.
+// TestAnElasticJobSetShrinksAndGrows checks an elastic JobSet of 2 to 4 pods on four nodes, each of which has capacity for
+// one pod. It shrinks by one pod for a new job, and by another, to its minimum, for a job of higher priority. It grows
+// again when both are deleted. The other pods are kept, and each is at the place of its rank.
 func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -44,7 +44,8 @@ func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
-// TestOperatorKilledWhileAnElasticJobSetIsResized: it comes to the same sizes.
+// TestOperatorKilledWhileAnElasticJobSetIsResized checks that an elastic JobSet shrinks and grows to the right sizes, and
+// keeps the other pods, if the operator is killed in the meantime.
 func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
 	w := newSerialWorld(t)
 	w.rackOf("r0", 4)
@@ -62,16 +63,17 @@ func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
-// TestAnElasticJobSetStartsSmall: with what there is, and comes back with what there is after it was stopped.
+// TestAnElasticJobSetStartsSmall checks that an elastic JobSet starts with as many pods as there are nodes for, and that a
+// restart after it was deactivated uses the capacity of that moment.
 func TestAnElasticJobSetStartsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
 	w.Create(w.elasticJobSet("js", 2, 4))
 	w.untilSize("js", 3)
-	wl := w.UntilWorkloadOf("js", "runs", admitted)
+	wl := w.UntilWorkloadOf("js", "is admitted", admitted)
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
-	w.UntilWorkloadOf("js", "has given its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	w.UntilWorkloadOf("js", "has released its quota", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	w.Create(w.gang("rigid", "q", 1, 8, time.Hour))
 	w.untilRunning("rigid", 1)
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
@@ -81,7 +83,7 @@ func TestAnElasticJobSetStartsSmall(t *testing.T) {
 	w.untilCompleted("js")
 }
 
-// elasticJobSet is a JobSet of between so many pods, each of which needs a node for itself.
+// elasticJobSet returns a JobSet of minPods to maxPods pods. Each needs a whole node and runs for an hour.
 func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSet {
 	js := w.gang(name, "q", minPods, 8, time.Hour)
 	template := &js.Spec.ReplicatedJobs[0].Template.Spec.Template
@@ -90,13 +92,13 @@ func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSe
 	return js
 }
 
-// untilSize waits until the JobSet has so many pods, that all run and are at the places of their ranks, and gives them
-// by rank.
+// untilSize waits until the JobSet has exactly that many pods that have not failed, all running, and quota for no others. It
+// checks that each is at the place of its rank, and returns them by completion index.
 func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
 	var places []string
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, which run", name, pods), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, all running", name, pods), func(list *corev1.PodList) bool {
 		running = map[string]corev1.Pod{}
 		all := 0
 		for _, pod := range list.Items {
@@ -109,19 +111,20 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 		}
 		return all == pods && len(running) == pods
 	})
-	wl := w.UntilWorkloadOf(name, fmt.Sprintf("holds quota for %d and nothing beside it", pods), func(wl *kueue.Workload) bool {
+	wl := w.UntilWorkloadOf(name, fmt.Sprintf("has quota for %d pods and no resource requests", pods), func(wl *kueue.Workload) bool {
 		return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) && len(wl.Status.ResourceRequests) == 0
 	})
 	places = nodesByRank(wl)
 	for rank, index := range slices.Sorted(maps.Keys(running)) {
 		if pod := running[index]; rank >= len(places) || pod.Spec.NodeName != places[rank] {
-			w.Errorf("%s is on %s; places in the order of ranks: %v", pod.Name, pod.Spec.NodeName, places)
+			w.Errorf("pod %s of rank %d is on node %s, want its place; places by rank: %v", pod.Name, rank, pod.Spec.NodeName, places)
 		}
 	}
 	return running
 }
 
-// expectSamePods holds that pods which were there and are still to be there are the same, and that none has failed.
+// expectSamePods checks, as ExpectSamePods of the harness does, that a resize kept pods, and that no pod of a Job has
+// failed.
 func (w *world) expectSamePods(before, after map[string]corev1.Pod) {
 	w.Helper()
 	w.ExpectSamePods(uidsOf(before), uidsOf(after))
@@ -131,11 +134,12 @@ func (w *world) expectSamePods(before, after map[string]corev1.Pod) {
 	}
 	for _, job := range jobs.Items {
 		if job.Status.Failed > 0 {
-			w.Errorf("%s has %d pods that failed", job.Name, job.Status.Failed)
+			w.Errorf("Job %s has %d failed pods, want none", job.Name, job.Status.Failed)
 		}
 	}
 }
 
+// uidsOf returns the UIDs of the pods, by the same keys.
 func uidsOf(pods map[string]corev1.Pod) map[string]types.UID {
 	out := map[string]types.UID{}
 	for index, pod := range pods {
@@ -144,7 +148,7 @@ func uidsOf(pods map[string]corev1.Pod) map[string]types.UID {
 	return out
 }
 
-// nodesByRank are the nodes where the pods of the only pod set belong, one for each.
+// nodesByRank returns the node of each place of the Workload's only pod set, in the order of ranks.
 func nodesByRank(wl *kueue.Workload) []string {
 	var out []string
 	for _, domain := range wl.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains {

@@ -16,20 +16,21 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestJobsGoToTheNodesThatUsersReserveForThem: of one replicated job, which asks for that. They wait for these nodes,
-// and the pods of the other stay away from them.
+// TestJobsGoToTheNodesThatUsersReserveForThem checks a JobSet with a replicated job whose Jobs have a rack each by JobSet's
+// nodeSelectorStrategy, where users label and taint the nodes, and one without. The JobSet waits for the labels. Then each
+// Job runs on the nodes with its label, and the pods of the other replicated job run on the nodes without one.
 func TestJobsGoToTheNodesThatUsersReserveForThem(t *testing.T) {
 	w := newWorld(t)
 	racks := [][]string{w.rackOf("r0", 2), w.rackOf("r1", 2), w.rackOf("r2", 2)}
 	w.queue()
 	js := w.gang("js", "q", 2, 8, time.Hour)
 	free := js.Spec.ReplicatedJobs[0]
-	kept := *free.DeepCopy()
-	kept.Name, kept.Replicas = "kept", 2
-	kept.Template.Annotations = map[string]string{jobset.ExclusiveKey: rack, jobset.NodeSelectorStrategyKey: "true"}
-	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{kept, free}
+	exclusive := *free.DeepCopy()
+	exclusive.Name, exclusive.Replicas = "exclusive", 2
+	exclusive.Template.Annotations = map[string]string{jobset.ExclusiveKey: rack, jobset.NodeSelectorStrategyKey: "true"}
+	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{exclusive, free}
 	w.Create(js)
-	w.UntilWorkloadOf("js", "waits for nodes that are kept for its Jobs", func(wl *kueue.Workload) bool {
+	w.UntilWorkloadOf("js", "waits for nodes with the labels of its Jobs", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 		return c != nil && strings.Contains(c.Message, fmt.Sprintf("excluded: label %q: 6", jobset.NamespacedJobKey))
 	})
@@ -38,23 +39,24 @@ func TestJobsGoToTheNodesThatUsersReserveForThem(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			w.Change(node, func() {
 				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: jobset.NoScheduleTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})
-				node.Labels[jobset.NamespacedJobKey] = fmt.Sprintf("%s_js-kept-%d", w.Namespace, i)
+				node.Labels[jobset.NamespacedJobKey] = fmt.Sprintf("%s_js-exclusive-%d", w.Namespace, i)
 			})
 		}
 	}
-	for i, job := range []string{"js-kept-0", "js-kept-1", "js-workers-0"} {
+	for i, job := range []string{"js-exclusive-0", "js-exclusive-1", "js-workers-0"} {
 		pods := w.untilRunning(job, 2)
 		on := nodesOf(pods)
 		if on[racks[i][0]] != 1 || on[racks[i][1]] != 1 {
-			t.Errorf("%s runs on %v, want one pod on each of %v", job, on, racks[i])
+			t.Errorf("pods of %s per node = %v, want one on each of %v", job, on, racks[i])
 		}
 		for name, pod := range pods {
 			if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.NodeSelector[corev1.LabelHostname] != "" && i < 2 {
-				t.Errorf("%s has the gates %v and selects %v", name, pod.Spec.SchedulingGates, pod.Spec.NodeSelector)
+				t.Errorf("pod %s has the scheduling gates %v and the node selector %v, want no gate, and no host name unless it is of workers",
+					name, pod.Spec.SchedulingGates, pod.Spec.NodeSelector)
 			}
 		}
 	}
 	if places := harness.PlacesOf(w.UntilWorkloadOf("js", "is admitted", admitted)); len(places) == 0 {
-		t.Error("nothing is taken of the nodes")
+		t.Error("the Workload has no places, want places that account for its pods")
 	}
 }

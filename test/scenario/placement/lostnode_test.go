@@ -18,8 +18,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestANodeKilledUnderAnElasticGang: three of four workers go on in their pods, and a fourth comes when there is room. When
-// fewer than the job needs are left it is stopped, and waits.
+// TestANodeKilledUnderAnElasticGang checks that an elastic TrainingJob shrinks from four workers to three when a node is
+// deleted, keeps their pods, and grows again when there is a new node. With fewer nodes than its minSize it is stopped and
+// waits.
 func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -31,22 +32,22 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	after := w.untilWorkers("a", 3)
 	for name, pod := range after {
 		if before[name].UID != pod.UID {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("pod %s was replaced when the job shrank, want it kept", name)
 		}
 	}
 	var resized *metav1.Condition
-	w.UntilWorkloadOf("a", "has shrunk", func(wl *kueue.Workload) bool {
+	w.UntilWorkloadOf("a", "has been resized", func(wl *kueue.Workload) bool {
 		resized = meta.FindStatusCondition(wl.Status.Conditions, muster.ResizedCondition)
 		return resized != nil
 	})
 	if resized.Reason != muster.ShrunkReason || !strings.Contains(resized.Message, "from 4 to 3 pods") || !strings.Contains(resized.Message, dead) {
-		t.Errorf("resized: %+v", resized)
+		t.Errorf("condition %s = %+v, want that it shrank from 4 to 3 pods because of node %s", muster.ResizedCondition, resized, dead)
 	}
 	w.node("late", "r0", allocatable(8), simulated)
 	grown := w.untilWorkers("a", 4)
 	for name, pod := range after {
 		if grown[name].UID != pod.UID {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("pod %s was replaced when the job grew, want it kept", name)
 		}
 	}
 	for _, name := range []string{"r0-0", "r0-1", "r0-2", "r0-3"} {
@@ -57,7 +58,7 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "a", "waits", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageWaiting })
 }
 
-// trainingJob is a TrainingJob whose workers need a node each, and run for a while.
+// trainingJob returns a TrainingJob in the queue q. Each of its workers needs a whole node and runs for an hour.
 func (w *world) trainingJob(name string, minSize, maxSize int32) *breezeml.TrainingJob {
 	amount := corev1.ResourceList{gpu: resource.MustParse("8")}
 	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
@@ -70,20 +71,20 @@ func (w *world) trainingJob(name string, minSize, maxSize int32) *breezeml.Train
 	return job
 }
 
-// untilWorkers waits until so many workers of the TrainingJob run, and gives their pods by name.
+// untilWorkers waits until the TrainingJob has exactly that many pods, all running, and returns them by name.
 func (w *world) untilWorkers(name string, count int) map[string]corev1.Pod {
 	w.Helper()
 	var found map[string]corev1.Pod
-	w.UntilPods(fmt.Sprintf("%d workers of %s run", count, name), func(pods map[string]corev1.Pod) bool {
+	w.UntilPods(fmt.Sprintf("%s has %d workers, all running", name, count), func(pods map[string]corev1.Pod) bool {
 		found = map[string]corev1.Pod{}
-		runs := true
+		running := true
 		for _, pod := range pods {
 			if pod.Labels[breezeml.JobNameLabel] == name {
 				found[pod.Name] = pod
-				runs = runs && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
+				running = running && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 			}
 		}
-		return runs && len(found) == count
+		return running && len(found) == count
 	})
 	return found
 }

@@ -21,12 +21,12 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// inQueue names an object of the test in its queue.
+// inQueue returns the metadata of a job of this name in the queue q.
 func (w *world) inQueue(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}
 }
 
-// template is of pods of so many GPUs that run until somebody ends them.
+// template returns a template of pods that request that many GPUs and run for an hour, with further annotations.
 func template(container string, gpus int64, annotations map[string]string) corev1.PodTemplateSpec {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	all := map[string]string{"muster.dev/sim-duration": time.Hour.String()}
@@ -39,13 +39,14 @@ func template(container string, gpus int64, annotations map[string]string) corev
 	}}
 }
 
+// genericJob returns a GenericJob in the queue q with one type of replicas, worker.
 func (w *world) genericJob(name string, replicas int32, template corev1.PodTemplateSpec) *tensorstack.GenericJob {
 	return &tensorstack.GenericJob{ObjectMeta: w.inQueue(name), Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{
 		{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
 }
 
-// TestPodsThatMusterCreatesAreGangsToKubeScheduler from their creation, with as many as must run, and their PodGroups
-// go with the jobs.
+// TestPodsThatMusterCreatesAreGangsToKubeScheduler checks that the pods of GenericJobs, VCJobs and TrainingJobs are created
+// in a PodGroup, whose minimum is the number of pods that must run, and that PodGroups are deleted with their jobs.
 func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -67,7 +68,7 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 		w.Create(tc.job)
 		for _, pod := range w.untilRunning(tc.job.GetName(), tc.pods) {
 			if group := pod.Spec.SchedulingGroup; group == nil || ptr.Deref(group.PodGroupName, "") != tc.group {
-				t.Errorf("%s is of the group %v, not %s", pod.Name, group, tc.group)
+				t.Errorf("pod %s has the scheduling group %v, want %s", pod.Name, group, tc.group)
 			}
 		}
 		w.UntilGangs(fmt.Sprintf("%s: %d", tc.group, tc.minCount))
@@ -76,21 +77,21 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	}
 }
 
-// TestKubeSchedulerBindsAGangAllOrNothing where quota is all that was asked: no pod of it is bound while one has no
-// room.
+// TestKubeSchedulerBindsAGangAllOrNothing checks that, in a queue without a topology, kube-scheduler binds no pod of a gang
+// while it has no node for one of them.
 func TestKubeSchedulerBindsAGangAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace},
 		Tolerations: []corev1.Toleration{{Key: simulated.Key, Operator: corev1.TolerationOpExists}}}, corev1.ResourceList{gpu: resource.MustParse("1000")})
 	w.Create(w.genericJob("a", 4, template("main", 8, nil)))
-	harness.UntilOne(w.World, &schedulingv1beta1.PodGroupList{}, "a-worker.genericjob", "has no room", func(group *schedulingv1beta1.PodGroup) bool {
+	harness.UntilOne(w.World, &schedulingv1beta1.PodGroupList{}, "a-worker.genericjob", "is not scheduled", func(group *schedulingv1beta1.PodGroup) bool {
 		return meta.IsStatusConditionFalse(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 	})
-	w.UntilPods("there are four, and none is bound", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("a has 4 pods, none of them bound", func(pods map[string]corev1.Pod) bool {
 		for _, pod := range pods {
 			if pod.Spec.NodeName != "" {
-				t.Fatalf("%s is bound: %s", pod.Name, w.State())
+				t.Fatalf("pod %s is bound to node %s before all pods of its gang have one: %s", pod.Name, pod.Spec.NodeName, w.State())
 			}
 		}
 		return len(pods) == 4

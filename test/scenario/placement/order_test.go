@@ -9,7 +9,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestABlockedHeadBlocksOnlyRequestsForTheSameResource: in the queue that nobody tuned.
+// TestABlockedHeadBlocksOnlyRequestsForTheSameResource checks that a waiting job at the head of the queue default holds
+// back only jobs that request the resource that it lacks.
 func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
 	w := newSerialWorld(t)
 	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace), corev1.ResourceName("example.com/plain-"+w.Namespace)
@@ -21,12 +22,12 @@ func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
 	w.untilRunning("first", 1)
 	w.Create(w.jobSetRequesting("head", scarce, 4))
 	w.UntilWorkloadOf("head", "waits", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
-	// Who comes in the same second as the head goes by name.
+	// Jobs created in the same second are ordered by name: "head" is before "tail".
 	w.Create(w.jobSetRequesting("tail", scarce, 1))
 	w.Create(w.jobSetRequesting("beside", plain, 1))
 	w.untilRunning("beside", 1)
 	behind := w.UntilWorkloadOf("tail", "waits behind the head", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
 	if behind.Status.Admission != nil {
-		t.Errorf("it passed the head: %s", w.State())
+		t.Errorf("tail was admitted before head, want it to wait: %s", w.State())
 	}
 }

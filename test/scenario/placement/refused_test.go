@@ -20,10 +20,10 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// untilUnschedulable waits until kube-scheduler has said of a pod that it goes nowhere, with those words.
+// untilUnschedulable waits until kube-scheduler reports a pod as unschedulable, with these words in the message.
 func (w *world) untilUnschedulable(words string) {
 	w.Helper()
-	w.UntilPods("kube-scheduler says "+words, func(pods map[string]corev1.Pod) bool {
+	w.UntilPods(fmt.Sprintf("kube-scheduler reports %q of a pod", words), func(pods map[string]corev1.Pod) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(pod corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && strings.Contains(c.Message, words)
@@ -32,7 +32,8 @@ func (w *world) untilUnschedulable(words string) {
 	})
 }
 
-// TestAPodWaitingForAClaimKeepsItsNode: no node is better for a pod whose claim is not there, so it is moved to none.
+// TestAPodWaitingForAClaimKeepsItsNode checks that a pod whose PersistentVolumeClaim does not exist yet keeps its node,
+// because no other would be better, and that it runs there when the claim is created.
 func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -43,10 +44,10 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w.Create(a)
 	w.untilUnschedulable(`persistentvolumeclaim "data" not found`)
 	before := w.UntilWorkloadOf("a", "is admitted", admitted)
-	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
+	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // longer than the time after which a refusal is believed
 	w.untilCompleted("meanwhile")
-	if said, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(said, `persistentvolumeclaim "data" not found`) {
-		t.Errorf("explain ends with %d and says:\n%s", code, said)
+	if output, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(output, `persistentvolumeclaim "data" not found`) {
+		t.Errorf("explain exited with code %d, want 0 and the missing claim in the output:\n%s", code, output)
 	}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	w.Shared(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: corev1.PersistentVolumeSpec{
@@ -56,14 +57,15 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 		StorageClassName: ptr.To(w.Namespace), VolumeName: w.Namespace,
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Resources: corev1.VolumeResourceRequirements{Requests: size}}})
 	if on := nodesOf(w.untilRunning("a", 1)); !maps.Equal(on, harness.PlacesOf(before)) {
-		t.Errorf("it runs on %v, and was given %v", on, harness.PlacesOf(before))
+		t.Errorf("pods per node = %v, want the first places %v", on, harness.PlacesOf(before))
 	}
 	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
-		t.Errorf("it was evicted:\n%s", w.State())
+		t.Errorf("the gang was evicted, want it to keep its place:\n%s", w.State())
 	}
 }
 
-// TestAReplacementWaitsForASlowlyTerminatingPod: nothing is wrong with the node, and the rest of the gang runs on.
+// TestAReplacementWaitsForASlowlyTerminatingPod checks that a pod whose node is full only because its predecessor still
+// terminates keeps its place there, although other nodes are free, and that the gang is not evicted.
 func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 	w := newWorld(t)
 	only := w.rackOf("r0", 1)[0]
@@ -73,21 +75,21 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 	for _, pod := range w.untilRunning("a", 2) {
 		slow = pod
 	}
-	// Nobody ends its pods any more.
+	// Its pods are no longer simulated, so that the deleted pod keeps terminating.
 	w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: only}}, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, simulated.Key))
 	if err := w.Client.Delete(t.Context(), &slow); err != nil {
 		t.Fatal(err)
 	}
 	w.untilUnschedulable("Insufficient " + string(gpu))
-	for _, pool := range []string{"r1", "r2"} {
-		w.rackOf(pool, 1)
-		w.Create(w.gang("meanwhile-"+pool, "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
-		w.untilCompleted("meanwhile-" + pool)
+	for _, name := range []string{"r1", "r2"} {
+		w.rackOf(name, 1)
+		w.Create(w.gang("meanwhile-"+name, "q", 1, 8, 2*time.Second)) // longer than the time after which a refusal is believed
+		w.untilCompleted("meanwhile-" + name)
 	}
 	if err := w.Client.Delete(t.Context(), &slow, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	w.UntilPods("two pods are on the node again", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("two pods are on the node again, without the deleted one", func(pods map[string]corev1.Pod) bool {
 		on := 0
 		for _, pod := range pods {
 			if pod.UID != slow.UID && pod.Spec.NodeName == only {
@@ -97,11 +99,12 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 		return on == 2
 	})
 	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
-		t.Errorf("it was evicted:\n%s", w.State())
+		t.Errorf("the gang was evicted, want it to keep its place:\n%s", w.State())
 	}
 }
 
-// TestUnschedulablePodsAreRetried: who kept the job off its only node is gone, which nobody tells.
+// TestUnschedulablePodsAreRetried checks that a job that was evicted because kube-scheduler refused its only node is
+// admitted again. The pod that was the reason is deleted, but no event tells Muster that the node would now do.
 func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w := newWorld(t)
 	only := w.rackOf("r0", 1)[0]
@@ -112,12 +115,12 @@ func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
-	w.UntilWorkloadOf("a", "is evicted with kube-scheduler's words", func(wl *kueue.Workload) bool {
+	w.UntilWorkloadOf("a", "is evicted with kube-scheduler's message", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
 		return c != nil && strings.Contains(c.Message, "kube-scheduler does not bind its pods to node "+only+" (") && strings.Contains(c.Message, "anti-affinity")
 	})
 	w.Delete(hermit)
 	if on := nodesOf(w.untilRunning("a", 1)); on[only] != 1 {
-		t.Errorf("it runs on %v", on)
+		t.Errorf("pods of a per node = %v, want 1 on %s", on, only)
 	}
 }
