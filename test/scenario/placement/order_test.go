@@ -22,10 +22,10 @@ func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
 	w.untilRunning("first", 1)
 	w.Create(w.jobSetRequesting("head", scarce, 4))
 	w.UntilWorkloadOf("head", "waits", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
-	// Jobs created in the same second are ordered by name: "head" is before "tail".
+	// Jobs created in the same second are ordered by name: both of these are behind the head.
 	w.Create(w.jobSetRequesting("tail", scarce, 1))
-	w.Create(w.jobSetRequesting("beside", plain, 1))
-	w.untilRunning("beside", 1)
+	w.Create(w.jobSetRequesting("other", plain, 1))
+	w.untilRunning("other", 1)
 	behind := w.UntilWorkloadOf("tail", "waits behind the head", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
 	if behind.Status.Admission != nil {
 		t.Errorf("tail was admitted before head, want it to wait: %s", w.State())
