@@ -23,11 +23,11 @@ import (
 
 const (
 	raceRounds = 20
-	// maxReplacement is from the loss of a place, as the API server shows it, to the places that are written in its stead.
+	// maxReplacement bounds the time from the loss of a place, as the API server shows it, to the new places in the Workload.
 	maxReplacement = time.Second
 )
 
-// TestLostRaces: how soon a job that somebody took a place of has others. Who was to go there has pods yet or has none.
+// TestLostRaces measures how soon a job that has lost one of its places gets others, before and after its pods were created.
 func TestLostRaces(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.rackOf("r0", 4)
@@ -35,21 +35,21 @@ func TestLostRaces(t *testing.T) {
 	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000})
 	r := &races{world: w, nodes: nodes, pods: w.observe(&corev1.PodList{}), workloads: w.observe(&kueue.WorkloadList{})}
 
-	r.measure("room taken by others before the pods come", r.capacityTaken)
-	r.measure("node gone before the pods come", r.nodeDeleted)
+	r.measure("capacity taken by another pod before the pods exist", r.capacityTaken)
+	r.measure("node deleted before the pods exist", r.nodeDeleted)
 	r.measure("pods preempted by kube-scheduler", r.preempted)
 	r.measure("place refused by kube-scheduler, believed after 0.5 s", r.refused)
 }
 
-// races are rounds in which a job that has its places loses one of them.
+// races runs rounds, in each of which a job that has its places loses one of them.
 type races struct {
 	*world
 	nodes           []string
 	pods, workloads *observer
 }
 
-// measure prints how long it takes until a job has other places. A round gives the moment at which the first sign of the loss is at the
-// API server, or before it, and the one at which the new places are.
+// measure runs the rounds and prints the median and the longest time to the new places. A round returns a time not after
+// that of the first sign of the loss at the API server, and the time of the new places.
 func (r *races) measure(what string, round func(job string) (lost, replaced time.Time)) {
 	r.Helper()
 	var durations []time.Duration
@@ -59,17 +59,18 @@ func (r *races) measure(what string, round func(job string) (lost, replaced time
 	}
 	slices.Sort(durations)
 	median, longest := durations[len(durations)/2], durations[len(durations)-1]
-	figure.Reach(r.T, what+": the median, the longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(maxReplacement), longest <= maxReplacement)
+	figure.Reach(r.T, what+": median, longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(maxReplacement), longest <= maxReplacement)
 }
 
-// createPlaced has a gang of five placed on three of the four nodes, two on a node, and gives the first node of it by name.
+// createPlaced creates a gang of five pods, waits until it has places on three of the four nodes, at most two on each, and
+// returns the first of these nodes by name.
 func (r *races) createPlaced(job string) (node string) {
 	r.Helper()
 	r.Create(r.gang(job, "q", 5, 3, time.Hour))
 	return slices.Sorted(maps.Keys(harness.PlacesOf(r.UntilWorkloadOf(job, "is admitted", admitted))))[0]
 }
 
-// moved is when the job has no place on the node any more.
+// moved returns a channel that receives the time at which the job is seen to have no place on the node any more.
 func (r *races) moved(job, node string) <-chan time.Time {
 	return r.workloads.next(func(o client.Object) bool {
 		wl := o.(*kueue.Workload)
@@ -78,20 +79,20 @@ func (r *races) moved(job, node string) <-chan time.Time {
 	})
 }
 
-// clear removes what a round made, and returns once the room is free.
+// clear deletes the job and the other objects of a round, and waits until the nodes are free.
 func (r *races) clear(job string, others ...client.Object) {
 	r.Helper()
 	r.Delete(r.gang(job, "q", 0, 0, 0))
 	for _, o := range others {
 		r.Delete(o)
 	}
-	harness.Until(r.World, &kueue.WorkloadList{}, "nothing is placed", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(r.World, &kueue.WorkloadList{}, "there are no Workloads", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	harness.Until(r.Everywhere(), &corev1.PodList{}, "the nodes are empty", func(list *corev1.PodList) bool {
 		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return slices.Contains(r.nodes, pod.Spec.NodeName) && pod.Name != "hermit" })
 	})
 }
 
-// capacityTaken: a pod of somebody else is on the node before the gang's pods are made.
+// capacityTaken is a round in which a pod without a queue fills the node before the gang's pods are created.
 func (r *races) capacityTaken(job string) (lost, replaced time.Time) {
 	block := r.blockPods()
 	node := r.createPlaced(job)
@@ -105,7 +106,7 @@ func (r *races) capacityTaken(job string) (lost, replaced time.Time) {
 	return lost, replaced
 }
 
-// nodeDeleted: the node is deleted before the gang's pods are made.
+// nodeDeleted is a round in which the node is deleted before the gang's pods are created.
 func (r *races) nodeDeleted(job string) (lost, replaced time.Time) {
 	block := r.blockPods()
 	name := r.createPlaced(job)
@@ -124,7 +125,8 @@ func (r *races) nodeDeleted(job string) (lost, replaced time.Time) {
 	return lost, replaced
 }
 
-// preempted: kube-scheduler has pods of the gang go for a more urgent one, from the first that is preempted so.
+// preempted is a round in which kube-scheduler preempts pods of the gang for one of higher priority. It counts from the
+// first pod with the condition DisruptionTarget.
 func (r *races) preempted(job string) (lost, replaced time.Time) {
 	node := r.createPlaced(job)
 	r.untilRunning(job, 5)
@@ -142,7 +144,8 @@ func (r *races) preempted(job string) (lost, replaced time.Time) {
 	return lost, replaced
 }
 
-// refused: a pod of somebody else on the node wants none of the gang beside it, which only kube-scheduler knows.
+// refused is a round in which kube-scheduler refuses the node because of the anti-affinity of another pod there, which
+// Muster does not consider. It counts from the first unschedulable pod.
 func (r *races) refused(job string) (lost, replaced time.Time) {
 	block := r.blockPods()
 	node := r.createPlaced(job)
@@ -164,7 +167,7 @@ func (r *races) refused(job string) (lost, replaced time.Time) {
 	return lost, replaced
 }
 
-// await gives the moment once it has come.
+// await returns the time that the channel receives.
 func (r *races) await(observed <-chan time.Time, what string) time.Time {
 	r.Helper()
 	select {
@@ -176,13 +179,14 @@ func (r *races) await(observed <-chan time.Time, what string) time.Time {
 	}
 }
 
-// observer tells when something of the namespace's objects of a kind is observed first.
+// observer reports the time of the first event of the namespace's objects of a kind for which a condition holds.
 type observer struct {
 	mu        sync.Mutex
 	condition func(client.Object) bool
 	observed  chan time.Time
 }
 
+// observe returns an observer of the objects whose list is given.
 func (w *world) observe(list client.ObjectList) *observer {
 	w.Helper()
 	o := &observer{}
@@ -195,7 +199,8 @@ func (w *world) observe(list client.ObjectList) *observer {
 	return o
 }
 
-// next gives the moment at which the condition holds for one of the objects, from now on. It is for one at a time.
+// next returns a channel that receives the time of the next event of an object for which the condition holds. Only the
+// latest condition counts.
 func (o *observer) next(condition func(client.Object) bool) <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
