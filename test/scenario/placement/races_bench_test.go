@@ -157,9 +157,7 @@ func (r *races) refused(job string) (lost, replaced time.Time) {
 	})
 	moved := r.moved(job, node)
 	hermit := r.podOn("hermit", node, 0)
-	hermit.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey: corev1.LabelHostname, Namespaces: []string{r.Namespace},
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
+	hermit.Spec.Affinity = antiAffinityToJobSets(r.Namespace)
 	r.Create(hermit)
 	block.release()
 	lost, replaced = r.await(refusal, "kube-scheduler refuses the place"), r.await(moved, job+" has other places")

@@ -92,10 +92,11 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// antiAffinityToJobSets returns an affinity that keeps the pods of JobSets off the node of the pod that has it.
-func antiAffinityToJobSets() *corev1.Affinity {
+// antiAffinityToJobSets returns an affinity that keeps the pods of JobSets in these namespaces, or else in the pod's own,
+// off the node of the pod that has it.
+func antiAffinityToJobSets(namespaces ...string) *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey:   corev1.LabelHostname,
+		TopologyKey: corev1.LabelHostname, Namespaces: namespaces,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 }
 
