@@ -34,9 +34,9 @@ func (w *world) untilStarted(name string, pods int) (before map[string]corev1.Po
 	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
 }
 
-// startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node holds two of its pods
-// and is not full then: the pods of a gang that fills its nodes get them by their template, and are not replaced one by
-// one. before and node are the results of untilStarted.
+// startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node that holds two of its
+// pods is not full: the pod template of a gang that fills its nodes names them, and such a gang restarts instead of having
+// single pods replaced. before and node are the results of untilStarted.
 func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {

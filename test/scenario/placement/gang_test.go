@@ -18,8 +18,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestGangsThatFitAloneButNotTogether checks that the second gang has no pods until the first one is deleted: two gangs
-// never run in part.
+// TestGangsThatFitAloneButNotTogether checks that the second of two gangs has no pods until the first is deleted: neither
+// runs in part.
 func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -96,8 +96,8 @@ func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// TestACordonUnderARunningGangMovesNoPod checks that a gang completes with its first pods although all of its nodes are
-// cordoned.
+// TestACordonUnderARunningGangMovesNoPod checks that a gang completes with its original pods although all of its nodes
+// are cordoned.
 func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -120,7 +120,7 @@ func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 	}
 }
 
-// untilRunningOn waits until the running pods of the job are distributed over the nodes as its places are.
+// untilRunningOn waits until the JobSet has exactly as many running pods on each node as places has.
 func (w *world) untilRunningOn(job string, places map[string]int32) {
 	w.Helper()
 	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are running at their places", func(list *corev1.PodList) bool {

@@ -48,8 +48,8 @@ type races struct {
 	pods, workloads *observer
 }
 
-// measure runs the rounds and prints the median and the longest time to the new places. A round returns a time not after
-// that of the first sign of the loss at the API server, and the time of the new places.
+// measure runs the rounds and prints the median and the longest time to the new places. lost is the time at which the API
+// server shows that the job has lost a place, or an earlier one, and replaced that at which it shows the new places.
 func (r *races) measure(what string, round func(job string) (lost, replaced time.Time)) {
 	r.Helper()
 	var durations []time.Duration
@@ -88,7 +88,7 @@ func (r *races) clear(job string, others ...client.Object) {
 	}
 	harness.Until(r.World, &kueue.WorkloadList{}, "there are no Workloads", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	harness.Until(r.Everywhere(), &corev1.PodList{}, "the nodes are empty", func(list *corev1.PodList) bool {
-		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return slices.Contains(r.nodes, pod.Spec.NodeName) && pod.Name != "hermit" })
+		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return slices.Contains(r.nodes, pod.Spec.NodeName) })
 	})
 }
 
@@ -151,7 +151,7 @@ func (r *races) refused(job string) (lost, replaced time.Time) {
 	node := r.createPlaced(job)
 	refusal := r.pods.next(func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
-		return pod.Name != "hermit" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
 		})
 	})
@@ -197,8 +197,8 @@ func (w *world) observe(list client.ObjectList) *observer {
 	return o
 }
 
-// next returns a channel that receives the time of the next event of an object for which the condition holds. Only the
-// latest condition counts.
+// next returns a channel that receives the time of the next event of an object for which the condition holds. It replaces
+// the condition of an earlier call.
 func (o *observer) next(condition func(client.Object) bool) <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: 1, SimGPUs: 1, Operator: true, Config: config})
 }
 
-// config has elastic jobs grow as soon as there is capacity for it.
+// config is the operator's configuration: elastic jobs grow as soon as there is capacity.
 const config = `
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
@@ -36,12 +36,14 @@ elasticity: {growAfter: 0s, resizeCost: 0s}
 `
 
 const (
-	gpu  = corev1.ResourceName("nvidia.com/gpu")
+	gpu = corev1.ResourceName("nvidia.com/gpu")
+	// pool and rack are node labels. The value of pool is the namespace of the node's test.
 	pool = "example.com/pool"
 	rack = "example.com/rack"
 )
 
-// simulated is the taint that keeps the pods of other tests off the nodes of a test.
+// simulated is the taint of nodes that only pods of the test's own queue may use. Its key and value are also the label of
+// nodes whose pods are simulated.
 var simulated = corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
 // world is a namespace with its own nodes and queues. Cluster-scoped objects of the test have the namespace's name, or a
@@ -73,7 +75,7 @@ func (w *world) node(name, rackName string, allocatable corev1.ResourceList, tai
 		},
 	}
 	w.Shared(node)
-	// The API server taints every new node as not ready.
+	// Remove the not-ready taint that the API server adds to every new node.
 	w.Change(node, func() { node.Spec.Taints = taints })
 	return fullName
 }
@@ -115,7 +117,8 @@ func (w *world) queue() {
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 }
 
-// gang returns a JobSet of one Job. Each of its pods requests that many GPUs, and succeeds after the duration.
+// gang returns a JobSet in the queue with one Job. Each of its pods requests that many GPUs, and succeeds after the
+// duration.
 func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.Duration) *jobset.JobSet {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return &jobset.JobSet{
@@ -150,7 +153,8 @@ func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 	}
 }
 
-// untilRunning waits until that many pods of the job run, and returns them by name. Pods that terminate do not count.
+// untilRunning waits until exactly that many pods run whose name is the job's, alone or before a hyphen, and returns them by
+// name. Terminating pods do not count.
 func (w *world) untilRunning(job string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
