@@ -13,8 +13,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestTheDefaultQueueIsPlacedOnNodes checks that jobs in the queue default get places on nodes, without a queue, flavor or
-// topology of the test.
+// TestTheDefaultQueueIsPlacedOnNodes checks that jobs in the queue default get places on nodes, without a queue, flavor
+// or topology of the test.
 func TestTheDefaultQueueIsPlacedOnNodes(t *testing.T) {
 	w := newSerialWorld(t)
 	resource := corev1.ResourceName("example.com/" + w.Namespace)
@@ -38,8 +38,8 @@ func allocatableWith(name corev1.ResourceName, amount int64) corev1.ResourceList
 	return out
 }
 
-// jobSetRequesting returns a JobSet in the queue default with one pod, which requests the amount of the resource and runs
-// for an hour.
+// jobSetRequesting returns a JobSet in the queue default with one pod, which requests the amount of the resource and
+// runs for an hour.
 func (w *world) jobSetRequesting(name string, resourceName corev1.ResourceName, amount int64) client.Object {
 	js := w.gang(name, "default", 1, 0, time.Hour)
 	amounts := corev1.ResourceList{resourceName: *resource.NewQuantity(amount, resource.DecimalSI)}

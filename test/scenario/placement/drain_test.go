@@ -31,12 +31,12 @@ func (w *world) gangInOneRack(name string, pods int32, gpus int64) *jobset.JobSe
 func (w *world) untilStarted(name string, pods int) (before map[string]corev1.Pod, node string) {
 	w.Helper()
 	before = w.untilRunning(name, pods)
-	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
+	return before, firstNode(nodesOf(before))
 }
 
-// startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node that holds two of its
-// pods is not full: the pod template of a gang that fills its nodes names them, and such a gang restarts instead of having
-// single pods replaced. before and node are the results of untilStarted.
+// startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node that holds two of
+// its pods is not full: the pod template of a gang that fills its nodes names them, and such a gang restarts instead of
+// having single pods replaced. before and node are the results of untilStarted.
 func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {
@@ -62,8 +62,9 @@ func (w *world) drain(node string, pods map[string]corev1.Pod) {
 	}
 }
 
-// cordon cordons the node and waits until the operator has observed it, so that later decisions give no places there. To
-// find out, it creates Workloads that select the node until one waits with a message that says that the node is cordoned.
+// cordon cordons the node and waits until the operator has observed it, so that later decisions give no places there.
+// To find out, it creates Workloads that select the node until one waits with a message that says that the node is
+// cordoned.
 func (w *world) cordon(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -130,8 +131,8 @@ func (w *world) expectOneRack(places map[string]int32) {
 	}
 }
 
-// TestADrainThatLeavesTooLittleCapacity checks that a gang is evicted if the rest of its required rack has no capacity for
-// the evicted pods, and that it is admitted again before a waiting gang that was created later.
+// TestADrainThatLeavesTooLittleCapacity checks that a gang is evicted if the rest of its required rack has no capacity
+// for the evicted pods, and that it is admitted again before a waiting gang that was created later.
 func TestADrainThatLeavesTooLittleCapacity(t *testing.T) {
 	w, before, node := startGangInRacks(t, 1, 3, 5)
 	w.Create(w.gangInOneRack("b", 5, 3))
@@ -187,8 +188,8 @@ func (w *world) loseDevices(name string, remaining int64, pods map[string]corev1
 	return broken
 }
 
-// TestANodeThatLosesDevices checks that the pod whose device failed is replaced on another node of the rack, and that the
-// other pod on its node is kept.
+// TestANodeThatLosesDevices checks that the pod whose device failed is replaced on another node of the rack, and that
+// the other pod on its node is kept.
 func TestANodeThatLosesDevices(t *testing.T) {
 	w, before, _ := startGangInRacks(t, 2, 4, 5)
 	node := ""
@@ -204,8 +205,8 @@ func TestANodeThatLosesDevices(t *testing.T) {
 	w.expectOneRack(harness.PlacesOf(moved))
 }
 
-// TestLostDevicesWithoutAReplacement checks that a gang is evicted if its required rack has no other capacity for the pod
-// whose device failed, and that it is admitted again before a waiting gang that was created later.
+// TestLostDevicesWithoutAReplacement checks that a gang is evicted if its required rack has no other capacity for the
+// pod whose device failed, and that it is admitted again before a waiting gang that was created later.
 func TestLostDevicesWithoutAReplacement(t *testing.T) {
 	w, before, node := startGangInRacks(t, 1, 3, 6)
 	w.Create(w.gangInOneRack("b", 6, 3))
@@ -216,8 +217,9 @@ func TestLostDevicesWithoutAReplacement(t *testing.T) {
 	w.expectWaiting("b")
 }
 
-// TestANodeThatStopsReporting checks what happens when a kubelet stops, and the node lifecycle controller taints its node:
-// the pods there are deleted, but keep terminating because no kubelet ends them, and their replacements run elsewhere.
+// TestANodeThatStopsReporting checks what happens when a kubelet stops, and the node lifecycle controller taints its
+// node: the pods there are deleted, but keep terminating because no kubelet ends them, and their replacements run
+// elsewhere.
 func TestANodeThatStopsReporting(t *testing.T) {
 	w, before, silent := startGangInRacks(t, 1, 4, 5)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
@@ -231,12 +233,8 @@ func TestANodeThatStopsReporting(t *testing.T) {
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(silent))
-	var pods corev1.PodList
-	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
-	}
 	terminating := 0
-	for _, pod := range pods.Items {
+	for _, pod := range w.pods() {
 		if pod.Spec.NodeName == silent && pod.DeletionTimestamp != nil {
 			terminating++
 		}
@@ -246,8 +244,8 @@ func TestANodeThatStopsReporting(t *testing.T) {
 	}
 }
 
-// TestNoPodIsEvictedForAPodOfAnotherJob checks that when two Jobs of a JobSet share a cordoned node and a pod of the first
-// is deleted there, the pods of the second are kept.
+// TestNoPodIsEvictedForAPodOfAnotherJob checks that when two Jobs of a JobSet share a cordoned node and a pod of the
+// first is deleted there, the pods of the second are kept.
 func TestNoPodIsEvictedForAPodOfAnotherJob(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)

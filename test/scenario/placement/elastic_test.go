@@ -19,9 +19,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestAnElasticJobSetShrinksAndGrows checks an elastic JobSet of 2 to 4 pods on four nodes, each of which has capacity for
-// one pod. It shrinks by one pod for a new job, and by another, to its minimum, for a job of higher priority. It grows
-// again when both are deleted. The other pods are kept, and each is at the place of its rank.
+// TestAnElasticJobSetShrinksAndGrows checks an elastic JobSet of 2 to 4 pods on four nodes, each of which has capacity
+// for one pod. It shrinks by one pod for a new job, and by another, to its minimum, for a job of higher priority. It
+// grows again when both are deleted. The other pods are kept, and each is at the place of its rank.
 func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -44,8 +44,8 @@ func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
-// TestOperatorKilledWhileAnElasticJobSetIsResized checks that an elastic JobSet shrinks and grows to the right sizes, and
-// keeps the other pods, if the operator is killed in the meantime.
+// TestOperatorKilledWhileAnElasticJobSetIsResized checks that an elastic JobSet shrinks and grows to the right sizes,
+// and keeps the other pods, if the operator is killed in the meantime.
 func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
 	w := newSerialWorld(t)
 	w.rackOf("r0", 4)
@@ -63,8 +63,8 @@ func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
-// TestAnElasticJobSetStartsSmall checks that an elastic JobSet starts with as many pods as there are nodes for, and that a
-// restart after it was deactivated uses the capacity of that moment.
+// TestAnElasticJobSetStartsSmall checks that an elastic JobSet starts with as many pods as there are nodes for, and
+// that a restart after it was deactivated uses the capacity of that moment.
 func TestAnElasticJobSetStartsSmall(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -92,12 +92,11 @@ func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSe
 	return js
 }
 
-// untilSize waits until the JobSet has exactly that many pods that have not failed, all running, and quota for no others. It
-// checks that each is at the place of its rank, and returns them by completion index.
+// untilSize waits until the JobSet has exactly that many pods that have not failed, all running, and quota for no
+// others. It checks that each is at the place of its rank, and returns them by completion index.
 func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
-	var places []string
 	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, all running", name, pods), func(list *corev1.PodList) bool {
 		running = map[string]corev1.Pod{}
 		all := 0
@@ -114,17 +113,26 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	wl := w.UntilWorkloadOf(name, fmt.Sprintf("has quota for %d pods and no resource requests", pods), func(wl *kueue.Workload) bool {
 		return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) && len(wl.Status.ResourceRequests) == 0
 	})
-	places = nodesByRank(wl)
-	for rank, index := range slices.Sorted(maps.Keys(running)) {
-		if pod := running[index]; rank >= len(places) || pod.Spec.NodeName != places[rank] {
-			w.Errorf("pod %s of rank %d is on node %s, want its place; places by rank: %v", pod.Name, rank, pod.Spec.NodeName, places)
-		}
-	}
+	w.expectPlacedByRank(running, nodesByRank(wl))
 	return running
 }
 
-// expectSamePods checks, as ExpectSamePods of the harness does, that a resize kept pods, and that no pod of a Job has
-// failed.
+// expectPlacedByRank checks that each pod is on the node of its rank. The keys of the pods sort by rank.
+func (w *world) expectPlacedByRank(pods map[string]corev1.Pod, nodes []string) {
+	w.Helper()
+	if len(pods) != len(nodes) {
+		w.Errorf("%d pods have places on the nodes %v, want one place for each", len(pods), nodes)
+		return
+	}
+	for rank, key := range slices.Sorted(maps.Keys(pods)) {
+		if pod := pods[key]; pod.Spec.NodeName != nodes[rank] {
+			w.Errorf("pod %s of rank %d is on node %s, want %s", pod.Name, rank, pod.Spec.NodeName, nodes[rank])
+		}
+	}
+}
+
+// expectSamePods checks that a resize kept as many pods as possible, as ExpectSamePods of the harness does, and that no
+// Job has failed pods.
 func (w *world) expectSamePods(before, after map[string]corev1.Pod) {
 	w.Helper()
 	w.ExpectSamePods(uidsOf(before), uidsOf(after))

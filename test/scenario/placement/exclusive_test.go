@@ -16,9 +16,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestJobsGoToTheNodesThatUsersReserveForThem checks a JobSet with a replicated job whose Jobs have a rack each by JobSet's
-// nodeSelectorStrategy, where users label and taint the nodes, and one without. The JobSet waits for the labels. Then each
-// Job runs on the nodes with its label, and the pods of the other replicated job run on the nodes without one.
+// TestJobsGoToTheNodesThatUsersReserveForThem checks a JobSet with two replicated jobs, one of which uses JobSet's node
+// selector strategy: users label and taint the nodes of a rack for each of its Jobs. The JobSet waits for these nodes.
+// Then each of these Jobs runs on the nodes with its label, and the other replicated job on the nodes without a label.
 func TestJobsGoToTheNodesThatUsersReserveForThem(t *testing.T) {
 	w := newWorld(t)
 	racks := [][]string{w.rackOf("r0", 2), w.rackOf("r1", 2), w.rackOf("r2", 2)}

@@ -2,8 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +12,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain deactivates and reactivates a JobSet of three Jobs, the first
-// of which has succeeded. It checks that only the pods of the other two have places, and that each is at that of its rank.
+// TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain deactivates and reactivates a JobSet of three Jobs, the
+// first of which has succeeded. It checks that only the pods of the other two have places, and that each is at that of
+// its rank.
 func TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -35,16 +34,7 @@ func TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain(t *testing.T) {
 	w.UntilWorkloadOf("js", "has released its quota", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
 	wl = w.UntilWorkloadOf("js", "is admitted again", admitted)
-	places := nodesByRank(wl)
-	if len(places) != 6 {
-		t.Errorf("places by rank = %v, want 6", places)
-	}
-	running := byIndexes(w.untilRunning("js", 6))
-	for rank, indexes := range slices.Sorted(maps.Keys(running)) {
-		if pod := running[indexes]; rank >= len(places) || pod.Spec.NodeName != places[rank] {
-			t.Errorf("pod %s of rank %d is on node %s, want its place; places by rank: %v", pod.Name, rank, pod.Spec.NodeName, places)
-		}
-	}
+	w.expectPlacedByRank(byIndexes(w.untilRunning("js", 6)), nodesByRank(wl))
 }
 
 // byIndexes returns the pods keyed by the index of their Job and their completion index: the keys sort by rank.

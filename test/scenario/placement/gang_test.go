@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestGangsThatFitAloneButNotTogether checks that the second of two gangs has no pods until the first is deleted: neither
-// runs in part.
+// TestGangsThatFitAloneButNotTogether checks that the second of two gangs has no pods until the first is deleted:
+// neither runs in part.
 func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -33,21 +32,15 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 		return reserved != nil && reserved.Reason == kueue.WorkloadTopologyPlacementFailed
 	})
 	t.Log(meta.FindStatusCondition(waiting.Status.Conditions, kueue.WorkloadQuotaReserved).Message)
-	var pods corev1.PodList
-	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
+	if pods := w.pods(); len(pods) != 4 {
+		t.Errorf("the namespace has %d pods, want only the 4 of a", len(pods))
 	}
-	if len(pods.Items) != 4 {
-		t.Errorf("the namespace has %d pods, want only the 4 of a", len(pods.Items))
-	}
-	if err := w.Client.Delete(t.Context(), w.gang("a", "q", 4, 4, 0)); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(w.gang("a", "q", 4, 4, 0))
 	w.untilCompleted("b")
 }
 
-// TestPodsWithoutRanksShareTheirNodes checks that each pod of a Job that is not indexed and does not fill its nodes gets
-// a place, while the Job controller still creates others, and that no pod has to be replaced.
+// TestPodsWithoutRanksShareTheirNodes checks that each pod of a Job that is not indexed and does not fill its nodes
+// gets a place, while the Job controller still creates others, and that no pod has to be replaced.
 func TestPodsWithoutRanksShareTheirNodes(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 8)
@@ -89,7 +82,7 @@ func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	block := w.blockPods()
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]}}
+	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: firstNode(harness.PlacesOf(wl))}}
 	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
 	block.release()
 	moved := w.UntilWorkloadOf("a", "has no place on the cordoned node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[cordoned.Name] == 0 })
@@ -111,12 +104,8 @@ func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 		w.EndPod(pod, 0)
 	}
 	w.untilCompleted("a")
-	var pods corev1.PodList
-	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	if len(pods.Items) != 5 {
-		t.Errorf("the namespace has %d pods, want 5, none replaced: %s", len(pods.Items), w.State())
+	if pods := w.pods(); len(pods) != 5 {
+		t.Errorf("the namespace has %d pods, want 5, none replaced: %s", len(pods), w.State())
 	}
 }
 
@@ -152,7 +141,5 @@ func (w *world) blockPods() *podBlock {
 // release allows pods again.
 func (b *podBlock) release() {
 	b.Helper()
-	if err := b.Client.Delete(b.Context(), b.quota); err != nil {
-		b.Fatal(err)
-	}
+	b.Delete(b.quota)
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodesThatAreAddedLater checks that with an autoscaler in the cluster, a job that no present node could ever hold is
-// admitted by quota alone, that explain says that it waits for new nodes, and that it runs when one is added.
+// TestNodesThatAreAddedLater checks that with an autoscaler in the cluster, a job that no present node could ever hold
+// is admitted by quota alone, that explain says that it waits for new nodes, and that it runs when one is added.
 func TestNodesThatAreAddedLater(t *testing.T) {
 	w := newSerialWorld(t)
 	w.Shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})

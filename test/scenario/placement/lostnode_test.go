@@ -18,9 +18,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestANodeKilledUnderAnElasticGang checks that an elastic TrainingJob shrinks from four workers to three when a node is
-// deleted, keeps their pods, and grows again when there is a new node. With fewer nodes than its minSize it is stopped and
-// waits.
+// TestANodeKilledUnderAnElasticGang checks that an elastic TrainingJob shrinks from four workers to three when a node
+// is deleted, keeps their pods, and grows again when there is a new node. With fewer nodes than its minSize it is
+// stopped and waits.
 func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)

@@ -45,8 +45,9 @@ func (w *world) genericJob(name string, replicas int32, template corev1.PodTempl
 		{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
 }
 
-// TestPodsThatMusterCreatesAreGangsToKubeScheduler checks that the pods of GenericJobs, VCJobs and TrainingJobs are created
-// in a PodGroup, whose minimum is the number of pods that must run, and that PodGroups are deleted with their jobs.
+// TestPodsThatMusterCreatesAreGangsToKubeScheduler checks that the pods of GenericJobs, VCJobs and TrainingJobs are
+// created in a PodGroup, whose minimum is the number of pods that must run, and that PodGroups are deleted with their
+// jobs.
 func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -77,8 +78,8 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	}
 }
 
-// TestKubeSchedulerBindsAGangAllOrNothing checks that, in a queue without a topology, kube-scheduler binds no pod of a gang
-// while it has no node for one of them.
+// TestKubeSchedulerBindsAGangAllOrNothing checks that, in a queue without a topology, kube-scheduler binds no pod of a
+// gang while it has no node for one of them.
 func TestKubeSchedulerBindsAGangAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)

@@ -4,7 +4,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -23,11 +22,13 @@ import (
 
 const (
 	raceRounds = 20
-	// maxReplacement bounds the time from the loss of a place, as the API server shows it, to the new places in the Workload.
+	// maxReplacement bounds the time from the loss of a place, as the API server shows it, to the new places in the
+	// Workload.
 	maxReplacement = time.Second
 )
 
-// TestLostRaces measures how soon a job that has lost one of its places gets others, before and after its pods were created.
+// TestLostRaces measures how soon a job that has lost one of its places gets others, before and after its pods were
+// created.
 func TestLostRaces(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.rackOf("r0", 4)
@@ -48,8 +49,9 @@ type races struct {
 	pods, workloads *observer
 }
 
-// measure runs the rounds and prints the median and the longest time to the new places. lost is the time at which the API
-// server shows that the job has lost a place, or an earlier one, and replaced that at which it shows the new places.
+// measure runs the rounds and prints the median and the longest time to the new places. lost is the time at which the
+// API server shows that the job has lost a place, or an earlier one, and replaced that at which it shows the new
+// places.
 func (r *races) measure(what string, round func(job string) (lost, replaced time.Time)) {
 	r.Helper()
 	var durations []time.Duration
@@ -62,12 +64,12 @@ func (r *races) measure(what string, round func(job string) (lost, replaced time
 	figure.Reach(r.T, what+": median, longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(maxReplacement), longest <= maxReplacement)
 }
 
-// createPlaced creates a gang of five pods, waits until it has places on three of the four nodes, at most two on each, and
-// returns the first of these nodes by name.
+// createPlaced creates a gang of five pods, waits until it has places on three of the four nodes, at most two on each,
+// and returns the first of these nodes by name.
 func (r *races) createPlaced(job string) (node string) {
 	r.Helper()
 	r.Create(r.gang(job, "q", 5, 3, time.Hour))
-	return slices.Sorted(maps.Keys(harness.PlacesOf(r.UntilWorkloadOf(job, "is admitted", admitted))))[0]
+	return firstNode(harness.PlacesOf(r.UntilWorkloadOf(job, "is admitted", admitted)))
 }
 
 // moved returns a channel that receives the time at which the job is seen to have no place on the node any more.
@@ -197,8 +199,8 @@ func (w *world) observe(list client.ObjectList) *observer {
 	return o
 }
 
-// next returns a channel that receives the time of the next event of an object for which the condition holds. It replaces
-// the condition of an earlier call.
+// next returns a channel that receives the time of the next event of an object for which the condition holds. It
+// replaces the condition of an earlier call.
 func (o *observer) next(condition func(client.Object) bool) <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

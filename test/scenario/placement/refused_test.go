@@ -44,7 +44,7 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w.Create(a)
 	w.untilUnschedulable(`persistentvolumeclaim "data" not found`)
 	before := w.UntilWorkloadOf("a", "is admitted", admitted)
-	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // longer than the time after which a refusal is believed
+	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // runs longer than it takes until a refusal is believed
 	w.untilCompleted("meanwhile")
 	if output, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(output, `persistentvolumeclaim "data" not found`) {
 		t.Errorf("explain exited with code %d, want 0 and the missing claim in the output:\n%s", code, output)
@@ -77,13 +77,11 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 	}
 	// Its pods are no longer simulated, so that the deleted pod keeps terminating.
 	w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: only}}, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, simulated.Key))
-	if err := w.Client.Delete(t.Context(), &slow); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(&slow)
 	w.untilUnschedulable("Insufficient " + string(gpu))
 	for _, name := range []string{"r1", "r2"} {
 		w.rackOf(name, 1)
-		w.Create(w.gang("meanwhile-"+name, "q", 1, 8, 2*time.Second)) // longer than the time after which a refusal is believed
+		w.Create(w.gang("meanwhile-"+name, "q", 1, 8, 2*time.Second)) // runs longer than it takes until a refusal is believed
 		w.untilCompleted("meanwhile-" + name)
 	}
 	if err := w.Client.Delete(t.Context(), &slow, client.GracePeriodSeconds(0)); err != nil {
@@ -104,7 +102,8 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 }
 
 // TestUnschedulablePodsAreRetried checks that a job that was evicted because kube-scheduler refused its only node is
-// admitted again. The pod that was the reason is deleted, but no event tells Muster that the node would now do.
+// admitted again. The pod whose anti-affinity was the reason is deleted, but no event tells Muster that the node is now
+// feasible.
 func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w := newWorld(t)
 	only := w.rackOf("r0", 1)[0]

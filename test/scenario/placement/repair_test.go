@@ -2,7 +2,6 @@ package placement
 
 import (
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -27,10 +26,8 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 	if !maps.Equal(harness.PlacesOf(wl), nodesOf(before)) || len(harness.PlacesOf(wl)) != 3 {
 		t.Fatalf("pods per node = %v, want them at the job's places, on 3 nodes: %s", nodesOf(before), w.State())
 	}
-	dead := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
-	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
-		t.Fatal(err)
-	}
+	dead := firstNode(harness.PlacesOf(wl))
+	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}})
 	moved := w.UntilWorkloadOf("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
 		t.Fatalf("places = %v, want 3 nodes without an eviction: %s", harness.PlacesOf(moved), w.State())
@@ -47,7 +44,7 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w.queue()
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	w.untilRunning("a", 5)
-	silent := slices.Sorted(maps.Keys(harness.PlacesOf(w.UntilWorkloadOf("a", "is admitted", admitted))))[0]
+	silent := firstNode(harness.PlacesOf(w.UntilWorkloadOf("a", "is admitted", admitted)))
 	w.setReadyUnknown(silent)
 	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
@@ -66,18 +63,16 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 	})
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	dead := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
-	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
-		t.Fatal(err)
-	}
+	dead := firstNode(harness.PlacesOf(wl))
+	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}})
 	w.untilEvictedFor("a", dead)
 	w.node("late", "r0", allocatable(8), simulated)
 	w.untilRunning("a", 5)
 	w.expectWaiting("b")
 }
 
-// TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding checks that a gang gets other places if a pod without a queue
-// fills one of its nodes before its pods are created.
+// TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding checks that a gang gets other places if a pod without a
+// queue fills one of its nodes before its pods are created.
 func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -85,23 +80,23 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	block := w.blockPods()
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	occupied := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	occupied := firstNode(harness.PlacesOf(wl))
 	w.Shared(w.podOn(w.Namespace+"-other", occupied, 8))
 	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[occupied] == 0 })
 	block.release()
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
-// antiAffinityToJobSets returns an affinity that keeps the pods of JobSets in these namespaces, or else in the pod's own,
-// off the node of the pod that has it.
+// antiAffinityToJobSets returns an affinity that keeps the pods of JobSets in these namespaces, or else in the pod's
+// own, off the node of the pod that has it.
 func antiAffinityToJobSets(namespaces ...string) *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey: corev1.LabelHostname, Namespaces: namespaces,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 }
 
-// TestConstraintsOnlyKubeSchedulerKnows checks that a job gets another node if kube-scheduler rejects its first one. The
-// reason is the anti-affinity of a pod on that node, which Muster does not consider.
+// TestConstraintsOnlyKubeSchedulerKnows checks that a job gets another node if kube-scheduler rejects its first one.
+// The reason is the anti-affinity of a pod on that node, which Muster does not consider.
 func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.rackOf("r0", 2)
@@ -123,9 +118,7 @@ func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 func (w *world) setReadyUnknown(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
-		w.Fatal(err)
-	}
+	w.Get(node)
 	before := node.DeepCopy()
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -146,7 +139,7 @@ func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
 	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // a node holds two of its pods, so one node is spare
 	before := w.untilRunning("a", 5)
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
-	occupied := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	occupied := firstNode(harness.PlacesOf(wl))
 	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000})
 	urgent := w.podOn(w.Namespace+"-urgent", "", 8)
 	urgent.Spec.PriorityClassName = w.Namespace

@@ -4,6 +4,8 @@ package placement
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -42,12 +45,12 @@ const (
 	rack = "example.com/rack"
 )
 
-// simulated is the taint of nodes that only pods of the test's own queue may use. Its key and value are also the label of
-// nodes whose pods are simulated.
+// simulated is the taint of nodes that only pods of the test's own queue may use. Its key and value are also the label
+// of nodes whose pods are simulated.
 var simulated = corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
-// world is a namespace with its own nodes and queues. Cluster-scoped objects of the test have the namespace's name, or a
-// name that starts with it.
+// world is a namespace with its own nodes and queues. Cluster-scoped objects of the test have the namespace's name, or
+// a name that starts with it.
 type world struct{ *harness.World }
 
 // newWorld returns a world for a test that runs in parallel with others.
@@ -98,8 +101,8 @@ func (w *world) rackOf(name string, nodes int) []string {
 	return out
 }
 
-// queue creates the LocalQueue q. Its ClusterQueue has a quota of more GPUs than the test's nodes have, and a topology of
-// racks and nodes.
+// queue creates the LocalQueue q. Its ClusterQueue has a quota of more GPUs than the test's nodes have, and a topology
+// of racks and nodes.
 func (w *world) queue() {
 	w.Helper()
 	w.Shared(
@@ -153,8 +156,8 @@ func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 	}
 }
 
-// untilRunning waits until exactly that many pods run whose name is the job's, alone or before a hyphen, and returns them by
-// name. Terminating pods do not count.
+// untilRunning waits until exactly that many pods run whose name is the job's, alone or before a hyphen, and returns
+// them by name. Terminating pods do not count.
 func (w *world) untilRunning(job string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
@@ -185,6 +188,19 @@ func nodesOf(pods map[string]corev1.Pod) map[string]int32 {
 		out[pod.Spec.NodeName]++
 	}
 	return out
+}
+
+// firstNode returns the first node by name of those to which counts belong.
+func firstNode(counts map[string]int32) string { return slices.Sorted(maps.Keys(counts))[0] }
+
+// pods returns the pods in the test's namespace.
+func (w *world) pods() []corev1.Pod {
+	w.Helper()
+	var list corev1.PodList
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	return list.Items
 }
 
 // admitted reports whether the Workload is admitted.
