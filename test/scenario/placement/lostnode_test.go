@@ -61,7 +61,7 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 // trainingJob returns a TrainingJob in the queue q. Each of its workers needs a whole node and runs for an hour.
 func (w *world) trainingJob(name string, minSize, maxSize int32) *breezeml.TrainingJob {
 	amount := corev1.ResourceList{gpu: resource.MustParse("8")}
-	job := &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
+	job := &breezeml.TrainingJob{ObjectMeta: w.inQueue(name)}
 	job.Spec.MinSize, job.Spec.MaxSize = ptr.To(minSize), ptr.To(maxSize)
 	job.Spec.ReplicaSpecs.Template = corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": time.Hour.String()}},
