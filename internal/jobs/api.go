@@ -263,7 +263,7 @@ type Plan struct {
 	// held back until a later plan has more to write, or for API.StatusDelay.
 	StatusCanWait bool
 	// StatusYields says that users may wait for Status, but no job does. While the API server is overloaded, it is held
-	// back for some seconds.
+	// back for up to half a minute.
 	StatusYields bool
 	// Events are recorded once Status is written.
 	Events []Event

@@ -17,9 +17,12 @@ import (
 // of a large job change one by one, and a write for each of them would be most of what the job costs.
 const statusDelay = time.Second
 
-// busyStatusDelay is how long a status with StatusYields is held back while the API server is overloaded. By then most
-// jobs have more to report in the same write.
-const busyStatusDelay = 10 * time.Second
+// While the API server is overloaded, a status with StatusYields is held back for up to busyStatusDelay: by then most
+// jobs have more to report in the same write. Every busyStatusCheck it is checked whether the API server still is.
+const (
+	busyStatusDelay = 30 * time.Second
+	busyStatusCheck = 5 * time.Second
+)
 
 // statusDelay returns how long the plan's status may be held back.
 func (p Plan) statusDelay(every time.Duration, busy bool) time.Duration {
@@ -58,6 +61,9 @@ func (c *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Dura
 	}
 	p.Status = nil
 	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
+	if check := now.Add(busyStatusCheck); check.Before(due) {
+		due = check
+	}
 	p.DueBy(due)
 	return p
 }
