@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
@@ -50,10 +49,23 @@ func TestMain(m *testing.M) {
 }
 
 // TestEndToEnd measures single-GPU jobs that fill all nodes, and gangs, from the first creation until the
-// real kube-scheduler has bound the last pod. The floor is the same pods without Muster; Jobs without a
-// queue are measured as well.
+// real kube-scheduler has bound the last pod. The floor is the same pods without Muster and without any job;
+// Jobs without a queue are measured as well.
 func TestEndToEnd(t *testing.T) {
 	b := newBench(t)
+	// One gang fills its nodes; the other does not, so that its pods are gated and get their places one by
+	// one.
+	filling := fullNodes(gangPods)
+	gated := filling + gpusOfNode/2
+	gangs := []gangKind{{name: "VCJob", of: vcGangOf}, {name: "JobSet", of: gangOf}}
+
+	b.operate()
+	podsOf := b.podsLike("single", 1, jobsOf(1, queueOfAll))
+	for i := range gangs {
+		gangs[i].podsOf = b.podsLike("gang", gpusOfNode, gangs[i].load(gpusOfNode))
+	}
+	b.rest()
+
 	b.play("warm", scaled(singles)/10, podsOf(scaled(singles)/10))
 	floorPods := b.play("floor", scaled(singles), podsOf(scaled(singles)))
 	floorPodsCPU := b.used
@@ -62,12 +74,10 @@ func TestEndToEnd(t *testing.T) {
 	if *compare {
 		others = b.playOthers(floorPods)
 	}
-	// One gang fills its nodes; the other does not, so that its pods are gated and get their places one by
-	// one.
-	filling := fullNodes(gangPods)
-	gated := filling + gpusOfNode/2
-	floorFilling := b.play("floorgang", filling, podsOf(filling))
-	floorGated := b.play("floorgang", gated, podsOf(gated))
+	for i := range gangs {
+		gangs[i].floor = b.play("floorgang", filling, gangs[i].podsOf(filling))
+	}
+	floorGated := b.play("floorgang", gated, gangs[1].podsOf(gated))
 
 	running := b.operate()
 	before, operatorBefore := b.cluster.Writes(t), running.CPU(t)
@@ -90,16 +100,13 @@ func TestEndToEnd(t *testing.T) {
 	b.noteWrites(wrote)
 	figure.Note("  mean time from admission to the last bind", fmt.Sprintf("%.2f s", singleBind))
 
-	for _, kind := range []struct {
-		name string
-		of   func(namespace, name string, pods int) client.Object
-	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
-		b.playGang(running, gpusOfNode, kind.of) // warm up: the first object of a kind makes the API server start serving it
-		fillingGang := b.playGang(running, filling, kind.of)
-		fillingGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), floorFilling)
+	for _, kind := range gangs {
+		b.playGang(running, gpusOfNode, kind) // warm up: the first object of a kind makes the API server start serving it
+		fillingGang := b.playGang(running, filling, kind)
+		fillingGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), kind.floor)
 		figure.Reach(t, "  Muster's writes to its pods", fmt.Sprint(fillingGang.wrote["PATCH pods"]), "0", fillingGang.wrote["PATCH pods"] == 0)
 	}
-	gatedGang := b.playGang(running, gated, gangOf)
+	gatedGang := b.playGang(running, gated, gangs[1])
 	gatedGang.figures(b, fmt.Sprintf("a JobSet of %d, which fills no nodes and whose pods are gated", gated), floorGated)
 	figure.Note("peak memory of the operator", figure.MiB(running.Peak(t)))
 }

@@ -25,29 +25,54 @@ const podsPerSync = 500
 func TestGangs(t *testing.T) {
 	b := newBench(t)
 	sizes := slices.Compact([]int{fullNodes(podsPerSync), fullNodes(gangPods)}) // equal if scaled down
-	floors := map[int]time.Duration{}
-	b.play("warm", sizes[0], podsOf(sizes[0]))
+	b.operate()
+	b.play("warm", gpusOfNode, freeJobSet(gpusOfNode))
+	kinds := []gangKind{{name: "VCJob", of: vcGangOf}, {name: "JobSet", of: gangOf}}
+	for i := range kinds {
+		kinds[i].podsOf = b.podsLike("gang", gpusOfNode, kinds[i].load(gpusOfNode))
+	}
+	b.rest()
+	b.play("warm", sizes[0], kinds[0].podsOf(sizes[0]))
 	b.play("warm", 1, jobOf(1))
+	floors := map[string]map[int]time.Duration{}
+	for _, kind := range kinds {
+		floors[kind.name] = map[int]time.Duration{}
+		for _, pods := range sizes {
+			floor := b.play("floorgang", pods, kind.podsOf(pods))
+			floors[kind.name][pods] = floor
+			b.phases(fmt.Sprintf("%d pods of a %s with nothing to decide: the floor", pods, kind.name), pods, floor, floor)
+		}
+	}
 	for _, pods := range sizes {
-		floors[pods] = b.play("floorgang", pods, podsOf(pods))
-		b.phases(fmt.Sprintf("%d pods with nothing to decide: the floor", pods), pods, floors[pods], floors[pods])
-		b.phases("  as a Job without a queue", pods, b.play("job", pods, jobOf(pods)), floors[pods])
+		b.phases(fmt.Sprintf("%d as a Job without a queue", pods), pods, b.play("job", pods, jobOf(pods)), floors["VCJob"][pods])
 	}
 	running := b.operate()
 	b.play("warm", gpusOfNode, freeJobSet(gpusOfNode))
 	for _, pods := range sizes {
-		b.phases(fmt.Sprintf("%d as a JobSet without a queue", pods), pods, b.play("jobset", pods, freeJobSet(pods)), floors[pods])
+		b.phases(fmt.Sprintf("%d as a JobSet without a queue", pods), pods, b.play("jobset", pods, freeJobSet(pods)), floors["JobSet"][pods])
 	}
-	for _, kind := range []struct {
-		name string
-		of   func(namespace, name string, pods int) client.Object
-	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
-		b.playGang(running, gpusOfNode, kind.of)
+	for _, kind := range kinds {
+		b.playGang(running, gpusOfNode, kind)
 		for _, pods := range sizes {
-			g := b.playGang(running, pods, kind.of)
-			b.phases(fmt.Sprintf("a %s of %d, admitted %.2f s before its last bind", kind.name, pods, g.bind), pods, g.wall, floors[pods])
+			g := b.playGang(running, pods, kind)
+			b.phases(fmt.Sprintf("a %s of %d, admitted %.2f s before its last bind", kind.name, pods, g.bind), pods, g.wall, floors[kind.name][pods])
 		}
 	}
+}
+
+// gangKind is an API in which gangs are created.
+type gangKind struct {
+	name string
+	of   func(namespace, name string, pods int) client.Object
+	// podsOf returns loads of the pods of such a gang, without the gang.
+	podsOf func(n int) func(namespace string) []client.Object
+	// floor is how long the pods alone take.
+	floor time.Duration
+}
+
+// load returns a load of one gang.
+func (k gangKind) load(pods int) func(namespace string) []client.Object {
+	return func(namespace string) []client.Object { return []client.Object{k.of(namespace, "gang", pods)} }
 }
 
 // fullNodes scales a number of pods and rounds it down to a multiple of a node's GPUs.
@@ -90,12 +115,12 @@ type gang struct {
 }
 
 // playGang plays a gang through the queue.
-func (b *bench) playGang(running *operator.Operator, pods int, of func(namespace, name string, pods int) client.Object) gang {
+func (b *bench) playGang(running *operator.Operator, pods int, kind gangKind) gang {
 	b.Helper()
 	before := b.cluster.Writes(b.T)
 	count, sum := running.Observed(b.T, bindSeconds)
 	var g gang
-	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{of(namespace, "gang", pods)} })
+	g.wall = b.play("gang", pods, kind.load(pods))
 	g.wrote = difference(b.wrote, before)
 	countAfter, sumAfter := running.Observed(b.T, bindSeconds)
 	g.bind = (sumAfter - sum) / float64(max(countAfter-count, 1))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +57,8 @@ type bench struct {
 	// wroteBefore, wroteBound and wrote are the write counts before the last load, when it was bound, and
 	// when its Workloads reported ready pods.
 	wroteBefore, wroteBound, wrote map[string]float64
+	// whenBound is called when the pods of a load are bound and nothing is timed any more, unless it is nil.
+	whenBound func(namespace string)
 }
 
 func watching(t *testing.T, config *rest.Config) client.WithWatch {
@@ -67,13 +70,20 @@ func watching(t *testing.T, config *rest.Config) client.WithWatch {
 	return c
 }
 
-// operate starts the operator until the end of the test, and creates its queue.
+// operate starts the operator until rest or the end of the test, and creates its queue.
 func (b *bench) operate() *operator.Operator {
 	b.Helper()
 	b.running = operator.Start(b.T, *operatorBinary, b.cluster, strings.Fields(*operatorFlags)...)
 	b.running.AwaitReady(b.T)
 	b.makeQueue()
 	return b.running
+}
+
+// rest ends the operator: the floors have none.
+func (b *bench) rest() {
+	b.Helper()
+	b.running.End(syscall.SIGTERM)
+	b.running = nil
 }
 
 // play creates the objects in a new namespace, waits until the number of pods is bound, and removes
@@ -112,6 +122,9 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	wall := time.Since(b.began)
 	b.used, b.operatorUsed = b.server.CPU(b.T)-used, b.operatorCPU()-operatorUsed
 	b.wroteBound = b.cluster.Writes(b.T)
+	if b.whenBound != nil {
+		b.whenBound(namespace)
+	}
 	if what == "single" {
 		b.awaitPodsReady(ctx, namespace, pods)
 	}

@@ -11,10 +11,14 @@ import (
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// TestKinds compares the cost of one-pod jobs of each kind.
+// TestKinds compares the cost of one-pod jobs of each kind. The floor is the pods of VCJobs, which have the least
+// metadata.
 func TestKinds(t *testing.T) {
 	b := newBench(t)
 	jobs := scaled(singles / 10)
+	b.operate()
+	podsOf := b.podsLike("single", 1, manyOf(1, vcJobOf))
+	b.rest()
 	b.play("warm", jobs, podsOf(jobs))
 	floor := b.play("floor", jobs, podsOf(jobs))
 	figure.Note(fmt.Sprintf("%d pods with nothing to decide: the floor", jobs), figure.Seconds(floor))

@@ -96,17 +96,6 @@ func template(withoutQueue bool) corev1.PodTemplateSpec {
 	return out
 }
 
-func podsOf(n int) func(string) []client.Object {
-	return func(namespace string) []client.Object {
-		var out []client.Object
-		for i := range n {
-			t := template(true)
-			out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("pod-%d", i), Annotations: t.Annotations}, Spec: t.Spec})
-		}
-		return out
-	}
-}
-
 // jobsOf returns a load of Jobs of one pod in the queue, "" for none.
 func jobsOf(n int, queue string) func(string) []client.Object {
 	return manyOf(n, func(namespace, name string) client.Object {
