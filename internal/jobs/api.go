@@ -107,7 +107,8 @@ type Description struct {
 	QueuedTime time.Time
 	// Paused jobs ask for nothing, and have no Workload, until they are resumed.
 	Paused bool
-	// PodSets are the pod sets that run together, in the API's order.
+	// PodSets are the pod sets that run together, in the API's order. A job without any is not queued. If it has a
+	// Workload with quota, it keeps that as it is until the job ends or is evicted; one without quota is deleted.
 	PodSets []kueue.PodSet
 	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
 	// creates no children; a job of another kind is running if it has children.
@@ -124,6 +125,8 @@ type Description struct {
 type Facts struct {
 	Queues     QueueFacts
 	Priorities PriorityFacts
+	// Queued holds the pod sets of the job's own Workload, nil if it has none: what the job was last queued for.
+	Queued []kueue.PodSet
 	// Flavors holds all ResourceFlavors by name.
 	Flavors map[string]*kueue.ResourceFlavor
 	// Served holds the kinds in API.AsksKinds and API.Optional that the cluster serves.

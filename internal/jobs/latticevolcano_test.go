@@ -20,8 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
-// runWithVolcano returns a world whose LatticeJob was admitted by Muster and is run by Volcano.
-func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
+// queueForVolcano returns a world whose LatticeJob waits in a queue of Muster's, to be run by Volcano.
+func queueForVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
 	t.Helper()
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
@@ -33,6 +33,16 @@ func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWo
 		w.edit(edit)
 	}
 	w.settle()
+	if phase := w.latticeJob().Status.Phase; phase != lattice.Pending || w.workload() == nil {
+		t.Fatalf("the LatticeJob is %s, with the Workload %v; want it Pending with one", phase, w.workload())
+	}
+	return w
+}
+
+// runWithVolcano returns a world whose LatticeJob was admitted by Muster and is run by Volcano.
+func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
+	t.Helper()
+	w := queueForVolcano(t, edits...)
 	w.admit()
 	w.settle()
 	setVCJobPhase(volcano.Running, "")(w)
@@ -89,13 +99,7 @@ func (b staleJob) Get(ctx context.Context, key client.ObjectKey, object client.O
 // TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart: the job is admitted as it was before, and would otherwise hold
 // its quota without running.
 func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
-	w := newExternalWorld(t)
-	if err := w.api.Create(t.Context(), flavor()); err != nil {
-		t.Fatal(err)
-	}
-	w.setVolcanoServed(true)
-	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.settle()
+	w := queueForVolcano(t)
 	w.edit(func(job *lattice.LatticeJob) {
 		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: "none-such"}
 	})

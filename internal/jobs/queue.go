@@ -123,6 +123,41 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 	return queueChoice{Name: name}
 }
 
+// queueOf returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor
+// without pods. A job that names a Workload that does not exist yet waits, though its queue is not known. found is the
+// Workload that the job names, or its own; own is the same if the job controls it.
+//
+// A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now: otherwise
+// the quota of what it runs would be neither returned nor reclaimed.
+func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found, own *kueue.Workload) (queueChoice, bool) {
+	if ownedByServed(job, r.served) {
+		return queueChoice{}, false
+	}
+	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
+	none := len(described.PodSets) == 0
+	switch {
+	case found != nil && (queue.Name == "" || none && (own != nil || described.Paused)):
+		return queueChoice{Name: string(found.Spec.QueueName)}, true
+	case none:
+		return queueChoice{}, false
+	}
+	return queue, queue.Name != "" || prebuiltName(job) != ""
+}
+
+// cannotQueue returns an event if the job waits for a queue that does not exist. It is reported only once the Workload
+// says that it waits: the queue may have been created just before the job.
+func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []Event {
+	if a.Grant != Waiting || a.Why == "" || queue == "" {
+		return nil
+	}
+	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
+		event := Obstacle(queueNotFound, "The job waits: "+why)
+		event.Key = queue // the queues listed in the message may change
+		return []Event{event}
+	}
+	return nil
+}
+
 // IsQueued reports whether a job with the rule QueueOptional is to be queued when it is created: it names a queue, or a
 // user has created the LocalQueue named default, and its owner is not a job of a served kind. local is that LocalQueue,
 // nil if there is none.

@@ -165,6 +165,15 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	found, err := r.workload(ctx, job)
+	if err != nil {
+		return Plan{}, err
+	}
+	var own *kueue.Workload
+	if found != nil && isControlledBy(found, job, r.api.Kind) {
+		own = found
+		facts.Queued = own.Spec.PodSets
+	}
 	described := r.api.Describe(job, facts)
 	if !r.api.Resizes {
 		fixSizes(described.PodSets)
@@ -176,16 +185,8 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	found, err := r.workload(ctx, job)
-	if err != nil {
-		return Plan{}, err
-	}
-	var own *kueue.Workload
-	if found != nil && isControlledBy(found, job, r.api.Kind) {
-		own = found
-	}
 	seen.Facts.Priorities = facts.Priorities.remembering(own)
-	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found)
+	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found, own)
 	held, err := r.heldByChild(ctx, described, seen.Children, found)
 	switch {
 	case err != nil:
@@ -270,24 +271,6 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	return plan, nil
 }
 
-// queueOf returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor
-// without pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
-func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found *kueue.Workload) (queueChoice, bool) {
-	if ownedByServed(job, r.served) {
-		return queueChoice{}, false
-	}
-	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
-	switch {
-	case queue.Name == "" && found != nil:
-		return queueChoice{Name: string(found.Spec.QueueName)}, true // a job that was queued stays in its queue
-	case len(described.PodSets) == 0 && described.Paused && found != nil:
-		return queueChoice{Name: string(found.Spec.QueueName)}, true // the paused job leaves it
-	case len(described.PodSets) == 0:
-		return queueChoice{}, false
-	}
-	return queue, queue.Name != "" || prebuiltName(job) != ""
-}
-
 // cannotStart returns an event that says why an admitted job gets no pods. It is also reported, for as long as it
 // holds, if the Workload was finished for that reason.
 func cannotStart(a Admission, own *kueue.Workload) []Event {
@@ -307,20 +290,6 @@ func cannotStart(a Admission, own *kueue.Workload) []Event {
 	return nil
 }
 
-// cannotQueue returns an event if the job waits for a queue that does not exist. It is reported only once the Workload
-// says that it waits: the queue may have been created just before the job.
-func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []Event {
-	if a.Grant != Waiting || a.Why == "" || queue == "" {
-		return nil
-	}
-	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
-		event := Obstacle(queueNotFound, "The job waits: "+why)
-		event.Key = queue // the queues listed in the message may change
-		return []Event{event}
-	}
-	return nil
-}
-
 // requestFor returns what the job, in that queue, asks of its Workload.
 func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
 	asked, _ := requestOf(job, facts.Priorities)
@@ -335,7 +304,7 @@ func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.requestFor(job, queue, facts)
 	prebuilt := r.prebuiltOf(job) != ""
-	givesBack := progress.Requeue || described.Paused && !prebuilt && progress.Outcome == nil
+	givesBack := progress.Requeue || wantsNoWorkload(described, found) && !prebuilt && progress.Outcome == nil
 	owns := found != nil && isControlledBy(found, job, r.api.Kind)
 	var events []Event
 	if progress.Outcome == nil {
@@ -363,12 +332,20 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	switch {
 	case found == nil && prebuilt:
 		return nil, events
-	case prebuilt, len(events) > 0:
-		wanted = found // a prebuilt Workload says itself what it asks for; a mistake changes nothing
+	case prebuilt, len(events) > 0, len(described.PodSets) == 0:
+		// A prebuilt Workload says itself what it asks for; a mistake changes nothing, and a job without pods can say
+		// nothing.
+		wanted = found
 	case progress.Outcome == nil && progress.Refused == "":
 		events = deferredChanges(job, queue, found, asked)
 	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events
+}
+
+// wantsNoWorkload reports whether the job gives its Workload back, nil for none: it is paused, or it asks for no pods
+// and the Workload holds no quota. One that holds quota is kept until the job ends or is evicted: pods may run with it.
+func wantsNoWorkload(described Description, found *kueue.Workload) bool {
+	return described.Paused || len(described.PodSets) == 0 && found != nil && !workload.HoldsQuota(found) && !workload.IsFinished(found)
 }
 
 // workload returns the job's Workload, nil if there is none. It is the one that the job names, which may not be the

@@ -198,6 +198,11 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // a running job keeps its quota
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, HeldByChild: job.Status.Phase == lattice.Running}
+	if job.Status.Phase == lattice.Running && len(facts.Queued) > 0 {
+		// A change of the spec is ignored by now, so it must not change either what the quota of the job is for.
+		d.PodSets = slices.Clone(facts.Queued)
+		return d
+	}
 	known := c.facts(facts, nil)
 	known.AnyService = true // the pods' requests do not depend on services
 	result, err := compile.Compile(job, known)
