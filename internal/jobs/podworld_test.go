@@ -15,6 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // podWorld is a world with one job ns/job instead of the JobSet, whose pods Muster creates itself, and with a kubelet.
@@ -127,7 +128,8 @@ func (w *podWorld) workload() *kueue.Workload {
 	return &all[0]
 }
 
-// otherObjects holds all objects of the cluster besides the job, without resourceVersions and times.
+// otherObjects holds all objects of the cluster besides the job, without resourceVersions and times, and of finished
+// Workloads without whether their pods were last ready: that depends on when the job was reconciled while they ended.
 type otherObjects struct {
 	Pods      []corev1.Pod
 	Services  []corev1.Service
@@ -146,6 +148,9 @@ func (w *podWorld) otherObjects() otherObjects {
 		s.Workloads[i].ResourceVersion = ""
 		if delete(s.Workloads[i].Annotations, muster.QueuedTimeAnnotation); len(s.Workloads[i].Annotations) == 0 {
 			s.Workloads[i].Annotations = nil
+		}
+		if workload.IsFinished(&s.Workloads[i]) {
+			meta.RemoveStatusCondition(&s.Workloads[i].Status.Conditions, kueue.WorkloadPodsReady)
 		}
 		for j := range s.Workloads[i].Status.Conditions {
 			s.Workloads[i].Status.Conditions[j].LastTransitionTime = metav1.Time{}

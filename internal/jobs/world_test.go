@@ -119,8 +119,9 @@ func (w *world) build(objects ...client.Object) {
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.PersistentVolumeClaim{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&bus.Command{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
-		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
+		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
 
 // watched returns the client of the reconciler.
