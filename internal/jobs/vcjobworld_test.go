@@ -89,6 +89,21 @@ func command(action bus.Action, once func(*vcjobWorld) bool) vcjobAction {
 	}}
 }
 
+// scale returns an action: the tasks get this many pods.
+func scale(once func(*vcjobWorld) bool, replicas ...int32) vcjobAction {
+	return vcjobAction{once, func(w *vcjobWorld) {
+		w.changes++
+		job := w.vcjob()
+		for i, n := range replicas {
+			job.Spec.Tasks[i].Replicas = n
+		}
+		job.Generation++
+		if err := w.api.Update(w.t.Context(), job); err != nil {
+			w.t.Fatal(err)
+		}
+	}}
+}
+
 func evictVCJob(w *vcjobWorld) { w.evict() }
 
 // deleteWorker deletes a pod as a user would.
@@ -116,6 +131,7 @@ var vcjobLives = map[string]vcjobLife{
 	"aborted and resumed":                 {actions: []vcjobAction{command(bus.AbortJobAction, runsFully), command(bus.ResumeJobAction, rests)}, ends: volcano.Completed},
 	"terminated":                          {actions: []vcjobAction{command(bus.TerminateJobAction, runsFully)}, ends: volcano.Terminated},
 	"restarted by a Command":              {actions: []vcjobAction{command(bus.RestartJobAction, runsFully)}, ends: volcano.Completed, retries: 1},
+	"scaled to no pods and back":          {actions: []vcjobAction{scale(runsFully, 0, 0), scale(rests, 1, 1)}, ends: volcano.Completed},
 }
 
 // workerFailsOnce makes the first worker of the first attempt fail.
@@ -205,5 +221,13 @@ func TestFailedWritesDoNotChangeTheOutcomeOfAVCJob(t *testing.T) {
 func TestSteadyStateOfAVCJobWritesNothing(t *testing.T) {
 	for name, life := range vcjobLives {
 		t.Run(name, func(t *testing.T) { life.run(t, fault{}).checkNoMoreWrites(t) })
+	}
+}
+
+// TestVCJobScaledToNoPodsReturnsItsQuota, and says that it has no pods.
+func TestVCJobScaledToNoPodsReturnsItsQuota(t *testing.T) {
+	w := vcjobLife{actions: []vcjobAction{scale(runsFully, 0, 0)}}.run(t, fault{})
+	if state := w.vcjob().Status.State; !rests(w) || state.Phase != volcano.Pending || state.Reason != volcano.NoPods {
+		t.Errorf("it is %+v, with the Workloads %v; want it Pending for %s with none", state, list[kueue.WorkloadList](w.world).Items, volcano.NoPods)
 	}
 }

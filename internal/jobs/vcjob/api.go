@@ -85,9 +85,11 @@ func expected(child client.Object) bool {
 	return isPod && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && len(pod.Status.Conditions) == 0
 }
 
-// describe returns what a VCJob requests: one pod set for each task that has pods.
+// describe returns what a VCJob requests: one pod set for each task that has pods. A job that was scaled to no pods
+// gives its quota back, and queues anew when it has pods again.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
-	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName, Paused: stopped(job) || job.Status.State.Reason == admittedAnewReason}
+	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
+	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
 	least, elastic := leastOf(job), elasticTask(job)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]

@@ -116,7 +116,7 @@ func (l *planner) run() {
 	switch {
 	case phase != volcano.Running && running:
 		l.setDerivedPhase(volcano.Running, runningReason, runningMessage)
-	case phase != volcano.Pending && phase != volcano.Running:
+	case phase != volcano.Pending && (phase != volcano.Running || totalOf(l.job) == 0):
 		l.setDerivedPhase(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
 		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message

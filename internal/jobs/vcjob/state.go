@@ -171,6 +171,9 @@ func (l *planner) waitingReason() (reason, message string) {
 	if l.seen.Mistake != "" {
 		return jobs.InvalidJob, l.seen.Mistake
 	}
+	if totalOf(l.job) == 0 {
+		return l.startingState()
+	}
 	queue := l.job.Labels[kueue.QueueLabel]
 	if queue == "" {
 		queue = queueOf(l.job)
