@@ -21,7 +21,7 @@ import (
 )
 
 // queueForVolcano returns a world whose LatticeJob waits in a queue of Muster's, to be run by Volcano.
-func queueForVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
+func queueForVolcano(t *testing.T, prepare ...func(*latticeWorld)) *latticeWorld {
 	t.Helper()
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
@@ -29,8 +29,8 @@ func queueForVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeW
 	}
 	w.setVolcanoServed(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	for _, edit := range edits {
-		w.edit(edit)
+	for _, step := range prepare {
+		step(w)
 	}
 	w.settle()
 	if phase := w.latticeJob().Status.Phase; phase != lattice.Pending || w.workload() == nil {
@@ -42,7 +42,11 @@ func queueForVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeW
 // runWithVolcano returns a world whose LatticeJob was admitted by Muster and is run by Volcano.
 func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
 	t.Helper()
-	w := queueForVolcano(t, edits...)
+	w := queueForVolcano(t, func(w *latticeWorld) {
+		for _, edit := range edits {
+			w.edit(edit)
+		}
+	})
 	w.admit()
 	w.settle()
 	setVCJobPhase(volcano.Running, "")(w)

@@ -205,8 +205,10 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	}
 	known := c.facts(facts, nil)
 	known.AnyService = true // the pods' requests do not depend on services
-	result, err := compile.Compile(job, known)
+	result, err := compile.Compile(job, c.withQueuedGPUs(job, facts.Queued, known))
 	switch {
+	case awaitsSharedGPUs(job, err):
+		return jobs.Description{Paused: true}
 	case err != nil:
 		return d // Plan reports the error
 	case len(result.Missing) > 0 && job.Status.Phase != lattice.Running:

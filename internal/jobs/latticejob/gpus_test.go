@@ -1,6 +1,7 @@
 package latticejob
 
 import (
+	"strings"
 	"testing"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -57,5 +58,62 @@ func TestAWaitingJobRequestsTheGPUsThatNodesOffer(t *testing.T) {
 				t.Errorf("it runs, and is stopped for other GPUs: %s", writes(plan))
 			}
 		})
+	}
+}
+
+// TestAJobAwaitsNodesThatShareTheirGPUs if it has waited before: they may be away just now, as when its VCJob is replaced. A new job
+// fails, with the reason.
+func TestAJobAwaitsNodesThatShareTheirGPUs(t *testing.T) {
+	for before, after := range map[lattice.JobPhase]lattice.JobPhase{"": lattice.Failed, lattice.Pending: lattice.Pending} {
+		for _, external := range []bool{false, true} {
+			s := newScene()
+			if external {
+				s.external(jobs.Admission{Grant: jobs.Waiting})
+			}
+			s.with(func(s *scene) { resource(s, lattice.GPUResource, `{"count": 1, "compute": 50}`) }).stands(before, "m", 0)
+			plan := s.plan(t)
+			if got := plan.Status.(*lattice.LatticeJob).Status; got.Phase != after || !strings.Contains(got.Message, "no node shares its GPUs") {
+				t.Errorf("from %q it is %s: %s", before, got.Phase, got.Message)
+			}
+			if waits := after == lattice.Pending; plan.Due.IsZero() == waits || external && New(s.settings).Describe(s.seen.Job, s.seen.Facts).Paused != waits {
+				t.Errorf("from %q it is due at %v, and takes part in its queue or not", before, plan.Due)
+			}
+			s.seen.Facts.NodeFeatures = map[jobs.NodeFeature]bool{sharesGPUs: true}
+			if got := s.plan(t).Status.(*lattice.LatticeJob).Status; got.Phase == lattice.Failed {
+				t.Errorf("nodes share their GPUs, and it has failed: %s", got.Message)
+			}
+		}
+	}
+}
+
+// TestAQueuedJobRequestsGPUsAsItsWorkloadDoes, unless the configuration says otherwise by now.
+func TestAQueuedJobRequestsGPUsAsItsWorkloadDoes(t *testing.T) {
+	request := func(s *scene) (compile.GPUs, bool) {
+		podSets := New(s.settings).Describe(s.seen.Job, s.seen.Facts).PodSets
+		s.seen.Facts.Queued = podSets
+		template := &podSets[0].Template
+		if _, shares := template.Spec.Containers[0].Resources.Limits[compile.VGPUNumber]; shares {
+			return compile.SharedGPUs, false
+		}
+		return compile.WholeGPUs, template.Spec.Affinity != nil
+	}
+	s := newScene().external(jobs.Admission{Grant: jobs.Waiting}).with(func(s *scene) { resource(s, lattice.GPUResource, `{"count": 1, "memory": "40Gi"}`) })
+	for _, step := range []struct {
+		nodes      map[jobs.NodeFeature]bool
+		configured compile.GPUs
+		gpus       compile.GPUs
+		memory     bool
+	}{
+		{nil, "", compile.WholeGPUs, false},
+		{map[jobs.NodeFeature]bool{labelsGPUMemory: true}, "", compile.WholeGPUs, true},
+		{nil, "", compile.WholeGPUs, true},
+		{map[jobs.NodeFeature]bool{sharesGPUs: true}, "", compile.SharedGPUs, false},
+		{map[jobs.NodeFeature]bool{labelsGPUMemory: true}, "", compile.SharedGPUs, false},
+		{map[jobs.NodeFeature]bool{labelsGPUMemory: true}, compile.WholeGPUs, compile.WholeGPUs, true},
+	} {
+		s.seen.Facts.NodeFeatures, s.settings.GPUs = step.nodes, step.configured
+		if gpus, memory := request(s); gpus != step.gpus || memory != step.memory {
+			t.Errorf("where nodes have %v, with %q configured, it requests %s GPUs, with a minimum of memory: %v", step.nodes, step.configured, gpus, memory)
+		}
 	}
 }

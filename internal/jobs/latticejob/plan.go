@@ -132,14 +132,22 @@ func isHard(topology *lattice.NetworkTopology) bool {
 	return topology != nil && topology.Mode == lattice.HardTopology
 }
 
+// compileFacts returns the facts with which the job is compiled.
+func (l *planner) compileFacts() compile.Facts {
+	return l.withQueuedGPUs(l.job, l.seen.Facts.Queued, l.facts(l.seen.Facts, l.seen.Related))
+}
+
 // submit compiles the job and applies its objects, the VCJob last.
 func (l *planner) submit() {
-	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Related))
+	result, err := compile.Compile(l.job, l.compileFacts())
 	var missing *compile.MissingServiceError
 	since := l.job.CreationTimestamp.Add(missingServiceTimeout)
 	switch {
 	case errors.As(err, &missing) && l.seen.Now.Before(since):
 		l.plan.Due = since
+		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+	case awaitsSharedGPUs(l.job, err):
+		l.recheckGPUs()
 		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
 	case err != nil:
 		l.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
@@ -155,6 +163,7 @@ func (l *planner) submit() {
 	case l.seen.Mistake != "":
 		l.setStatus(lattice.Pending, l.seen.Mistake, nil, nil)
 	case !l.seen.Admission.MayStart():
+		l.recheckGPUs()
 		l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 	case l.requestChanged():
 		l.plan.Progress.Requeue = true

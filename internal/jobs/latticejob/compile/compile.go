@@ -44,7 +44,8 @@ type compiler struct {
 	warnings []string
 }
 
-// Compile compiles the job to objects. It fails if no cluster with these facts could ever run the job.
+// Compile compiles the job to objects. It fails if no cluster with these facts could ever run the job. Of its errors,
+// MissingServiceError and UnsharedGPUsError may pass without a change of the job.
 func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	if len(job.Spec.Tasks) == 0 {
 		return nil, errors.New("job has no tasks")

@@ -37,6 +37,13 @@ var gpuModels = map[string]string{
 	"T4": "NVIDIA-Tesla-T4", "V100": "NVIDIA-Tesla-V100-SXM2-16GB",
 }
 
+// UnsharedGPUsError says that a job asks for a part of a GPU, which no node offers. Nodes that do may come.
+type UnsharedGPUsError struct{ Compute int64 }
+
+func (e *UnsharedGPUsError) Error() string {
+	return fmt.Sprintf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", e.Compute, VGPUCores)
+}
+
 // gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have
 // them.
 func (t *task) gpus() error {
@@ -79,7 +86,7 @@ func (t *task) askGPUs(gpu *gpuParams) error {
 		}
 	} else {
 		if gpu.Compute != nil && *gpu.Compute < 100 {
-			return fmt.Errorf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", *gpu.Compute, VGPUCores)
+			return &UnsharedGPUsError{Compute: *gpu.Compute}
 		}
 		limits[WholeGPU] = *resource.NewQuantity(gpu.Count, resource.DecimalSI)
 		if gpu.mib > 0 && t.facts.GPUMemoryLabel {
