@@ -254,6 +254,33 @@ func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	}
 }
 
+// TestEvictedBatchJobWithoutPodsReturnsItsQuota: a Job whose user has lowered its parallelism to 0 keeps its quota, to
+// grow back, but not from others.
+func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.fate = running
+	w.settle()
+	job := w.batchJob()
+	job.Spec.Parallelism = ptr.To[int32](0)
+	if err := w.api.Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	job.Status.Active, job.Status.Ready = 0, nil
+	w.updateStatus(job)
+	w.reconcile()
+	if wl := list[kueue.WorkloadList](w.world).Items[0]; wl.Status.Admission == nil {
+		t.Error("the Job has lost its quota")
+	}
+	w.evictWorkload(&list[kueue.WorkloadList](w.world).Items[0])
+	for range 5 {
+		w.reconcile()
+		w.runJob()
+	}
+	if wl := list[kueue.WorkloadList](w.world).Items[0]; wl.Status.Admission != nil {
+		t.Errorf("the evicted Job still holds quota: %+v", wl.Status)
+	}
+}
+
 func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
