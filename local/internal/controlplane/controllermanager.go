@@ -25,6 +25,10 @@ import (
 // and simulated nodes send none.
 const heartbeatGrace = "876000h"
 
+// endpointsBatchPeriod is how long the controllers of endpoints wait for more changes of pods. It delays host names of
+// pods by as much; Kubernetes' own scalability tests use 500 ms.
+const endpointsBatchPeriod = "200ms"
+
 // disabledControllers are disabled since they need a cloud, pod CIDRs, attachable disks or a metrics server. The TTL
 // controller would annotate each node with what only kubelets read.
 var disabledControllers = []string{
@@ -69,6 +73,10 @@ func newControllerManager(ctx context.Context, c *credentials, log *logFile) (*c
 		"--node-monitor-period=10s",
 		"--concurrent-job-syncs=10",
 		"--concurrent-gc-syncs=10",
+		// Otherwise the endpoints of a headless Service are written again for nearly every pod of a gang that starts,
+		// all of them each time.
+		"--endpoint-updates-batch-period=" + endpointsBatchPeriod,
+		"--endpointslice-updates-batch-period=" + endpointsBatchPeriod,
 	}); err != nil {
 		return nil, fmt.Errorf("configuring kube-controller-manager: %w", err)
 	}
