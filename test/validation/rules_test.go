@@ -32,6 +32,7 @@ const (
 	inLatticeImmutable place = policy + "muster-latticejob-immutable"
 	inVCJob            place = policy + "muster-vcjob-rules"
 	inVCJobLabels      place = policy + "muster-vcjob-queue-labels"
+	inVCJobElastic     place = policy + "muster-vcjob-elastic"
 	inTrainLabels      place = policy + "muster-trainingjob-queue-labels"
 	inElastic          place = policy + "muster-genericjob-elastic"
 	inJobSetElastic    place = policy + "muster-jobset-elastic"
@@ -82,7 +83,7 @@ func (r rule) policyName() string {
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
