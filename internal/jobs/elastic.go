@@ -20,15 +20,19 @@ type Bounds struct {
 	Elastic     bool
 }
 
+// MostReplicas is the largest number of pods that an annotation can ask for, and more than the API accepts. Sizes decide
+// how much memory a plan takes, and jobs may have been stored before the API limited them.
+const MostReplicas = 10000
+
 // BoundsOf returns the bounds of a pod set from the annotations of its pod template; count is how many pods its author
-// asks for. Values that cannot be parsed count as absent: the API rejects them.
+// asks for. Values that are no numbers from 1 to MostReplicas count as absent: the API rejects them.
 func BoundsOf(annotations map[string]string, count int32) Bounds {
 	b := Bounds{Least: count, Most: count}
-	least, ok := replicasIn(annotations, muster.MinReplicasAnnotation)
+	least, ok := ReplicasIn(annotations, muster.MinReplicasAnnotation)
 	if !ok {
 		return b
 	}
-	if most, ok := replicasIn(annotations, muster.MaxReplicasAnnotation); ok {
+	if most, ok := ReplicasIn(annotations, muster.MaxReplicasAnnotation); ok {
 		b.Most = most
 	}
 	b.Least, b.Elastic = min(least, b.Most), true
@@ -49,9 +53,10 @@ func speedMistake(podSets []kueue.PodSet) *Event {
 	return nil
 }
 
-func replicasIn(annotations map[string]string, key string) (int32, bool) {
+// ReplicasIn returns the number of pods in the annotation, and false if it is absent or counts as such.
+func ReplicasIn(annotations map[string]string, key string) (int32, bool) {
 	n, err := strconv.ParseInt(annotations[key], 10, 32)
-	return int32(n), err == nil && n > 0
+	return int32(n), err == nil && 0 < n && n <= MostReplicas
 }
 
 // Ask makes an elastic pod set ask for as many pods as it can use, and sets the minimum that it accepts.

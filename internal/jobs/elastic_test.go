@@ -41,3 +41,13 @@ func TestSizeIsAtMostWhatWasGranted(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersThatTheAPIRejectsCountAsAbsent: a job may have been stored before the API rejected them.
+func TestNumbersThatTheAPIRejectsCountAsAbsent(t *testing.T) {
+	for text, want := range map[string]int32{"": 0, "many": 0, "-1": 0, "0": 0, "1": 1, "9999": 9999, "10000": 10000, "10001": 0, "2147483647": 0, "4294967297": 0} {
+		n, ok := ReplicasIn(map[string]string{muster.MaxReplicasAnnotation: text}, muster.MaxReplicasAnnotation)
+		if ok != (want > 0) || ok && n != want {
+			t.Errorf("%q counts as %d, %v; want %d", text, n, ok, want)
+		}
+	}
+}

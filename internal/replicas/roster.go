@@ -21,15 +21,16 @@ type Roster struct {
 type span struct{ from, count int32 }
 
 // Observe returns the roster of a job. recorded returns what the job's status records of a replica;
-// pods are those that the job controls, in any order.
+// pods are those that the job controls, in any order. The caller bounds the counts of the groups: each
+// replica takes memory, whether it has a pod or not.
 func Observe(job string, groups []Group, recorded func(group string, index int32) Record, pods []*corev1.Pod) *Roster {
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for _, pod := range pods {
 		byName[pod.Name] = pod
 	}
-	var total int32
+	total := 0
 	for _, g := range groups {
-		total += g.Count
+		total += int(g.Count)
 	}
 	r := &Roster{Replicas: make([]Replica, 0, total), groups: make(map[string]span, len(groups))}
 	for _, g := range groups {

@@ -70,7 +70,11 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 		boundsOf(spec).Ask(&podSet)
 		d.PodSets = append(d.PodSets, podSet)
 	}
-	d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })
+	if problem := tooLarge(job); problem != "" {
+		d.Mistake = jobs.ImmutableMistake(problem)
+	} else {
+		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })
+	}
 	return d
 }
 

@@ -1,9 +1,12 @@
 package genericjob
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
@@ -14,13 +17,30 @@ func boundsOf(spec *tensorstack.ReplicaSpec) jobs.Bounds {
 	return jobs.BoundsOf(spec.Template.Annotations, count(spec))
 }
 
+// mostReplicas is how many replicas a job may have. The API refuses larger jobs, but not those that were
+// stored before it did.
+const mostReplicas = 5000
+
+// tooLarge returns why the job has too many replicas, "" if it has not.
+func tooLarge(job *tensorstack.GenericJob) string {
+	total := int64(0)
+	for i := range job.Spec.ReplicaSpecs {
+		total += int64(boundsOf(&job.Spec.ReplicaSpecs[i]).Most)
+	}
+	if total <= mostReplicas {
+		return ""
+	}
+	return fmt.Sprintf("replicas of all types, or %s in place of those of its type, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostReplicas, total)
+}
+
 // count returns the number of replicas that the spec asks for.
 func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
 // sizesOf returns the number of replicas of each type: as many as were granted, or, without a grant, as
-// many as there were last.
+// many as there were last. Together they are no more than mostReplicas, since they decide how much memory
+// a plan takes.
 func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*corev1.Pod) map[string]int32 {
-	out := make(map[string]int32, len(job.Spec.ReplicaSpecs))
+	out, left := make(map[string]int32, len(job.Spec.ReplicaSpecs)), int32(mostReplicas)
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
 		granted := admission.PodSets[spec.Type]
@@ -35,7 +55,8 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 		case last != nil:
 			size = int32(len(last.Replicas))
 		}
-		out[spec.Type] = size
+		out[spec.Type] = min(size, left)
+		left -= out[spec.Type]
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package genericjob
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
@@ -33,6 +34,32 @@ func grantedOf(workers, asked int32) jobs.Admission {
 	out := granted(workers)
 	out.PodSets["worker"] = jobs.PodSetAdmission{Count: workers, Asked: asked}
 	return out
+}
+
+// TestNoJobIsPlannedBeyondItsLargestSize: a job that the API never refused, because it was stored before
+// there was a rule, takes no more memory than the largest job does, and says that it is too large.
+func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
+	const huge = math.MaxInt32
+	for what, test := range map[string]struct {
+		job       jobBuilder
+		admission jobs.Admission
+		size      int
+		wrong     bool
+	}{
+		"the largest":                      {newJob().with("master", 1).with("worker", 3).elastic(2, 4999), granted(4999), 5000, false},
+		"a maximum without end":            {newJob().with("master", 1).with("worker", 3).elastic(2, huge), granted(huge), 4, false}, // counts as absent
+		"a maximum beyond the largest":     {newJob().with("master", 1).with("worker", 3).elastic(2, 6000), granted(6000), 5000, true},
+		"replicas without end":             {newJob().with("worker", huge), unqueued, 5000, true},
+		"a sum of replicas that overflows": {newJob().with("master", huge).with("worker", huge), unqueued, 5000, true},
+	} {
+		if d := describe(test.job.GenericJob, jobs.Facts{}); (d.Mistake != nil) != test.wrong {
+			t.Errorf("%s: told %v, want a mistake: %v", what, d.Mistake, test.wrong)
+		}
+		l := newPlanner(jobs.Seen[*tensorstack.GenericJob]{Job: test.job.GenericJob, Admission: test.admission, Now: now})
+		if n := len(l.roster.Replicas); n != test.size {
+			t.Errorf("%s: planned with %d replicas, want %d", what, n, test.size)
+		}
+	}
 }
 
 func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {

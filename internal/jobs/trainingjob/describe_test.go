@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"math"
 	"testing"
 
 	"k8s.io/utils/ptr"
@@ -25,6 +26,9 @@ func TestSizes(t *testing.T) {
 		"maxSize zero":          {nil, ptr.To[int32](0), sizes{1, 0}, true},
 		"negative":              {ptr.To[int32](-2), ptr.To[int32](-1), sizes{-2, -1}, true},
 		"minSize negative":      {ptr.To[int32](-2), nil, sizes{-2, 1}, true},
+		"the largest":           {nil, ptr.To[int32](10000), sizes{1, 10000}, false},
+		"too many":              {nil, ptr.To[int32](10001), sizes{1, 10001}, true},
+		"too many at least":     {ptr.To[int32](math.MaxInt32), nil, sizes{math.MaxInt32, math.MaxInt32}, true},
 	} {
 		job := newJob(1, 1)
 		job.Spec.MinSize, job.Spec.MaxSize = tc.least, tc.most
@@ -35,6 +39,17 @@ func TestSizes(t *testing.T) {
 		if d.Paused != tc.wrong || (len(d.PodSets) == 0) != tc.wrong {
 			t.Errorf("%s: description %+v, want it paused without pod sets: %v", name, d, tc.wrong)
 		}
+	}
+}
+
+// TestNoJobIsPlannedBeyondItsLargestSize: a job that was stored before the API limited its size takes no more memory than
+// the largest job does, whatever its status says.
+func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
+	job := newJob(1, math.MaxInt32)
+	job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, math.MaxInt32
+	got := withStatus(checkedPlan(t, now, job.TrainingJob, admitted(math.MaxInt32), nil), job)
+	if got := stageAndSize(got); got != string(breezeml.StageWrongConfiguration)+" 0" {
+		t.Errorf("it is %s, want %s", got, breezeml.StageWrongConfiguration)
 	}
 }
 

@@ -88,6 +88,8 @@ func expected(child client.Object) bool {
 // describe returns what a VCJob requests: one pod set for each task that has pods. A job that was scaled to no pods
 // gives its quota back, and queues anew when it has pods again.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
+	mistake := validate(job)
+	job = within(job)
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
 	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
 	least, elastic := leastOf(job), elasticTask(job)
@@ -109,7 +111,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		d.PodSets = append(d.PodSets, set)
 	}
-	if d.Mistake = validate(job); d.Mistake == nil {
+	if d.Mistake = mistake; mistake == nil {
 		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: volcano.TaskIndexKey} })
 	}
 	return d
@@ -127,10 +129,13 @@ func validate(job *volcano.Job) *jobs.Event {
 	default:
 		problem = cmp.Or(invalidArguments(job), invalidName(job), invalidSize(job))
 	}
-	if problem == "" {
-		return nil
+	if problem != "" {
+		return jobs.ImmutableMistake(problem)
 	}
-	return jobs.ImmutableMistake(problem)
+	if problem = tooLarge(job); problem != "" {
+		return jobs.Mistake(problem) // replicas may be lowered
+	}
+	return nil
 }
 
 // queueOf returns the queue that the job names.

@@ -13,7 +13,7 @@ import (
 // planner plans one reconcile of a VCJob: it holds what was observed, and the plan so far.
 type planner struct {
 	seen jobs.Seen[*volcano.Job]
-	// job is a copy whose status is updated.
+	// job is a copy whose status is updated, and whose size is within what a job may have.
 	job     *volcano.Job
 	tasks   map[string]*volcano.TaskSpec
 	records podRecords
@@ -41,11 +41,12 @@ func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	l.deleteCommands()
 	l.report()
 	l.plan.Progress = l.progress()
+	l.job.Spec = seen.Job.Spec // if it was too large, it stays as its user wrote it
 	return l.plan
 }
 
 func newPlanner(seen jobs.Seen[*volcano.Job]) *planner {
-	job := seen.Job.DeepCopy()
+	job := within(seen.Job.DeepCopy())
 	l := &planner{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), records: readPodRecords(&job.Status)}
 	for i := range job.Spec.Tasks {
 		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]

@@ -5,11 +5,53 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 )
+
+// mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, but
+// not those that were stored before them, or where the definition is Volcano's.
+const mostPods = 10000
+
+// tooLarge returns why the job has too many pods, "" if it has not.
+func tooLarge(job *volcano.Job) string {
+	total := int64(0)
+	for i := range job.Spec.Tasks {
+		total += int64(countOf(&job.Spec.Tasks[i]))
+	}
+	if total <= mostPods {
+		return ""
+	}
+	return fmt.Sprintf("replicas of all tasks, or %s in place of those of its task, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostPods, total)
+}
+
+// within returns the job, or, if it is too large, a copy that asks for no more than mostPods pods, since
+// sizes decide how much memory a plan takes. Too large a job is not queued; one that runs already keeps
+// its pods.
+func within(job *volcano.Job) *volcano.Job {
+	if tooLarge(job) == "" {
+		return job
+	}
+	out, left := job.DeepCopy(), int32(mostPods)
+	for i := range out.Spec.Tasks {
+		task := &out.Spec.Tasks[i]
+		task.Replicas = min(task.Replicas, left)
+		left -= task.Replicas
+	}
+	for i := range out.Spec.Tasks {
+		task := &out.Spec.Tasks[i]
+		if _, most, isSet := annotated(task); isSet {
+			most = min(most, task.Replicas+left)
+			left -= most - task.Replicas
+			metav1.SetMetaDataAnnotation(&task.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(most)))
+		}
+	}
+	return out
+}
 
 // totalOf returns the number of pods of the job.
 func totalOf(job *volcano.Job) (total int32) {
@@ -31,17 +73,12 @@ func countOf(task *volcano.TaskSpec) int32 {
 // annotated returns the bounds of the task's size in the annotations of its template. Invalid
 // annotations count as absent; invalidSize reports them.
 func annotated(task *volcano.TaskSpec) (least, most int32, isSet bool) {
-	least, isSet = annotation(task, muster.MinReplicasAnnotation)
+	least, isSet = jobs.ReplicasIn(task.Template.Annotations, muster.MinReplicasAnnotation)
 	most = task.Replicas
-	if n, ok := annotation(task, muster.MaxReplicasAnnotation); ok {
+	if n, ok := jobs.ReplicasIn(task.Template.Annotations, muster.MaxReplicasAnnotation); ok {
 		most = n
 	}
 	return least, most, isSet && least <= task.Replicas && task.Replicas <= most
-}
-
-func annotation(task *volcano.TaskSpec, key string) (int32, bool) {
-	n, err := strconv.ParseInt(task.Template.Annotations[key], 10, 32)
-	return int32(n), err == nil && n > 0
 }
 
 // invalidSize returns what is wrong with these annotations, "" if nothing is.
@@ -50,12 +87,14 @@ func invalidSize(job *volcano.Job) string {
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
 		_, fewest := task.Template.Annotations[muster.MinReplicasAnnotation]
-		if _, most := task.Template.Annotations[muster.MaxReplicasAnnotation]; !fewest && !most {
+		_, most := task.Template.Annotations[muster.MaxReplicasAnnotation]
+		if !fewest && !most {
 			continue
 		}
-		if _, _, isSet := annotated(task); !isSet {
-			return fmt.Sprintf("the annotations %s and, if it is there, %s of task %s must be numbers of which replicas is not below the first nor above the second",
-				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, nameOf(job, i))
+		_, isNumber := jobs.ReplicasIn(task.Template.Annotations, muster.MaxReplicasAnnotation)
+		if _, _, isSet := annotated(task); !isSet || most && !isNumber {
+			return fmt.Sprintf("the annotations %s and, if it is there, %s of task %s must be numbers up to %d of which replicas is not below the first nor above the second",
+				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, nameOf(job, i), jobs.MostReplicas)
 		}
 		elastic++
 	}

@@ -2,10 +2,12 @@ package vcjob
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -98,6 +100,49 @@ func TestAnnotationsBoundTheTaskSize(t *testing.T) {
 	if least := minAvailable(job); least != 3 {
 		t.Errorf("%d must run whatever minAvailable says, want 3", least)
 	}
+}
+
+// TestNoJobIsPlannedBeyondItsLargestSize: a job that the API never refused, because it was stored before
+// there was a rule, takes no more memory than the largest job does, and says that it is too large.
+func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
+	const huge = math.MaxInt32
+	for name, c := range map[string]struct {
+		job  jobBuilder
+		pods int
+		want string
+	}{
+		"the largest":                   {newJob().with("ps", 1).with("worker", 4, between("1", "9999")), mostPods, ""},
+		"a maximum without end":         {newJob().with("worker", 1, between("1", "2147483647")), 1, "of task worker must be numbers up to 10000"},
+		"a maximum beyond the largest":  {newJob().with("worker", 1, between("1", "10001")), 1, "of task worker must be numbers up to 10000"},
+		"a maximum that fits not quite": {newJob().with("worker", 4, between("1", "10000")).with("ps", 2), mostPods, "must be at most 10000 together, and are 10002"},
+		"replicas without end":          {newJob().with("worker", huge), mostPods, "must be at most 10000 together, and are 2147483647"},
+		"a sum that overflows":          {newJob().with("a", huge).with("b", huge).with("c", 3), mostPods, "and are 4294967297"},
+	} {
+		d := describe(c.job.Job, jobs.Facts{})
+		if (d.Mistake == nil) != (c.want == "") || d.Mistake != nil && !strings.Contains(d.Mistake.Message, c.want) {
+			t.Errorf("%s: told %v, want %q", name, d.Mistake, c.want)
+		}
+		asked := 0
+		for _, set := range d.PodSets {
+			asked += int(set.Count)
+		}
+		if asked != c.pods {
+			t.Errorf("%s: asks for %d pods, want %d", name, asked, c.pods)
+		}
+		seen := jobs.Seen[*volcano.Job]{Job: c.job.Job, Admission: waiting, Now: now}
+		if roster := newPlanner(seen).roster; len(roster.Replicas) != c.pods {
+			t.Errorf("%s: planned with %d replicas, want %d", name, len(roster.Replicas), c.pods)
+		}
+		if p := plan(seen); !equality.Semantic.DeepEqual(p.Status.(*volcano.Job).Spec, c.job.Spec) {
+			t.Errorf("%s: the status write changes the spec", name)
+		}
+	}
+}
+
+// TestATooLargeJobThatRunsKeepsItsPods: those of the other tasks too, whose room its elastic task could take.
+func TestATooLargeJobThatRunsKeepsItsPods(t *testing.T) {
+	job := newJob().with("worker", 1, between("1", "10000")).with("ps", 1).is(volcano.Running)
+	same(t, "writes", nil, writes(see(t, job.Job, admitted("worker", 2, "ps", 1), of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-ps-0").running()))))
 }
 
 func TestNoTaskIsElasticIfTwoCouldBe(t *testing.T) {
