@@ -157,6 +157,12 @@ func jobSetRules() []rule {
 		{of, "replicas times parallelism fits an int32", inCEL, "the product of replicas and parallelism must not exceed 2147483647 for replicatedJob 'leader'",
 			[]attempt{{what: "2^31", change: edits{leader + "replicas": 2, leader + "template>spec>parallelism": 1 << 30, leader + "template>spec>completions": 1}}},
 			[]attempt{{what: "2^30", change: edits{leader + "replicas": 1, leader + "template>spec>parallelism": 1 << 30, leader + "template>spec>completions": 1}}}},
+		{of, "it has at most 10,000 Jobs", inCEL, "replicas of all replicatedJobs must be at most 10000 together",
+			[]attempt{
+				{what: "10,001", change: edits{leader + "replicas": 1, workers + "replicas": 10000}},
+				{what: "as many as there are numbers", change: edits{workers + "replicas": 2147483647}},
+			},
+			[]attempt{{what: "10,000", change: edits{leader + "replicas": 1, workers + "replicas": 9999}}}},
 		{of, "startupPolicy InOrder and dependsOn are not mixed", inCEL, "StartupPolicy and DependsOn APIs are mutually exclusive",
 			[]attempt{{what: "both", change: edits{"spec>startupPolicy": "yaml:{startupPolicyOrder: InOrder}", workers + "dependsOn": "yaml:[{name: leader, status: Ready}]"}}},
 			[]attempt{{what: "AnyOrder", change: edits{"spec>startupPolicy": "yaml:{startupPolicyOrder: AnyOrder}", workers + "dependsOn": "yaml:[{name: leader, status: Ready}]"}}}},

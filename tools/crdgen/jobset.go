@@ -11,6 +11,9 @@ func ruleJobSet(jobSet *props) {
 	jobSet.XValidations = append(jobSet.XValidations, nameRules()...)
 	jobSet.XValidations = append(jobSet.XValidations, finishedRule())
 	edit(jobSet, func(spec *props) {
+		spec.XValidations = append(spec.XValidations,
+			celRule(".replicatedJobs", "replicas of all replicatedJobs must be at most 10000 together",
+				`!has(self.replicatedJobs) || size(self.replicatedJobs) == 0 || self.replicatedJobs.map(r, r.replicas).sum() <= 10000`))
 		spec.XValidations = append(spec.XValidations, inPlaceRules()...)
 		spec.XValidations = append(spec.XValidations, coordinatorRules()...)
 	}, "spec")

@@ -42,7 +42,7 @@ func round(js *jobset.JobSet) podspec.Round {
 }
 
 // withAgent returns the template with the agent that it wants. If the agent cannot be added, it returns the template
-// unchanged, and agentsFit keeps the Job from being started.
+// unchanged, and canStart keeps the Job from being started.
 func (p *planner) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	if !wantsAgent(p.js, rj) {
 		return template
@@ -72,6 +72,9 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 // cannotStart says why no more pods can be started, "" if they can, or if all Jobs have been started: agents in
 // existing pods are not affected.
 func (p *planner) cannotStart() string {
+	if why := tooLarge(p.js); why != "" {
+		return why
+	}
 	started := int32(0)
 	for _, job := range p.children.current() {
 		if !suspended(job) {
@@ -87,8 +90,9 @@ func (p *planner) cannotStart() string {
 	return noAgent(p.js, p.seen.Facts.Agent)
 }
 
-// agentsFit reports whether pods may be started as far as their agents are concerned. If not, a condition says why.
-func (p *planner) agentsFit() bool {
+// canStart reports whether pods may be started as far as the number of Jobs and their agents are concerned. If not, a
+// condition says why.
+func (p *planner) canStart() bool {
 	why := p.cannotStart()
 	if why == "" {
 		p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)

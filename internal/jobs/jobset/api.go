@@ -54,6 +54,9 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName,
 	}
+	if tooLarge(js) != "" {
+		return d // it queues for nothing: a condition says why
+	}
 	for i := range js.Spec.ReplicatedJobs {
 		rj := &js.Spec.ReplicatedJobs[i]
 		d.PodSets = append(d.PodSets, kueue.PodSet{

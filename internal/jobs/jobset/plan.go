@@ -84,7 +84,7 @@ func (p *planner) converge() {
 	p.deleteJobs(p.children.previous)
 	p.endRestart()
 	p.warnOfNoSuccess()
-	fit := p.agentsFit()
+	fit := p.canStart()
 	switch {
 	case p.held():
 		p.suspendJobs()

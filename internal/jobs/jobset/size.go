@@ -17,6 +17,22 @@ const (
 		" to grow them now, set spec.active of the JobSet's Workload to false and then to true"
 )
 
+// mostJobs is how many Jobs a JobSet may have. The API refuses larger ones, but not those that were stored before it did.
+const mostJobs = 10000
+
+// tooLarge returns why the JobSet has too many Jobs, "" if it has not. None of them is created then: a plan takes memory
+// for each.
+func tooLarge(js *jobset.JobSet) string {
+	total := int64(0)
+	for i := range js.Spec.ReplicatedJobs {
+		total += int64(js.Spec.ReplicatedJobs[i].Replicas)
+	}
+	if total <= mostJobs {
+		return ""
+	}
+	return fmt.Sprintf("replicas of all replicatedJobs must be at most %d together, and are %d: no pods are started. Delete the JobSet and create another", mostJobs, total)
+}
+
 // elastic reports whether Jobs with this spec may change their size: Indexed Jobs that run all their pods at once.
 func elastic(spec *batchv1.JobSpec) bool {
 	return ptr.Deref(spec.CompletionMode, batchv1.IndexedCompletion) == batchv1.IndexedCompletion &&

@@ -1,14 +1,19 @@
 package jobset
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -145,5 +150,35 @@ func TestQuotaOfSucceededJobs(t *testing.T) {
 		if got := checkedPlan(t, tc.js.js, quota(8, 8), children).Progress.Reclaimable["workers"]; got != tc.reclaim {
 			t.Errorf("%s: %d workers reclaimable, want %d", name, got, tc.reclaim)
 		}
+	}
+}
+
+// TestTooManyJobsAreNotPlanned: a JobSet that was stored before the API limited their number says so, and its plan takes
+// memory for none of them.
+func TestTooManyJobsAreNotPlanned(t *testing.T) {
+	for name, js := range map[string]*jobset.JobSet{
+		"one replicated job":     newSet().with("more", math.MaxInt32).js,
+		"a sum that overflows":   newSet().with("more", math.MaxInt32).with("and-more", math.MaxInt32).js,
+		"one more than allowed":  newSet().with("more", mostJobs-2).js,
+		"on nodes of their user": setBuilder{manuallyLabelled()}.with("more", math.MaxInt32).js,
+	} {
+		if d := describe(js, jobs.Facts{}); len(d.PodSets) > 0 {
+			t.Errorf("%s: it queues for %d pod sets", name, len(d.PodSets))
+		}
+		for grant, admission := range map[string]jobs.Admission{"unqueued": unqueued, "admitted": admitted} {
+			p := plan(seenOf(js, admission, of(job("leader", 0).suspended())))
+			c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition)
+			if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "must be at most 10000 together") {
+				t.Errorf("%s, %s: condition %+v, want CannotStart", name, grant, c)
+			}
+			for _, w := range writes(p) {
+				if strings.Contains(w, " Job ") {
+					t.Errorf("%s, %s: it plans to %s", name, grant, w)
+				}
+			}
+		}
+	}
+	if d := describe(newSet().with("more", mostJobs-3).js, jobs.Facts{}); len(d.PodSets) != 3 {
+		t.Errorf("the largest JobSet queues for %d pod sets, want 3", len(d.PodSets))
 	}
 }
