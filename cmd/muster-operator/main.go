@@ -147,8 +147,10 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	return apis, jobs.AddTo(mgr, executor, jobs.Settings{
 		Backoff:     backoffOf(cfg),
 		NativeGangs: nativeGangs(ctx, mgr, cfg, o.namespace),
-		Agent:       agent(ctx, mgr, o),
-		Readiness:   readinessOf(cfg, background.Busy),
-		Busy:        background.Busy,
+		// After nativeGangs, which waits until the API server answers.
+		StrictServiceNames: strictServiceNames(ctx, mgr, o.namespace),
+		Agent:              agent(ctx, mgr, o),
+		Readiness:          readinessOf(cfg, background.Busy),
+		Busy:               background.Busy,
 	}, apis...)
 }

@@ -58,6 +58,23 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	return has
 }
 
+// strictServiceNames reports whether the cluster takes only names of Services that begin with a letter, by asking the API
+// server as nativeGangs does. If this fails, jobs may have other names: the API server then refuses their Services, and
+// the jobs give their quota back, again and again.
+func strictServiceNames(ctx context.Context, mgr manager.Manager, namespace string) bool {
+	log := ctrl.Log.WithName("service-names")
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		log.Error(err, "making a client; jobs that need a Service may have names that begin with a digit")
+		return false
+	}
+	strict, err := jobs.HasStrictServiceNames(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
+	if err != nil {
+		log.Error(err, "jobs that need a Service may have names that begin with a digit; the next start tries again")
+	}
+	return strict
+}
+
 // backoffOf returns the configured backoff of jobs whose pods cannot be created. cfg must be defaulted.
 func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 	strategy := cfg.WaitForPodsReady.RequeuingStrategy

@@ -135,6 +135,8 @@ type Facts struct {
 	NodeFeatures map[NodeFeature]bool
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
+	// StrictServiceNames says that the names of Services must begin with a letter.
+	StrictServiceNames bool
 	// Agent is what is needed to run the commands of pods under muster-agent.
 	Agent podspec.Agent
 }

@@ -56,6 +56,8 @@ type Settings struct {
 	// NativeGangs makes pods belong to PodGroups; see HasNativeGangs. Without it, PodGroups left from an earlier start
 	// are loosened.
 	NativeGangs bool
+	// StrictServiceNames says that Services must have names that begin with a letter; see HasStrictServiceNames.
+	StrictServiceNames bool
 	// Readiness says when it is reported on Workloads that their pods are ready.
 	Readiness Readiness
 	// Busy reports whether the API server is overloaded; nil means never.
@@ -189,7 +191,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	r := &reconciler[T]{
 		api: a, owns: owns, served: a.queuesFor(served), executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
-		retries: newRetries(clock.RealClock{}),
+		strictServiceNames: settings.StrictServiceNames, retries: newRetries(clock.RealClock{}),
 	}
 	for _, kind := range a.Optional {
 		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})

@@ -130,6 +130,8 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 		Flavors:      byName(flavors.Items),
 		NativeGangs:  r.nativeGangs,
 		Agent:        agent,
+
+		StrictServiceNames: r.strictServiceNames,
 	}, nil
 }
 

@@ -26,7 +26,9 @@ type reconciler[T client.Object] struct {
 	owns        []client.Object
 	optional    []*optionalKind
 	nativeGangs bool
-	agent       func() podspec.Agent // nil for none
+	// strictServiceNames is Settings.StrictServiceNames.
+	strictServiceNames bool
+	agent              func() podspec.Agent // nil for none
 	// served lists the kinds of job APIs whose jobs queue for the objects that they own.
 	served   []schema.GroupKind
 	client   client.Client

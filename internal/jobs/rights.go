@@ -23,6 +23,10 @@ package jobs
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=podgroups,verbs=list;watch;create;patch;delete
 
+// That of a Service shows which names the API server takes.
+//
+// +kubebuilder:rbac:groups="",resources=services,verbs=create
+
 // Events for users.
 //
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

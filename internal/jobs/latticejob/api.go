@@ -146,7 +146,7 @@ func (c controller) facts(facts jobs.Facts, related []client.Object) compile.Fac
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
 		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.NodeFeatures[labelsGPUMemory], GPUModels: c.settings.GPUModels,
-		SpreadBy: c.settings.SpreadBy, Cluster: c.settings.Cluster,
+		SpreadBy: c.settings.SpreadBy, Cluster: c.settings.Cluster, StrictServiceNames: facts.StrictServiceNames,
 		Services: map[compile.ServiceKey][]compile.ServicePort{},
 	}
 	if out.GPUs == "" && facts.NodeFeatures[sharesGPUs] {

@@ -88,7 +88,7 @@ func expected(child client.Object) bool {
 // describe returns what a VCJob requests: one pod set for each task that has pods. A job that was scaled to no pods
 // gives its quota back, and queues anew when it has pods again.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
-	mistake := validate(job)
+	mistake := validate(job, facts)
 	job = within(job)
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
 	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
@@ -118,7 +118,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 }
 
 // validate returns what is wrong with the job that the API server cannot validate.
-func validate(job *volcano.Job) *jobs.Event {
+func validate(job *volcano.Job, facts jobs.Facts) *jobs.Event {
 	problem := ""
 	switch cyclic := cyclicTask(job); {
 	case cyclic != "":
@@ -127,7 +127,7 @@ func validate(job *volcano.Job) *jobs.Event {
 		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
 			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"
 	default:
-		problem = cmp.Or(invalidArguments(job), invalidName(job), invalidSize(job))
+		problem = cmp.Or(invalidArguments(job), invalidName(job, facts), invalidSize(job))
 	}
 	if problem != "" {
 		return jobs.ImmutableMistake(problem)

@@ -157,13 +157,16 @@ func invalidArguments(job *volcano.Job) string {
 
 // invalidName returns why the job's name is invalid for its plugins, which use it for a Service and for
 // volumes; "" if it is valid.
-func invalidName(job *volcano.Job) string {
+func invalidName(job *volcano.Job, facts jobs.Facts) string {
 	for _, p := range pluginsOf(job) {
 		if p.objects == nil {
 			continue
 		}
 		if len(validation.IsDNS1123Label(job.Name)) > 0 {
 			return fmt.Sprintf("spec.plugins.%s: the name of the Job must be a DNS label, without dots, for what the plugin makes is called after it", p.name)
+		}
+		if (p.name == "svc" || p.name == "ray") && facts.StrictServiceNames && len(validation.IsDNS1035Label(job.Name)) > 0 {
+			return fmt.Sprintf("spec.plugins.%s: the name of the Job must begin with a letter on this cluster, for the plugin makes a Service that is called after it, and Kubernetes before 1.36 refuses other names of Services", p.name)
 		}
 		if most := validation.DNS1123LabelMaxLength - len(headServiceName(job)) + len(job.Name); p.name == "ray" && len(job.Name) > most {
 			return fmt.Sprintf("spec.plugins.ray: the name of the Job must have at most %d characters, for there is a Service <job>-head-svc", most)

@@ -55,3 +55,20 @@ func TestArgumentValuesAreNotReported(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceNamesOfTheCluster: before Kubernetes 1.36 a Service whose name begins with a digit is refused, so a job that
+// needs one is never queued; later, and without a Service, it runs.
+func TestServiceNamesOfTheCluster(t *testing.T) {
+	for _, plugin := range []string{"svc", "ssh", "env", "pytorch", "tensorflow", "mpi", "ray"} {
+		for _, name := range []string{"7b-finetune", "finetune-7b"} {
+			for _, strict := range []bool{true, false} {
+				job := newJob().with("master", 1).with("worker", 1).with("head", 1).plugin(plugin)
+				job.Name = name
+				d := describe(job.Job, jobs.Facts{StrictServiceNames: strict})
+				if want := strict && name == "7b-finetune" && plugin != "ssh" && plugin != "env"; (d.Mistake != nil) != want || want && !strings.Contains(d.Mistake.Message, "must begin with a letter on this cluster") {
+					t.Errorf("%s with plugin %s, strict names: %v: told %v, want a mistake: %v", name, plugin, strict, d.Mistake, want)
+				}
+			}
+		}
+	}
+}

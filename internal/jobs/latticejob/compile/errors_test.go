@@ -234,6 +234,26 @@ func TestErrorsOfTrainings(t *testing.T) {
 	}
 }
 
+// TestServiceNamesOfTheCluster: before Kubernetes 1.36 a Service whose name begins with a digit is refused. Only jobs that
+// train have one.
+func TestServiceNamesOfTheCluster(t *testing.T) {
+	for _, trains := range []bool{true, false} {
+		for _, name := range []string{"7b-finetune", "finetune-7b"} {
+			for _, strict := range []bool{true, false} {
+				job, facts := jobOf(t, container("command: [/c]")), everywhere()
+				job.Name, facts.StrictServiceNames = name, strict
+				if trains {
+					job.Spec.Training = &lattice.TrainingConfig{CoordinatorTask: "t"}
+				}
+				_, err := Compile(job, facts)
+				if want := trains && strict && name == "7b-finetune"; (err != nil) != want || want && !strings.Contains(err.Error(), "must begin with a letter on this cluster, not '7b-finetune'") {
+					t.Errorf("%s, trains: %v, strict names: %v: got %v, want an error: %v", name, trains, strict, err, want)
+				}
+			}
+		}
+	}
+}
+
 // What a task says goes before the defaults, key by key.
 func TestDefaultsAreMergedIntoTasks(t *testing.T) {
 	job := jobOf(t, "replicas: 0\nimagePullSecrets: [mine]\nworkload: {containers: {main: {args: [mine]}}, resources: {g: {type: gpu, params: {count: 2}}}}")

@@ -50,6 +50,8 @@ type Facts struct {
 	NvidiaRuntime bool
 	// SpreadBy is the label over whose values pods are spread; the host name if empty.
 	SpreadBy string
+	// StrictServiceNames says that the names of Services must begin with a letter.
+	StrictServiceNames bool
 	// Cluster holds the values of ${cluster.*}.
 	Cluster map[string]string
 	// Services are the services of the graph that the job refers to. The job's own tasks may be absent.

@@ -60,8 +60,11 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 	case replicas(&coordinator) == 0:
 		return fmt.Errorf("training names the coordinator task '%s', which has no pods: the others would look for its first for ever", t.coordinator)
 	}
-	if len(validation.IsDNS1123Label(c.job.Name)) > 0 {
+	switch {
+	case len(validation.IsDNS1123Label(c.job.Name)) > 0:
 		return fmt.Errorf("the name of a job that trains must be a DNS label, by which its pods find each other, not '%s'", shortened(c.job.Name))
+	case c.facts.StrictServiceNames && len(validation.IsDNS1035Label(c.job.Name)) > 0:
+		return fmt.Errorf("the name of a job that trains must begin with a letter on this cluster, not '%s': its pods find each other by a Service of that name, and Kubernetes before 1.36 refuses other names of Services", shortened(c.job.Name))
 	}
 	names := slices.Sorted(maps.Keys(c.tasks))
 	for _, name := range names {
