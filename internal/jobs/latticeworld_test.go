@@ -164,6 +164,7 @@ var latticeLives = map[string]struct {
 	"succeeded":                      {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 	"failed":                         {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Failed, "")}, lattice.Failed, 0},
 	"service removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
+	"command removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(specChanges["without a command"]), setVCJobPhase(volcano.Running, "")}, lattice.Running, 1},
 	"made invalid while it waits":    {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeResources)}, lattice.Failed, 0},
 	"changed while it runs":          {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), changeTask(grow), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 }

@@ -181,6 +181,7 @@ func (l *planner) apply(result *compile.Result) {
 	for _, object := range result.Objects {
 		l.plan.First = append(l.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
 	}
+	l.plan.First = append(l.plan.First, l.removeFormer(result)...)
 	if l.seen.Admission.Grant == jobs.Admitted {
 		for i := range result.VCJob.Spec.Tasks {
 			task := &result.VCJob.Spec.Tasks[i]

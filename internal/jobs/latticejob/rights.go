@@ -11,7 +11,7 @@ package latticejob
 // +kubebuilder:rbac:groups="",resources=configmaps;persistentvolumeclaims;secrets;serviceaccounts,verbs=get;create;patch
 // +kubebuilder:rbac:groups=external-secrets.io,resources=externalsecrets,verbs=get;create;patch
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticemeshmembers,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=cilium.io,resources=tracingpoliciesnamespaced,verbs=get;create;patch
+// +kubebuilder:rbac:groups=cilium.io,resources=tracingpoliciesnamespaced,verbs=get;create;patch;delete
 
 // The result of a compilation depends on the cluster's Services and RuntimeClasses.
 //

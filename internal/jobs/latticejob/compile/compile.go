@@ -84,7 +84,7 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 }
 
 // order is the order in which kinds are applied. No object depends on a later one.
-var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3, "PersistentVolumeClaim": 4, "LatticeMeshMember": 5, "TracingPolicyNamespaced": 6}
+var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3, "PersistentVolumeClaim": 4, MeshMemberKind: 5, TracingPolicyKind: 6}
 
 func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind] }
 
@@ -95,7 +95,7 @@ const MeshMemberKind = "LatticeMeshMember"
 const externalSecretKind = "ExternalSecret"
 
 // kindNames are the names of the kinds that a cluster may not serve.
-var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind, TracingPolicies: "TracingPolicyNamespaced"}
+var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind, TracingPolicies: TracingPolicyKind}
 
 func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
 	var out []schema.GroupKind
