@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
@@ -187,6 +188,9 @@ func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 	labels[lattice.CronJobLabel] = job.Name
 	annotations := map[string]string{lattice.ScheduledAtAnnotation: stamp(at)}
 	maps.Copy(annotations, compile.Domains(job.Annotations))
+	if gate := gateOf(job); gate != "" {
+		annotations[kueue.AdmissionGatedByAnnotation] = gate
+	}
 	run := &lattice.LatticeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), Namespace: job.Namespace, Labels: labels,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
@@ -116,6 +117,7 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 	s := scheduled().with(func(s *scene) {
 		s.seen.Job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "q"}
 		inOneRack(s)
+		s.seen.Job.Annotations[kueue.AdmissionGatedByAnnotation] = "example.com/budget"
 		suspended(s)
 		s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](7)
 	})
@@ -126,7 +128,7 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 		t.Errorf("its spec (-want +got):\n%s", diff)
 	}
 	wantMeta := metav1.ObjectMeta{Name: named(0), Namespace: "ns", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q", "lattice.dev/cron-job": "job"},
-		Annotations:     map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z", "kueue.x-k8s.io/podset-required-topology": "rack"},
+		Annotations:     map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z", "kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/admission-gated-by": "example.com/budget"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "lattice.dev/v1alpha1", Kind: "LatticeJob", Name: "job", UID: "u", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}}
 	if diff := cmp.Diff(wantMeta, got.ObjectMeta); diff != "" {
 		t.Errorf("its metadata (-want +got):\n%s", diff)

@@ -24,7 +24,11 @@ func (l *planner) labelPods(vcjob *volcano.Job) {
 	}
 }
 
-// copyQueueLabels copies to the VCJob the labels that control how the job is queued.
+// gateOf returns the controllers that hold back the job's admission, "" if there are none.
+func gateOf(job *lattice.LatticeJob) string { return job.Annotations[kueue.AdmissionGatedByAnnotation] }
+
+// copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back
+// its admission.
 func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
 	for key, value := range l.job.Labels {
 		if isQueueLabel(key) {
@@ -34,10 +38,14 @@ func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
 	if labels := queueLabels(l.job); labels != "" {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, queueLabelsAnnotation, labels)
 	}
+	if gate := gateOf(l.job); gate != "" {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, kueue.AdmissionGatedByAnnotation, gate)
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gateAnnotation, gate)
+	}
 }
 
-// relabel updates the queue labels of the VCJob, and records its domains if it does not have that
-// record. It changes nothing else: the job might compile to something else by now, and most of a VCJob
+// relabel updates the queue labels and the gate of the VCJob, and records its domains if it does not have
+// that record. Labels and a gate that others have set stay, unless the job has its own. It changes nothing else: the job might compile to something else by now, and most of a VCJob
 // is immutable.
 func (l *planner) relabel() {
 	vcjob := l.vcjob.DeepCopy()
@@ -46,6 +54,10 @@ func (l *planner) relabel() {
 		delete(vcjob.Labels, key)
 	}
 	delete(vcjob.Annotations, queueLabelsAnnotation)
+	if vcjob.Annotations[gateAnnotation] != "" {
+		delete(vcjob.Annotations, kueue.AdmissionGatedByAnnotation)
+		delete(vcjob.Annotations, gateAnnotation)
+	}
 	l.copyQueueLabels(vcjob)
 	if !l.recordsDomains() {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
@@ -53,10 +65,11 @@ func (l *planner) relabel() {
 	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
-// relabelIfChanged calls relabel if the VCJob queues and its labels are outdated. The VCJob's own
-// controller decides which of them apply at once, and which when it waits again.
+// relabelIfChanged calls relabel if the VCJob queues and its labels or its gate are outdated. The VCJob's
+// own controller decides which of them apply at once, and which when it waits again.
 func (l *planner) relabelIfChanged() {
-	if !l.settings.External && l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
+	was := l.vcjob.Annotations
+	if !l.settings.External && (was[queueLabelsAnnotation] != queueLabels(l.job) || was[gateAnnotation] != gateOf(l.job)) {
 		l.relabel()
 	}
 }

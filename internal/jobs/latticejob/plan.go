@@ -46,6 +46,8 @@ const (
 	// queueLabelsAnnotation, on a VCJob, holds the labels that were copied to it, as queueLabels
 	// formats them.
 	queueLabelsAnnotation = "lattice.dev/queue-labels"
+	// gateAnnotation, on a VCJob, holds the job's gate of admission as it was copied to it.
+	gateAnnotation = "lattice.dev/admission-gated-by"
 	// domainsAnnotation, on a VCJob, holds the topology domains that it was compiled with, as domainsOf
 	// formats them.
 	domainsAnnotation = "lattice.dev/domains"

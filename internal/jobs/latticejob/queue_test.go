@@ -189,3 +189,47 @@ func TestAVCJobIsRelabelledAndNoMore(t *testing.T) {
 		}
 	}
 }
+
+// TestTheGateOfAJobHoldsItsVCJobBack: the VCJob queues for the job. A gate that is removed from the job is removed from
+// the VCJob, whatever the VCJob says of itself by then, and one that somebody else has given it is his.
+func TestTheGateOfAJobHoldsItsVCJobBack(t *testing.T) {
+	const key, budget, other = kueue.AdmissionGatedByAnnotation, "example.com/budget", "example.com/a,example.com/b"
+	gated := func(by string) func(*scene) {
+		return func(s *scene) { metav1.SetMetaDataAnnotation(&s.seen.Job.ObjectMeta, key, by) }
+	}
+	submitted := newScene().with(gated(budget)).plan(t).Writes[0].Object().(*volcano.Job).Annotations
+	if submitted[key] != budget {
+		t.Errorf("the VCJob is submitted with the gate %q, want %q", submitted[key], budget)
+	}
+	for _, reason := range []string{volcano.WaitingForQuota, ""} {
+		for _, test := range []struct{ copied, is, job, want string }{
+			{"", "", budget, budget},
+			{budget, budget, other, other},
+			{budget, budget, "", ""},
+			{other, other, "", ""},
+			{"", "theirs", "", "theirs"},
+			{"", "theirs", budget, budget},
+			{budget, budget, budget, budget},
+			{budget, "", budget, ""}, // its controller has removed it there
+		} {
+			phase := volcano.Pending
+			if reason == "" {
+				phase = ""
+			}
+			s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(phase, reason, "").with(hasTasks("t")).with(gated(test.job))
+			s.seen.Job.Labels = nil
+			vcjob := s.seen.Children[0].(*volcano.Job)
+			metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, key, test.is)
+			metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gateAnnotation, test.copied)
+			got := vcjob.Annotations
+			if p := s.plan(t); len(p.Writes) > 0 {
+				got = p.Writes[0].Object().GetAnnotations()
+			} else if test.want != test.is {
+				t.Errorf("%q: %+v: the VCJob is not changed", reason, test)
+			}
+			if got[key] != test.want {
+				t.Errorf("%q: %+v: the VCJob has the gate %q", reason, test, got[key])
+			}
+		}
+	}
+}

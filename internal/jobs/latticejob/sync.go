@@ -27,8 +27,10 @@ func (l *planner) syncStatus() {
 		state.Phase == volcano.Restarting && l.vcjob.Spec.MaxRetry == 0:
 		l.end(lattice.Failed, lattice.FailedMessage, jobs.Warning(failedReason, l.whyFailed()))
 	case !l.settings.External && state.Phase == "":
-		// No controller has observed the VCJob yet.
-		l.resubmitIfChanged()
+		// No controller has observed the VCJob yet, or what it would say need not be written.
+		if !l.resubmitIfChanged() {
+			l.relabelIfChanged()
+		}
 	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
 	case !l.settings.External && state.Phase == volcano.Pending && slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
