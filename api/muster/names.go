@@ -102,6 +102,11 @@ const (
 	// work as one does, times n to the power of it. Greater than 0, at most 2; default 0.85.
 	SpeedExponentAnnotation = "muster.dev/speed-exponent"
 
+	// MadeForAnnotation, on an object that outlives the job that made it, says for what it was made: a volume claim of a
+	// LatticeJob for <job>/<task>/<volume>, or for shared/<id>. Names of such objects are joined with -, so that two of
+	// these may have the same.
+	MadeForAnnotation = "muster.dev/made-for"
+
 	// ResizedCondition is True on a Workload whose number of pods was changed while it ran.
 	// Its transition time is that of the last change.
 	ResizedCondition = "muster.dev/Resized"

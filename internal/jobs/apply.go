@@ -13,12 +13,15 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/musterhq/muster/api/muster"
 )
 
 // apply makes the object exist as given. An object with a controller is created if it does not exist, and applied only
 // if it does: most objects are created once and never changed, and a create is cheaper for the API server than an
 // apply. An object without a controller outlives the job and may exist already; fields that other managers have set are
-// not forced.
+// not forced. If it says for what it is made, it is created in the same way, so that of two jobs that make it at once
+// the second finds that of the first.
 //
 // It does not wait for the cache: that would start an informer for every kind that is ever applied, for the whole
 // cluster.
@@ -27,13 +30,18 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	if err != nil {
 		return err
 	}
-	if metav1.GetControllerOf(object) != nil {
+	if metav1.GetControllerOf(object) != nil || madeFor(object) != "" {
 		err := x.client.Create(ctx, object.DeepCopy(), client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency)
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if err := x.takeOver(ctx, job, object, w.manager); client.IgnoreNotFound(err) != nil {
+		found, err := x.takeOver(ctx, job, object, w.manager)
+		if client.IgnoreNotFound(err) != nil {
 			return err
+		}
+		if err == nil && madeFor(found) == "" {
+			// It is older than the annotation, or a user's, and may be in use for something else with the same name.
+			unstructured.RemoveNestedField(object.Object, "metadata", "annotations", muster.MadeForAnnotation)
 		}
 	}
 	options := []client.ApplyOption{client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency}
@@ -63,21 +71,24 @@ func (x *Executor) onlySetFields(object client.Object) (*unstructured.Unstructur
 
 // takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the
 // apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
-// fields to server-side apply; otherwise, fields that are not applied any more would stay.
-func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) error {
+// fields to server-side apply; otherwise, fields that are not applied any more would stay. It returns what it found.
+func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) (client.Object, error) {
 	found, err := x.existing(ctx, job, wanted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(found, sets.New(manager), manager)
 	if err != nil || len(patch) == 0 {
-		return err
+		return found, err
 	}
-	return x.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
+	return found, x.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
 }
 
+// madeFor returns for what the object was made, "" if it does not say so.
+func madeFor(object client.Object) string { return object.GetAnnotations()[muster.MadeForAnnotation] }
+
 // existing returns the existing object with the name of wanted, if an earlier try created it. An object of another
-// owner is an error.
+// owner, or one that was made for something else, is an error.
 func (x *Executor) existing(ctx context.Context, job, wanted client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
 	if err != nil {
@@ -95,6 +106,8 @@ func (x *Executor) existing(ctx context.Context, job, wanted client.Object) (cli
 	}
 	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)
 	switch {
+	case madeFor(found) != "" && madeFor(found) != madeFor(wanted):
+		return nil, &nameTakenError{kind: gvk.Kind, name: wanted.GetName(), madeFor: madeFor(found)}
 	case owner == nil || metav1.IsControlledBy(found, job):
 		return found, nil
 	case has != nil && has.Kind == owner.Kind && has.APIVersion == owner.APIVersion && has.Name == owner.Name:

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/musterhq/muster/api/muster"
 )
 
 func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
@@ -212,5 +214,51 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	var left corev1.ServiceAccountList
 	if err := api.List(t.Context(), &left); err != nil || len(left.Items) != 2 {
 		t.Errorf("error %v, %d accounts are left, want the 2 of others: %v", err, len(left.Items), left.Items)
+	}
+}
+
+// TestAClaimIsUsedOnlyByThatForWhichItWasMade: names of claims are joined with -, and two volumes that share one would
+// write over each other's data. A claim that does not say for what it was made is anybody's, as it always was.
+func TestAClaimIsUsedOnlyByThatForWhichItWasMade(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	claim := func(name, madeFor, size string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+		if madeFor != "" {
+			c.Annotations = map[string]string{muster.MadeForAnnotation: madeFor}
+		}
+		return c
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build()
+	x := NewExecutor(api, &fakeRecorder{})
+	for _, step := range []struct {
+		name, madeFor, size, refused string
+		want                         string // for what the claim says it was made
+	}{
+		{name: "a-b-c-d", madeFor: "a/b/c-d", size: "1Gi", want: "a/b/c-d"},
+		{name: "a-b-c-d", madeFor: "a-b/c/d", size: "1Gi", want: "a/b/c-d",
+			refused: "the name a-b-c-d is taken by a PersistentVolumeClaim that was made for a/b/c-d: give the job, or what needs it, another name, or delete that PersistentVolumeClaim"},
+		{name: "a-b-c-d", madeFor: "shared/b-c-d", size: "1Gi", want: "a/b/c-d", refused: "was made for a/b/c-d"},
+		{name: "a-b-c-d", madeFor: "a/b/c-d", size: "2Gi", want: "a/b/c-d"}, // the next job of that name grows it
+		{name: "a-b-c-d", madeFor: "a/b/c-d", size: "2Gi", want: "a/b/c-d"},
+		{name: "before", size: "1Gi"},
+		{name: "before", madeFor: "a/b/c-d", size: "1Gi"},
+		{name: "before", madeFor: "a-b/c/d", size: "2Gi"},
+	} {
+		err := x.Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.madeFor, step.size), "tester")}})
+		if (err != nil) != (step.refused != "") || err != nil && (!strings.Contains(err.Error(), step.refused) || !IsRefused(err)) {
+			t.Errorf("%+v: error %v", step, err)
+		}
+		var got corev1.PersistentVolumeClaim
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: step.name}, &got); err != nil {
+			t.Fatal(err)
+		}
+		if size := got.Spec.Resources.Requests[corev1.ResourceStorage]; madeFor(&got) != step.want || step.refused == "" && size.String() != step.size {
+			t.Errorf("%+v: the claim was made for %q, with %s", step, madeFor(&got), size.String())
+		}
 	}
 }

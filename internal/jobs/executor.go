@@ -259,10 +259,14 @@ func (e *predecessorError) Error() string {
 	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", e.name)
 }
 
-// nameTakenError says that an object of another owner has the name that a child of the job must have.
-type nameTakenError struct{ kind, name string }
+// nameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
+// made for something else, in the words of MadeForAnnotation.
+type nameTakenError struct{ kind, name, madeFor string }
 
 func (e *nameTakenError) Error() string {
+	if e.madeFor != "" {
+		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", e.name, e.kind, e.madeFor, e.kind)
+	}
 	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", e.name, e.kind)
 }
 

@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // templateOf is what the pods of the one task of the job are made from.
@@ -62,6 +65,34 @@ func TestFilesOfContainersWithLongNames(t *testing.T) {
 		for _, m := range c.VolumeMounts {
 			if !names[m.Name] {
 				t.Errorf("container %s mounts %s, which is not there", c.Name, m.Name)
+			}
+		}
+	}
+}
+
+// TestClaimsOfTheSameNameSayForWhichVolumeTheyAre: the parts of their names are joined with -.
+func TestClaimsOfTheSameNameSayForWhichVolumeTheyAre(t *testing.T) {
+	for want, c := range map[string]struct{ job, task, volume, id string }{
+		"a/b/c-d":      {"a", "b", "c-d", ""},
+		"a-b/c/d":      {"a-b", "c", "d", ""},
+		"shared/b-c-d": {"x", "y", "z", "b-c-d"},
+		"vol-b/c/d":    {"vol-b", "c", "d", ""},
+	} {
+		id := ""
+		if c.id != "" {
+			id = ", id: " + c.id
+		}
+		job := jobOf(t, "workload: {resources: {"+c.volume+": {type: volume, params: {size: 1Gi}"+id+"}}}")
+		job.Name, job.Spec.Tasks = c.job, map[string]lattice.JobTaskSpec{c.task: job.Spec.Tasks["t"]}
+		result, err := Compile(job, everywhere())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range result.Objects {
+			if claim, is := o.(*corev1.PersistentVolumeClaim); is {
+				if name := claim.Name; name != "a-b-c-d" && name != "vol-b-c-d" || claim.Annotations[muster.MadeForAnnotation] != want {
+					t.Errorf("%+v: the claim %s was made for %q, want %q", c, name, claim.Annotations[muster.MadeForAnnotation], want)
+				}
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // claimPrefix is the name prefix of claims of volumes with an id, which are shared by all jobs that use
@@ -31,6 +32,15 @@ func (d *dependency) claim() string {
 	return d.volume.own
 }
 
+// madeFor names the volume in its claim. The name of the claim may be that of another volume too: its parts
+// are joined with -, which each of them may contain.
+func (t *task) madeFor(d *dependency) string {
+	if d.ID != "" {
+		return "shared/" + d.ID
+	}
+	return t.job.Name + "/" + t.name + "/" + d.name
+}
+
 // claimVolumes compiles the claims of volumes that the task creates. They outlive the job, and so have
 // no owner.
 func (t *task) claimVolumes() error {
@@ -40,8 +50,10 @@ func (t *task) claimVolumes() error {
 			continue
 		}
 		claim := &corev1.PersistentVolumeClaim{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-			ObjectMeta: metav1.ObjectMeta{Name: d.claim(), Namespace: t.job.Namespace, Labels: map[string]string{lattice.ManagedByLabel: lattice.ManagedBy}},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: d.claim(), Namespace: t.job.Namespace,
+				Labels:      map[string]string{lattice.ManagedByLabel: lattice.ManagedBy},
+				Annotations: map[string]string{muster.MadeForAnnotation: t.madeFor(d)}},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				StorageClassName: d.volume.StorageClass,
