@@ -150,3 +150,15 @@ func TestHeadBlocksForWhatItLacksNow(t *testing.T) {
 		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
 	s.want("the workload without requests is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })), "admit none in owner", "admit idle in q")
 }
+
+// TestHeadThatNeedsACordonedNodeHoldsBackNone: whatever ends, there is no capacity for it before the node is open again.
+func TestHeadThatNeedsACordonedNodeHoldsBackNone(t *testing.T) {
+	q := queueOf("q", "", 8)
+	q.Strategy = ByResource
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), cordoned(node("a2", "a", 4)), job("running", "q", 1, 1, 0, 0)})...)
+	s.want("a head for both nodes arrives", s.happens(job("head", "q", 2, 4, 0, 1)), "head waits: WaitingForQuota")
+	s.want("a workload for the open one arrives", s.happens(job("small", "q", 1, 1, 0, 2)), "admit small in q")
+	s.want("the node is open again", s.happens(node("a2", "a", 4), job("next", "q", 1, 1, 0, 3)), "next waits: WaitingForQuota")
+	s.want("the node is cordoned again", s.happens(cordoned(node("a2", "a", 4))), "admit next in q")
+	s.want("all work has ended on open nodes", s.happens(node("a2", "a", 4), gone("running"), gone("small"), gone("next")), "admit head in q")
+}

@@ -188,12 +188,13 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 const maxCombinations = 16
 
 // couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
-// so that the result changes only with the nodes. Flavors without such capacity are added to fullFlavors.
+// so that the result changes only with the nodes. Cordoned nodes have none: a head must not hold back others for as
+// long as a node is under repair. Flavors without such capacity are added to fullFlavors.
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
 		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid.nodes)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.places.EverFits(asks) {
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.places.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -141,23 +142,47 @@ func isUnplacedDefault(f *kueue.ResourceFlavor) bool {
 }
 
 // usable returns the flavor's nodes that accept pods with no tolerations but the flavor's.
+//
+// If the flavor is placed on nodes, a node that is closed for a time or being removed counts as well: placement keeps
+// new pods off it, and the jobs that still run there would otherwise be charged to the quota of the other nodes, which
+// then stay empty. Without placement nothing but the quota keeps jobs from waiting for such a node.
 func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node {
+	placed := flavor.TopologyName != nil
 	var out []corev1.Node
 	for i := range nodes {
-		if takesPods(&nodes[i], flavor.Tolerations) && hasAll(nodes[i].Labels, flavor.NodeLabels) {
-			out = append(out, nodes[i])
+		if node := &nodes[i]; takesPods(node, flavor.Tolerations) && (placed || isOpen(node)) && hasAll(node.Labels, flavor.NodeLabels) {
+			out = append(out, *node)
 		}
 	}
 	return out
 }
 
-// takesPods reports whether the node accepts pods with the tolerations, or such pods that request its devices.
+// takesPods reports whether the node, while it is open, accepts pods with the tolerations, or such pods that request
+// its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
 	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
-		return repelsPods(t) && !isForDevices(node, t)
+		return repelsPods(t) && !closes(t) && !isForDevices(node, t)
 	}, true)
-	return !node.Spec.Unschedulable && !blocked && node.DeletionTimestamp.IsZero()
+	return !blocked
 }
+
+// isOpen reports whether the node accepts new pods: it is not cordoned, not being removed, and in order.
+func isOpen(node *corev1.Node) bool {
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() &&
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return repelsPods(&t) && closes(&t) })
+}
+
+// closingTaints are set by Kubernetes, a cloud or an autoscaler, on nodes that are out of order, being removed or not
+// set up yet. All others were set to reserve the node for certain pods.
+var closingTaints = sets.New(
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
+	corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeOutOfService,
+	"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
+	"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler",
+)
+
+// closes reports whether the taint closes the node for a time, or because it is being removed.
+func closes(t *corev1.Taint) bool { return closingTaints.Has(t.Key) }
 
 func repelsPods(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute

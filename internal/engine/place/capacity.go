@@ -6,8 +6,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// empty is the ledger of what would be used if all work had ended.
-const empty Ledger = 2
+const (
+	// idle is the ledger of what would be used if all work had ended.
+	idle Ledger = 2 + iota
+	// empty is idle with no node cordoned.
+	empty
+)
 
 // book is a set of charges that are summed up per node. Ledgers are computed from books.
 type book int
@@ -25,7 +29,7 @@ const (
 )
 
 // read lists the books of each ledger: the free amount of a ledger is the smallest of its books.
-var read = [...][]book{Now: {held, planned}, Planned: {planned}, empty: {resident}}
+var read = [...][]book{Now: {held, planned}, Planned: {planned}, idle: {resident}, empty: {resident}}
 
 // resources gives each resource a dense index; that of Pods is 0.
 type resources struct {

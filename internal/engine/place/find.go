@@ -57,6 +57,9 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 // were cordoned.
 func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
+// FitsWhenIdle reports whether the asks could be placed on the present nodes if all work had ended.
+func (m *Map) FitsWhenIdle(asks []Ask) bool { return m.Fits(asks, idle) }
+
 // read resolves asks and opens a search, which the caller must close.
 func (m *Map) read(asks []Ask, on Ledger) (*search, *Shortfall) {
 	m.boundLayouts()

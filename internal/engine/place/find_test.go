@@ -275,14 +275,17 @@ func TestARelaxationNamesAllPodSetsOfAGroup(t *testing.T) {
 	}
 }
 
-func TestEverFits(t *testing.T) {
+func TestEverFitsAndFitsWhenIdle(t *testing.T) {
 	s := newScene(t).pod("p", "a1", 4).node("a2", cordoned).pod("daemon", "b1", 1, func(p *Pod) { p.Resident = true }).node("b2", failed)
 	on := func(name string) Ask {
 		return gpus(1, 4, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: name} })
 	}
-	for name, want := range map[string]bool{"a1": true, "a2": true, "b1": false, "b2": false} {
-		if got := s.EverFits([]Ask{on(name)}); got != want {
-			t.Errorf("EverFits on %s = %v, want %v", name, got, want)
+	for name, want := range map[string]struct{ ever, idle bool }{"a1": {true, true}, "a2": {true, false}, "b1": {}, "b2": {}} {
+		if got := s.EverFits([]Ask{on(name)}); got != want.ever {
+			t.Errorf("EverFits on %s = %v, want %v", name, got, want.ever)
+		}
+		if got := s.FitsWhenIdle([]Ask{on(name)}); got != want.idle {
+			t.Errorf("FitsWhenIdle on %s = %v, want %v", name, got, want.idle)
 		}
 	}
 }

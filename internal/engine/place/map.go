@@ -152,7 +152,8 @@ func (m *Map) TakeFreed() []string {
 // Changes returns a counter. While it stays the same, so do the answers to equal asks.
 func (m *Map) Changes() uint64 { return m.changes }
 
-// TakeReduced returns, sorted, the flavors for which EverFits may have turned false since the last call.
+// TakeReduced returns, sorted, the flavors for which EverFits or FitsWhenIdle may have turned false since the
+// last call.
 func (m *Map) TakeReduced() []string {
 	out := sets.List(m.reduced)
 	clear(m.reduced)
