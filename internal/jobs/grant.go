@@ -53,7 +53,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		if a.TopologyAssignment != nil {
 			granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
 			granted.Places = PlacesOf(a.TopologyAssignment)
-			granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, smallestSlice(podSet.TopologyRequest)
+			granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, SmallestSlice(podSet.TopologyRequest)
 		}
 		for _, name := range sortedFlavors(a) {
 			flavor := flavors[name]

@@ -38,8 +38,8 @@ func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	return out
 }
 
-// smallestSlice returns how many pods at a time must share a domain, 0 if none must.
-func smallestSlice(request *kueue.PodSetTopologyRequest) int32 {
+// SmallestSlice returns how many pods at a time must share a domain, 0 if none must.
+func SmallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 	if request == nil {
 		return 0
 	}

@@ -8,11 +8,12 @@ import (
 )
 
 // AssignPlaces returns the places of the group's missing replicas, by index. Each gets its own place by
-// rank if that is free, else any free one. A repair changes places, not pods: a pod on a place that
-// remains stays there whatever its rank, and missing replicas get the free places. A replica without a
-// place must wait at its scheduling gate: its place is still held by a terminating pod, or gated pods
-// are waiting already.
-func (r *Roster) AssignPlaces(group string, places podspec.Places) map[int32]podspec.Places {
+// rank if that is free, else any free one of its slice. A repair changes places, not pods: a pod on a
+// place that remains stays there whatever its rank, and missing replicas get the free places. A replica
+// without a place must wait at its scheduling gate: its place is still held by a terminating pod or by
+// one of another slice, or gated pods are waiting already. slice is the size of the parts, by rank, that
+// must each be in one domain; 0 if there are none.
+func (r *Roster) AssignPlaces(group string, places podspec.Places, slice int32) map[int32]podspec.Places {
 	if len(places) == 0 {
 		return nil
 	}
@@ -41,11 +42,12 @@ func (r *Roster) AssignPlaces(group string, places podspec.Places) map[int32]pod
 	if gated {
 		return nil // gated pods were created first and get their places first
 	}
-	return assign(missing, places, free)
+	return assign(missing, places, free, slice)
 }
 
-// assign gives each replica, by ascending index, a free place: its own by rank, or else any other.
-func assign(missing []int32, places podspec.Places, free map[string]int32) map[int32]podspec.Places {
+// assign gives each replica, by ascending index, a free place: its own by rank, or else any other of its
+// slice.
+func assign(missing []int32, places podspec.Places, free map[string]int32, slice int32) map[int32]podspec.Places {
 	out := map[int32]podspec.Places{}
 	take := func(index int32, place podspec.Place) bool {
 		key := place.Key()
@@ -62,6 +64,16 @@ func assign(missing []int32, places podspec.Places, free map[string]int32) map[i
 		if place, ok := own.placeOf(index); !ok || !take(index, place) {
 			others = append(others, index)
 		}
+	}
+	if slice > 0 {
+		for _, index := range others {
+			for _, place := range places.Ranks(index/slice*slice, index/slice*slice+slice) {
+				if take(index, place) {
+					break
+				}
+			}
+		}
+		return out
 	}
 	at := 0
 	for _, index := range others {

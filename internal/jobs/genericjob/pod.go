@@ -72,7 +72,7 @@ func (l *planner) createPods() {
 	}
 	seats := map[string]map[int32]podspec.Places{}
 	for group, granted := range l.seen.Admission.PodSets {
-		seats[group] = l.roster.AssignPlaces(group, granted.Places)
+		seats[group] = l.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
 	}
 	for _, r := range missing {
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))

@@ -4,36 +4,38 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
 // podSet holds the places of a pod set and how its pods state their ranks.
 type podSet struct {
 	places podspec.Places
-	// indexLabel is the pod label with a pod's rank in its group, groupLabel the one with the group, "" if
-	// all pods are one group. Groups are of equal size, and their ranks follow one another.
+	// indexLabel is the pod label with a pod's rank in its group, "" if the pod's kind of job says which;
+	// groupLabel the one with the group, "" if all pods are one group. Groups are of equal size, and their
+	// ranks follow one another.
 	indexLabel, groupLabel string
 	groups                 int32
+	// slice is the size of the smallest parts that must each be in one domain, 0 if there are none.
+	slice int32
 }
 
 // podSetOf returns a podSet as the topology request describes it or, for what the request does not say, as
 // batch Jobs and JobSets do.
 func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
-	s := podSet{places: places, indexLabel: batchv1.JobCompletionIndexAnnotation, groups: 1}
+	s := podSet{places: places, groups: 1, slice: jobs.SmallestSlice(request)}
 	if request != nil && request.PodIndexLabel != nil {
 		s.indexLabel = *request.PodIndexLabel
 	}
 	if request != nil && request.SubGroupIndexLabel != nil && request.SubGroupCount != nil {
 		s.groupLabel, s.groups = *request.SubGroupIndexLabel, *request.SubGroupCount
 	} else if len(pods) > 0 {
-		if n, ok := number(pods[0].Labels[jobset.ReplicatedJobReplicas]); ok {
+		if n, ok := podspec.Number(pods[0].Labels[jobset.ReplicatedJobReplicas]); ok {
 			s.groupLabel, s.groups = jobset.JobIndexKey, n
 		}
 	}
@@ -63,7 +65,9 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 		if !s.hasRanks(g) {
 			continue // their places are unknown
 		}
-		placed, lost := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known).fill(byGroup[g], s.rankOf)
+		group := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known)
+		group.divide(s.slice, g.from, byGroup[g], s.rankOf)
+		placed, lost := group.fill(byGroup[g], s.rankOf)
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -83,7 +87,7 @@ func (s podSet) groupOf(pod *corev1.Pod) ranks {
 	if s.groupLabel == "" {
 		return ranks{0, s.places.Count()}
 	}
-	if g, ok := number(pod.Labels[s.groupLabel]); ok && g < s.groups {
+	if g, ok := podspec.Number(pod.Labels[s.groupLabel]); ok && g < s.groups {
 		size := s.places.Count() / s.groups
 		return ranks{g * size, (g + 1) * size}
 	}
@@ -92,16 +96,13 @@ func (s podSet) groupOf(pod *corev1.Pod) ranks {
 
 // rankOf returns the rank of the pod in its group.
 func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
-	if rank, ok := number(pod.Labels[s.indexLabel]); ok {
+	if s.indexLabel == "" {
+		return podspec.IndexOf(pod)
+	}
+	if rank, ok := podspec.Number(pod.Labels[s.indexLabel]); ok {
 		return rank, true
 	}
-	return number(pod.Annotations[s.indexLabel])
-}
-
-// number parses a non-negative number.
-func number(text string) (int32, bool) {
-	n, err := strconv.ParseInt(text, 10, 32)
-	return int32(n), err == nil && n >= 0
+	return podspec.Number(pod.Annotations[s.indexLabel])
 }
 
 // groupPlaces holds the places of a group of pods, and the pods that use them.
@@ -112,6 +113,10 @@ type groupPlaces struct {
 	domains map[string]*domain
 	// misplaced pods are at none of the places.
 	misplaced []*corev1.Pod
+	// sliceSize, first and parts are set by divide. parts has an entry for each slice and leads to the one
+	// that represents its part; it is nil if all places are one part.
+	sliceSize, first int32
+	parts            []int32
 }
 
 // domain is a set of interchangeable places.
@@ -121,6 +126,9 @@ type domain struct {
 	// live pods of the domain stay; terminating counts the others.
 	live        []*corev1.Pod
 	terminating int32
+	// slice is one of the slices that have a place in the domain, if inSlice is set.
+	slice   int32
+	inSlice bool
 }
 
 // free reports whether the domain has a place without a pod.
@@ -162,7 +170,7 @@ func (r *groupPlaces) allNodesExist(known nodes) bool {
 }
 
 // fill assigns free places to the gated pods: to each the place of its rank if possible, to the others
-// what is left.
+// what is left of their part.
 func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
@@ -182,15 +190,26 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 			anywhere = append(anywhere, pod)
 		}
 	}
+	waiting := map[int32]int32{}
 	for _, pod := range anywhere {
-		for _, place := range r.places {
-			if d := r.domains[place.Key()]; d.free() {
-				give = append(give, d.take(pod))
-				break
-			}
+		part := r.partOf(pod, rankOf)
+		if d := r.freeIn(part); d != nil {
+			give = append(give, d.take(pod))
+		} else {
+			waiting[part]++
 		}
 	}
-	return give, misplaced
+	return give, append(misplaced, r.intruders(waiting, rankOf)...)
+}
+
+// freeIn returns the first domain of the part with a free place, nil if there is none.
+func (r *groupPlaces) freeIn(part int32) *domain {
+	for _, place := range r.places {
+		if d := r.domains[place.Key()]; d.free() && r.partAt(d) == part {
+			return d
+		}
+	}
+	return nil
 }
 
 // take adds a pod to the domain.

@@ -1,11 +1,13 @@
 package placer
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -15,7 +17,9 @@ import (
 type jobPods struct {
 	places podspec.Places
 	size   int32
-	pods   map[int32]*corev1.Pod
+	// slice is the size of the slices, 0 if there are none.
+	slice int32
+	pods  map[int32]*corev1.Pod
 	// fill creates the missing pods, and reports whether there were any.
 	fill func(*jobPods) bool
 }
@@ -23,9 +27,10 @@ type jobPods struct {
 // createReplicas creates missing pods like the controllers of jobs with replicas, which assign places themselves.
 func createReplicas(g *jobPods) bool {
 	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
-	places := roster.AssignPlaces("w", g.places)
+	places := roster.AssignPlaces("w", g.places, g.slice)
 	for _, r := range roster.Missing() {
 		created := pod(r.Name)
+		created.Labels[tensorstack.ReplicaLabel] = r.Name
 		if place := places[r.Index]; len(place) > 0 {
 			created.at(place[0].Node())
 		}
@@ -71,9 +76,9 @@ func (g *jobPods) place() (changed bool, wrong string) {
 			running[p.Spec.NodeName]++
 		}
 	}
-	give, misplaced := podSetOf(g.places, nil, pods).assign(pods, sameNames{})
+	give, misplaced := podSetOf(g.places, sliced(g.slice), pods).assign(pods, sameNames{})
 	for _, p := range misplaced {
-		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning {
+		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning && g.belongs(p, node) {
 			if running[node]--; running[node] < places[node] {
 				return true, "a running pod is deleted though its node has a place for it: " + p.Name + " on " + node
 			}
@@ -84,6 +89,16 @@ func (g *jobPods) place() (changed bool, wrong string) {
 		podBuilder{p.pod}.at(p.place.Node())
 	}
 	return len(give)+len(misplaced) > 0, ""
+}
+
+// belongs reports whether the slice of the pod has a place on the node.
+func (g *jobPods) belongs(p *corev1.Pod, node string) bool {
+	if g.slice == 0 {
+		return true
+	}
+	rank, _ := podspec.IndexOf(p)
+	first := rank / g.slice * g.slice
+	return slices.ContainsFunc(g.places.Ranks(first, first+g.slice), func(at podspec.Place) bool { return at.Node() == node })
 }
 
 // runNodes starts pods that have a place and removes terminating ones, each if some returns true.
@@ -102,18 +117,23 @@ func (g *jobPods) runNodes(some func() bool) (changed bool) {
 	return changed
 }
 
-// drawJob returns a job with pods in random states, at places that they had before a random repair.
-func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string) *jobPods {
+// drawJob returns a job with pods in random states, at places that they had before a random repair. near returns the
+// node that a rank gets in place of one drawn for it; mixed means that the places of before do not need to be near.
+func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string, near func(rank int, node string) string, mixed bool) *jobPods {
 	g := &jobPods{size: 2 * int32(rapid.IntRange(1, 4).Draw(t, "half")), pods: map[int32]*corev1.Pod{}, fill: fill}
 	var before []string
-	for range g.size {
-		before = append(before, rapid.SampledFrom(nodes).Draw(t, "before"))
+	for rank := range int(g.size) {
+		node := rapid.SampledFrom(nodes).Draw(t, "before")
+		if !mixed {
+			node = near(rank, node)
+		}
+		before = append(before, node)
 	}
-	for _, node := range before {
+	for rank, node := range before {
 		if rapid.IntRange(0, 3).Draw(t, "moved") == 0 {
 			node = rapid.SampledFrom(nodes).Draw(t, "to")
 		}
-		g.places = append(g.places, on(node, 1))
+		g.places = append(g.places, on(near(rank, node), 1))
 	}
 	fill(g)
 	for i, p := range g.list() {
@@ -139,7 +159,7 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 	for name, fill := range map[string]func(*jobPods) bool{"replicas": createReplicas, "indexes": createIndexes} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				g := drawJob(t, fill, []string{"a", "b", "c"})
+				g := drawJob(t, fill, []string{"a", "b", "c"}, func(_ int, node string) string { return node }, false)
 				some := func() bool { return rapid.Bool().Draw(t, "acts") }
 				for range 20 {
 					var wrong string

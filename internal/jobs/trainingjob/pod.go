@@ -108,7 +108,8 @@ func (p *planner) owner() metav1.OwnerReference {
 
 // createPods creates missing pods.
 func (p *planner) createPods() {
-	seats := p.roster.AssignPlaces(worker, p.seen.Admission.PodSets[worker].Places)
+	granted := p.seen.Admission.PodSets[worker]
+	seats := p.roster.AssignPlaces(worker, granted.Places, granted.SliceSize)
 	for _, r := range p.roster.Missing() {
 		pod, err := p.newPod(r, seats[r.Index])
 		if err != nil { // the operator could add it when the job was queued

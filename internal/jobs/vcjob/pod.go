@@ -35,7 +35,7 @@ func (l *planner) createPods() {
 	}
 	places := map[string]map[int32]podspec.Places{}
 	for task, granted := range l.seen.Admission.PodSets {
-		places[task] = l.roster.AssignPlaces(task, granted.Places)
+		places[task] = l.roster.AssignPlaces(task, granted.Places, granted.SliceSize)
 	}
 	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
