@@ -36,6 +36,7 @@ func podOf(pod *corev1.Pod) place.Pod {
 	}
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
 		out.Part = partOf(pod)
+		out.Rank, out.HasRank = podspec.IndexOf(pod)
 	}
 	taken := podspec.RequestsOnNode(pod)
 	out.Requests = make(map[string]int64, len(taken))

@@ -81,6 +81,9 @@ func TestTranslatePods(t *testing.T) {
 	reported, later := ours, boundPod("p", "w", "n")
 	reported.Part = place.Part{From: 4, To: 8}
 	later.Annotations["muster.dev/ranks"], later.Labels["jobset.sigs.k8s.io/job-index"], later.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "4-7", "2", "3"
+	third, indexed := ours, boundPod("p", "w", "n")
+	third.Rank, third.HasRank = 3, true
+	indexed.Labels["batch.kubernetes.io/job-completion-index"] = "3"
 	beyond := boundPod("p", "w", "n")
 	beyond.Labels["jobset.sigs.k8s.io/job-index"], beyond.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "3", "3"
 	alone := boundPod("p", "w", "n")
@@ -104,6 +107,7 @@ func TestTranslatePods(t *testing.T) {
 		"a pod with an exclusive domain":               {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
 		"a pod of one of three Jobs":                   {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
 		"a pod that states its ranks":                  {later, []engine.Event{engine.PodBound{Pod: reported}}},
+		"a pod of an Indexed Job":                      {indexed, []engine.Event{engine.PodBound{Pod: third}}},
 		"a pod with an impossible Job index":           {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
 		"an unbound pod":                               {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
 		"a gated pod":                                  {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},

@@ -187,3 +187,21 @@ func TestCapacityNotWorthAResizeIsNotKept(t *testing.T) {
 	s.now = s.now.Add(time.Hour)
 	s.want("an hour later", s.happens())
 }
+
+// TestAShrinkAfterARepairKeepsTheRunningPod: the first of two pods on a node fails, and the node is cordoned. The place
+// that moves is the first one's: a job that shrinks gives up its last index, and must not have to give up the first
+// because its place is not where it runs.
+func TestAShrinkAfterARepairKeepsTheRunningPod(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 2), localOf("q"), node("a1", "a", 2), between("gang", 1, 2, 0, 0)})...)
+	ranked := func(n int32, on string) PodBound {
+		p := pod("gang", int(n), on, 1)
+		p.Rank, p.HasRank = n, true
+		return p
+	}
+	s.happens(ranked(0, "a1"), ranked(1, "a1"), node("b1", "a", 2))
+	s.want("the first pod is gone and the node cordoned", s.happens(podGone("gang", 0), cordoned(node("a1", "a", 2))), "replace gang")
+	s.wantRanks("gang", "b1", "a1")
+	s.happens(ranked(0, "b1"))
+	s.want("another job arrives", s.happens(job("other", "q", 1, 1, 0, 1)), "resize gang from 2 to 1 for other", "other waits: WaitingForPreemptedWorkloads")
+	s.wantRanks("gang", "b1")
+}

@@ -17,7 +17,9 @@ type pod struct {
 	workload  order.Key
 	podSet    string
 	part      Part
-	resident  bool
+	// rank is the rank within the part, negative if the pod has none.
+	rank     int32
+	resident bool
 	// terminating: see Pod.Terminating.
 	terminating bool
 }
@@ -46,7 +48,10 @@ type PodSetKey struct {
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, terminating: set.Terminating}
+		workload: set.Workload, podSet: set.PodSet, part: set.Part, rank: -1, resident: set.Resident, terminating: set.Terminating}
+	if set.HasRank {
+		p.rank = set.Rank
+	}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
 		return
@@ -150,7 +155,7 @@ func (m *Map) podsChanged(p *pod) {
 }
 
 func (p *pod) equal(other *pod) bool {
-	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.exclusive == other.exclusive &&
+	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.rank == other.rank && p.exclusive == other.exclusive &&
 		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
 }
 

@@ -65,6 +65,10 @@ type Pod struct {
 	PodSet   string
 	// Part is the part of the pod set that the pod belongs to.
 	Part Part `json:",omitzero"`
+	// Rank is the pod's rank within its part, if HasRank is set. It decides which places are left to a
+	// missing pod, but a pod may be at any place of its part.
+	Rank    int32 `json:",omitempty"`
+	HasRank bool  `json:",omitempty"`
 	// ExclusiveKey is the node label whose domain the pod's job has to itself, empty if it shares.
 	ExclusiveKey string
 	// Terminating is set only for unpinned pods: the pod is being deleted. It uses its node until it is

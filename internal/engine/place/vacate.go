@@ -3,8 +3,9 @@ package place
 import "slices"
 
 // vacate empties the ranks of a pod set whose places are invalid and returns their number. On each node it
-// takes the last ranks of parts that have places there without a pod. With a rank of another part a
-// running pod would lose its place in vain, since the missing pods cannot use it.
+// takes ranks whose own pods are missing there, the last ones first, in parts that have places there
+// without a pod. With the rank of a pod that is there, or of another part, that pod would lose its place in
+// vain: the missing pods cannot use it, or would find it taken.
 func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	invalid := m.invalidOf(h, podSet)
 	if !invalid.any() {
@@ -14,22 +15,22 @@ func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	parts := m.partsOf(h, podSet, int32(len(ranks)))
 	unused := parts.unused(ranks)
 	var out int32
-	empty := func(takes func(at partOnHost) bool) {
+	empty := func(takes func(rank rankOnHost, at partOnHost) bool) {
 		for rank, name := range slices.Backward(ranks) {
+			at := partOnHost{name, parts.of(int32(rank))}
 			s := held.at(name)
-			if s == nil || invalid[s] == 0 || !takes(partOnHost{name, parts.of(int32(rank))}) {
+			if s == nil || invalid[s] == 0 || !takes(rankOnHost{name, int32(rank)}, at) {
 				continue
 			}
 			invalid[s]--
+			unused[at]--
 			ranks[rank] = ""
 			out++
 		}
 	}
-	empty(func(at partOnHost) bool {
-		unused[at]--
-		return unused[at] >= 0
-	})
-	empty(func(partOnHost) bool { return true })
+	empty(func(rank rankOnHost, at partOnHost) bool { return unused[at] > 0 && !parts.ranks[rank] })
+	empty(func(_ rankOnHost, at partOnHost) bool { return unused[at] > 0 })
+	empty(func(rankOnHost, partOnHost) bool { return true })
 	return out
 }
 
@@ -38,6 +39,8 @@ type podParts struct {
 	// begin holds the first rank of each part, sorted.
 	begin []int32
 	there map[partOnHost]int32
+	// ranks holds the ranks whose pods are on the host.
+	ranks map[rankOnHost]bool
 }
 
 // partOnHost names a part, by its first rank, on a host.
@@ -46,26 +49,53 @@ type partOnHost struct {
 	begin int32
 }
 
-// partsOf returns the parts of the present pods of a pod set, which has `all` ranks.
+// rankOnHost names a rank on a host.
+type rankOnHost struct {
+	host string
+	rank int32
+}
+
+// partsOf returns the parts of the present pods of a pod set, which has `all` ranks. The part of a pod with
+// a rank is its slice, since its replacement takes no place of another one.
 func (m *Map) partsOf(h *holder, podSet int, all int32) podParts {
-	out := podParts{there: map[partOnHost]int32{}}
+	out := podParts{there: map[partOnHost]int32{}, ranks: map[rankOnHost]bool{}}
 	c := m.podsOf[h.key]
 	if c == nil {
 		return out
 	}
+	ask := &h.PodSets[podSet].Ask
 	for _, p := range c.pods {
-		if p.podSet != h.PodSets[podSet].Ask.PodSet {
+		if p.podSet != ask.PodSet {
 			continue
 		}
 		from, to := p.part.ranks(all)
+		ranked, rank := p.rank >= 0 && p.rank < to-from, int32(0)
+		if ranked {
+			rank = from + p.rank
+			from, to = ask.sliceOf(rank, from, to)
+		}
 		out.begin = append(out.begin, from, to)
-		if p.node.host != nil {
-			out.there[partOnHost{p.node.host.name, from}]++
+		if p.node.host == nil {
+			continue
+		}
+		out.there[partOnHost{p.node.host.name, from}]++
+		if ranked {
+			out.ranks[rankOnHost{p.node.host.name, rank}] = true
 		}
 	}
 	slices.Sort(out.begin)
 	out.begin = slices.Compact(out.begin)
 	return out
+}
+
+// sliceOf returns the ranks between from and to that are in the same slice as the rank, of the finest layer.
+func (a *Ask) sliceOf(rank, from, to int32) (first, end int32) {
+	if len(a.Slices) == 0 {
+		return from, to
+	}
+	size := max(1, a.Slices[len(a.Slices)-1].Size)
+	first = rank / size * size
+	return max(from, first), int32(min(int64(to), int64(first)+int64(size)))
 }
 
 // of returns the first rank of the part of a rank. Ranks between parts that have pods form parts as well.
