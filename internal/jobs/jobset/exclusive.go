@@ -165,13 +165,17 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: others}})
 }
 
-// selectsDomain reports whether the template of a Job with places selects the domain that they are in.
-func (p *planner) selectsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
+// otherDomain returns the label by which the template of a Job with places selects another domain than the one that they
+// are in, and both its values; label is "" if it does not.
+func (p *planner) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) (label, selected, is string) {
 	apart := exclusionOf(p.js, rj)
 	from, to := p.layoutOf(rj, granted).ranks(index)
-	domain, ok := granted.Domain(apart.level, from, to)
-	had, pinned := template.Spec.NodeSelector[apart.level]
-	return !apart.isAutomatic() || !ok || !pinned || had == domain
+	is, known := granted.Domain(apart.level, from, to)
+	selected, pinned := template.Spec.NodeSelector[apart.level]
+	if !apart.isAutomatic() || !known || !pinned || selected == is {
+		return "", "", ""
+	}
+	return apart.level, selected, is
 }
 
 // samePodAffinity reports whether two templates have the same pod affinity and anti-affinity, which cannot be changed

@@ -185,6 +185,31 @@ func TestJobMovesIfARepairChangesItsDomain(t *testing.T) {
 	js.Status.Conditions = statusOf(p).Conditions
 	p = checkedPlan(t, js, grantPlaces(on("d", 1), on("c", 3), on("c", 4)), []client.Object{service(), first, second})
 	same(t, "writes", []string{"change Job js-workers-0, suspended"}, writes(p))
+	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: " +
+		"its pod template selects nodes with rack=r1, and the nodes it was given have r2"}, events(p)[:1])
+}
+
+// TestARenamedDomainDoesNotStopReadyPods: only when a pod is missing, whose replacement would look for the old name, is
+// the Job started again.
+func TestARenamedDomainDoesNotStopReadyPods(t *testing.T) {
+	before := grantPlaces(on("a", 2), on("b", 2), on("c", 4))
+	p := checkedPlan(t, exclusiveSet(), before, nil)
+	first, second := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")
+	js := exclusiveSet()
+	js.Status.Conditions = statusOf(p).Conditions
+	renamed := grantPlaces(on("a", 2), on("b", 2), on("c", 4))
+	for _, name := range []string{"a", "b"} {
+		renamed.PodSets["workers"].Nodes[name].Labels["rack"] = "new"
+	}
+	for _, job := range []*batchv1.Job{first, second} {
+		job.Status.Active, job.Status.Ready = 4, ptr.To[int32](4)
+	}
+	same(t, "writes while all pods are ready", nil, writes(checkedPlan(t, js, renamed, []client.Object{service(), first, second})))
+	first.Status.Ready = ptr.To[int32](3)
+	p = checkedPlan(t, js, renamed, []client.Object{service(), first, second})
+	same(t, "writes while a pod is not ready", []string{"change Job js-workers-0, suspended"}, writes(p))
+	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: " +
+		"its pod template selects nodes with rack=r1, and the nodes it was given have new"}, events(p)[:1])
 }
 
 func TestManuallyLabelledNodesAreUsed(t *testing.T) {

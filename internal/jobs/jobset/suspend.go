@@ -84,24 +84,35 @@ func (p *planner) resumeJobs() {
 
 // The event for a user whose running Job was given other nodes.
 const (
-	movedReason  = "Moved"
-	movedMessage = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names its previous ones"
+	movedReason        = "Moved"
+	movedMessage       = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names its previous ones"
+	movedDomainMessage = "The pods of Job %s are stopped and started again: its pod template selects nodes with %s=%s, and the nodes it was given have %s"
 )
 
 // move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The
 // template can only be changed while the Job has no pods; then it is resumed. job may be nil.
+//
+// A Job all of whose pods are ready needs no other domain: a repair changes that only when no pod is left, so someone
+// has renamed the domain under running pods. Once one of them is lost, its replacement would find no node there.
 func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
 	granted, ok := p.seen.Admission.PodSets[rj.Name]
 	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
 		return
 	}
-	if from, to := p.layoutOf(rj, granted).ranks(index); exclusionOf(p.js, rj).manual ||
-		granted.Reaches(job.Spec.Template, from, to) && p.selectsDomain(rj, index, job.Spec.Template, granted) {
+	if exclusionOf(p.js, rj).manual {
 		return
+	}
+	said := fmt.Sprintf(movedMessage, job.Name)
+	if from, to := p.layoutOf(rj, granted).ranks(index); granted.Reaches(job.Spec.Template, from, to) {
+		label, selected, is := p.otherDomain(rj, index, job.Spec.Template, granted)
+		if label == "" || ptr.Deref(job.Status.Ready, 0) >= podsLeft(job) {
+			return
+		}
+		said = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
+	p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, said)))
 	p.moved[job.Name] = true
 }
 
