@@ -32,7 +32,7 @@ func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: keyOf(pod), Node: pod.Spec.NodeName,
 		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Terminating: leavesUserChosenNode(pod),
-		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
+		ExclusiveKey: exclusiveKeyOf(pod),
 	}
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
 		out.Part = partOf(pod)
@@ -44,6 +44,15 @@ func podOf(pod *corev1.Pod) place.Pod {
 		out.Requests[string(name)] = quota.FromQuantity(name, amount)
 	}
 	return out
+}
+
+// exclusiveKeyOf returns the node label whose domain the pod's Job has to itself, "" if it shares. As for JobSet's own
+// controller, the annotation means that on pods of JobSets only.
+func exclusiveKeyOf(pod *corev1.Pod) string {
+	if pod.Labels[jobset.JobSetNameKey] == "" {
+		return ""
+	}
+	return pod.Annotations[jobset.ExclusiveKey]
 }
 
 // leavesUserChosenNode reports whether the pod is terminating and its node was chosen by node labels that the user

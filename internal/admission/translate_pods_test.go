@@ -87,7 +87,9 @@ func TestTranslatePods(t *testing.T) {
 	beyond := boundPod("p", "w", "n")
 	beyond.Labels["jobset.sigs.k8s.io/job-index"], beyond.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "3", "3"
 	alone := boundPod("p", "w", "n")
-	alone.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
+	alone.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"], alone.Labels["jobset.sigs.k8s.io/jobset-name"] = "rack", "js"
+	annotated := boundPod("p", "w", "n")
+	annotated.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
 	leaving := boundPod("p", "", "n")
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	byHand := boundPod("p", "w", "n")
@@ -105,6 +107,7 @@ func TestTranslatePods(t *testing.T) {
 		"a pod of a service, which stays":              {service, []engine.Event{engine.PodBound{Pod: resident}}},
 		"a pod of a driver, with which it ends":        {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
 		"a pod with an exclusive domain":               {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"a pod of no JobSet that asks for a domain":    {annotated, []engine.Event{engine.PodBound{Pod: ours}}},
 		"a pod of one of three Jobs":                   {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
 		"a pod that states its ranks":                  {later, []engine.Event{engine.PodBound{Pod: reported}}},
 		"a pod of an Indexed Job":                      {indexed, []engine.Event{engine.PodBound{Pod: third}}},

@@ -19,9 +19,12 @@ func drawPod(t *rapid.T, name string) Pod {
 	if rapid.Bool().Draw(t, "of a workload") {
 		p.Workload, p.PodSet = key(drawName(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
 	}
+	if p.HasRank = rapid.Bool().Draw(t, "has a rank"); p.HasRank {
+		p.Rank = rapid.Int32Range(0, 3).Draw(t, "rank")
+	}
 	switch rapid.IntRange(0, 9).Draw(t, "special") {
 	case 0:
-		p.ExclusiveKey = "rack"
+		p.ExclusiveKey = rapid.SampledFrom([]string{"rack", "block", Hostname}).Draw(t, "exclusive by")
 	case 1:
 		p.HostPorts = []HostPort{{Port: 80}}
 	case 2:
@@ -62,7 +65,7 @@ func drawHolding(t *rapid.T, w *world) *Holding {
 
 // step draws a change and applies it to the map and to the world.
 func step(t *rapid.T, m *Map, w *world) {
-	switch rapid.IntRange(0, 9).Draw(t, "what happens") {
+	switch rapid.IntRange(0, 10).Draw(t, "what happens") {
 	case 0, 1:
 		n := drawNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))
 		w.nodes[n.Name] = n
@@ -102,13 +105,15 @@ func step(t *rapid.T, m *Map, w *world) {
 		}
 		w.flavors["f"] = f
 		m.SetFlavor(f)
+	case 10:
+		m.forgetExclusive()
 	}
 }
 
 // answers returns everything a map reports that does not depend on earlier queries.
 func answers(m *Map, asks []Ask) map[string]any {
 	out := map[string]any{}
-	for on, name := range map[Ledger]string{Now: "now", Planned: "planned", empty: "empty"} {
+	for on, name := range map[Ledger]string{Now: "now", Planned: "planned", idle: "idle", empty: "empty"} {
 		placed, short := m.Find(asks, on)
 		out[name] = placed
 		if short != nil {
@@ -118,6 +123,7 @@ func answers(m *Map, asks []Ask) map[string]any {
 	for name, n := range m.nodes {
 		if n.exists {
 			out["room of "+name] = freeOf(m, n)
+			out["exclusive domains around "+name] = n.inExclusive
 		}
 	}
 	var invalid []order.Key

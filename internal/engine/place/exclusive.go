@@ -1,5 +1,13 @@
 package place
 
+import (
+	"iter"
+	"maps"
+)
+
+// Exclusive domains are tracked by label. Tenants may name any label, on any number of pods, so that no search may cost
+// more the more labels there are: each node counts the tracked domains around it that pods have to themselves.
+
 // exclusiveLabel holds the domains of a label that is used for exclusive placement.
 type exclusiveLabel struct {
 	domains map[string]*exclusiveDomain
@@ -11,6 +19,29 @@ type exclusiveDomain struct {
 	// units counts the exclusive pods and absent pods in the domain, by whatever label; own counts those
 	// that are exclusive by this label.
 	units, own [books]int32
+}
+
+// exclusiveKept is how many labels stay tracked though no pod or place is exclusive by them.
+const exclusiveKept = 32
+
+// boundExclusive forgets the labels by which no pod or place is exclusive if there are too many.
+func (m *Map) boundExclusive() {
+	if len(m.exclusive)-len(m.exclusiveOn) > exclusiveKept {
+		m.forgetExclusive()
+	}
+}
+
+// forgetExclusive forgets the labels by which no pod or place is exclusive. A search must not be open, which counts on
+// the labels that it asks for. Tallies by these labels go too: the log does not have what changes in domains that are
+// not tracked.
+func (m *Map) forgetExclusive() {
+	for label := range m.exclusive {
+		if m.exclusiveOn[label] == 0 {
+			delete(m.exclusive, label) // knowExclusive counts again
+			m.exclusiveForgotten = true
+		}
+	}
+	maps.DeleteFunc(m.tallies.byKey, func(_ tallyKey, t *tally) bool { return t.exclusive != "" && m.exclusive[t.exclusive] == nil })
 }
 
 // knowExclusive starts to track the domains of a label.
@@ -27,20 +58,53 @@ func (m *Map) knowExclusive(label string) {
 	}
 }
 
+// exclusiveDomainsOf returns the tracked domains of a node, with their labels.
+func (m *Map) exclusiveDomainsOf(n *node) iter.Seq2[string, *exclusiveDomain] {
+	return func(yield func(string, *exclusiveDomain) bool) {
+		if len(m.exclusive) <= len(n.Labels) {
+			for label, l := range m.exclusive {
+				if d := l.domainOf(n, label); d != nil && !yield(label, d) {
+					return
+				}
+			}
+			return
+		}
+		for label := range n.Labels {
+			if l := m.exclusive[label]; l != nil {
+				if d := l.domainOf(n, label); d != nil && !yield(label, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// domainOf returns the domain that the node is in, nil if it is in none.
+func (l *exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
+	if d := l.domains[n.Labels[label]]; d != nil && d.nodes[n] {
+		return d
+	}
+	return nil
+}
+
 // exclusiveJoin adds a node to the domains of its labels.
 func (m *Map) exclusiveJoin(n *node) {
-	for label, l := range m.exclusive {
-		l.join(n, label)
+	for label := range n.Labels {
+		if l := m.exclusive[label]; l != nil {
+			l.join(n, label)
+		}
 	}
 	m.exclusiveTouched(n)
 }
 
 // exclusiveLeave undoes exclusiveJoin. It must be called before the labels change.
 func (m *Map) exclusiveLeave(n *node) {
-	for label, l := range m.exclusive {
-		l.leave(n, label)
-	}
 	m.exclusiveTouched(n)
+	for label := range n.Labels {
+		if l := m.exclusive[label]; l != nil {
+			l.leave(n, label)
+		}
+	}
 }
 
 func (l *exclusiveLabel) join(n *node, label string) {
@@ -53,29 +117,62 @@ func (l *exclusiveLabel) join(n *node, label string) {
 		d = &exclusiveDomain{nodes: map[*node]bool{}}
 		l.domains[value] = d
 	}
-	d.nodes[n] = true
+	d.setNode(n, true)
 	d.count(n, label, 1)
 }
 
 func (l *exclusiveLabel) leave(n *node, label string) {
-	d := l.domains[n.Labels[label]]
-	if d == nil || !d.nodes[n] {
+	d := l.domainOf(n, label)
+	if d == nil {
 		return
 	}
-	delete(d.nodes, n)
 	d.count(n, label, -1)
+	d.setNode(n, false)
 	if len(d.nodes) == 0 {
 		delete(l.domains, n.Labels[label])
 	}
 }
 
+// setNode adds a node to the domain, or removes it.
+func (d *exclusiveDomain) setNode(n *node, in bool) {
+	change := int32(1)
+	if in {
+		d.nodes[n] = true
+	} else {
+		delete(d.nodes, n)
+		change = -1
+	}
+	for b, own := range d.own {
+		if own > 0 {
+			n.inExclusive[b] += change
+		}
+	}
+}
+
+// count counts what is exclusive on a node of the domain, or takes it back if times is -1.
 func (d *exclusiveDomain) count(n *node, label string, times int32) {
 	for by, counts := range n.exclusive {
 		for b, count := range counts {
-			d.units[b] += times * count
-			if by == label {
-				d.own[b] += times * count
-			}
+			d.charge(book(b), times*count, by == label)
+		}
+	}
+}
+
+// charge counts exclusive pods; own says that they are exclusive by the domain's label.
+func (d *exclusiveDomain) charge(b book, pods int32, own bool) {
+	d.units[b] += pods
+	if !own {
+		return
+	}
+	before := d.own[b] > 0
+	d.own[b] += pods
+	if is := d.own[b] > 0; is != before {
+		change := int32(1)
+		if !is {
+			change = -1
+		}
+		for n := range d.nodes {
+			n.inExclusive[b] += change
 		}
 	}
 }
@@ -87,28 +184,41 @@ func (m *Map) chargeExclusive(n *node, b book, by string, pods int32) {
 		if n.exclusive == nil {
 			n.exclusive = map[string]*[books]int32{}
 		}
+		m.knowExclusive(by)
 		counts = new([books]int32)
 		n.exclusive[by] = counts
+		m.exclusiveOn[by]++
 	}
 	counts[b] += pods
 	if *counts == ([books]int32{}) {
 		delete(n.exclusive, by)
+		if m.exclusiveOn[by]--; m.exclusiveOn[by] == 0 {
+			delete(m.exclusiveOn, by)
+		}
 	}
 	if !n.exists {
 		return
 	}
-	for label, l := range m.exclusive {
-		d := l.domains[n.Labels[label]]
-		if d == nil || !d.nodes[n] {
-			continue
-		}
+	for label, d := range m.exclusiveDomainsOf(n) {
 		before := d.taken(b)
-		d.units[b] += pods
-		if by == label {
-			d.own[b] += pods
-		}
-		if d.taken(b) != before {
+		if d.charge(b, pods, by == label); d.taken(b) != before {
 			m.exclusiveChanged(d, pods < 0)
+		}
+	}
+	if pods < 0 && m.exclusiveForgotten {
+		m.freeUntracked()
+	}
+}
+
+// freeUntracked records that the domains of labels that were forgotten may be free now: jobs may wait for one.
+func (m *Map) freeUntracked() {
+	if m.trial > 0 {
+		return
+	}
+	m.changes++
+	for name := range m.flavors {
+		if m.Places(name) {
+			m.freedFlavors.Insert(name)
 		}
 	}
 }
@@ -129,15 +239,13 @@ func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
 	}
 }
 
-// exclusiveTouched records that a node with exclusive pods joined or left its domains.
+// exclusiveTouched records that a node with exclusive pods joined its domains or leaves them.
 func (m *Map) exclusiveTouched(n *node) {
 	if len(n.exclusive) == 0 {
 		return
 	}
-	for label, l := range m.exclusive {
-		if d := l.domains[n.Labels[label]]; d != nil {
-			m.exclusiveChanged(d, true)
-		}
+	for _, d := range m.exclusiveDomainsOf(n) {
+		m.exclusiveChanged(d, true)
 	}
 }
 
@@ -147,15 +255,13 @@ func (m *Map) blockedByExclusive(n *node, by string, on Ledger) bool {
 	if by == "" {
 		return false
 	}
-	for label, l := range m.exclusive {
-		d := l.domains[n.Labels[label]]
-		if d == nil || !d.nodes[n] {
-			continue
-		}
-		for _, b := range read[on] {
-			if d.own[b] > 0 || label == by && d.units[b] > 0 {
-				return true
-			}
+	var own *exclusiveDomain
+	if l := m.exclusive[by]; l != nil {
+		own = l.domainOf(n, by)
+	}
+	for _, b := range read[on] {
+		if n.inExclusive[b] > 0 || own != nil && own.units[b] > 0 {
+			return true
 		}
 	}
 	return false

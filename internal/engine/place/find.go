@@ -70,8 +70,10 @@ func (m *Map) read(asks []Ask, on Ledger) (*search, *Shortfall) {
 // placement.
 const layoutsKept = 32
 
-// boundLayouts drops all layouts if there are too many. Domains of dropped layouts become meaningless.
+// boundLayouts drops all layouts if there are too many, and labels of exclusive placement that nothing
+// uses. Domains of dropped layouts become meaningless.
 func (m *Map) boundLayouts() {
+	m.boundExclusive()
 	if len(m.layouts) > layoutsKept {
 		clear(m.layouts)
 	}

@@ -90,7 +90,6 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 	for i := range h.PodSets {
 		set, held := &h.PodSets[i], &out.podSets[i]
 		held.takes = m.vector(set.Ask.PerPod)
-		m.knowExclusive(set.Ask.ExclusiveKey)
 		for _, place := range set.Nodes {
 			if place.Count <= 0 {
 				continue

@@ -26,7 +26,12 @@ type Map struct {
 	topologies map[string]Topology
 	flavors    map[string]Flavor
 	layouts    map[string]*layout
-	exclusive  map[string]*exclusiveLabel
+	// exclusive holds the tracked labels, exclusiveOn the number of nodes on which pods or places are exclusive
+	// by a label.
+	exclusive   map[string]*exclusiveLabel
+	exclusiveOn map[string]int
+	// exclusiveForgotten is set once a label was tracked and is not any more.
+	exclusiveForgotten bool
 
 	pods   map[order.Key]*pod
 	podsOf map[order.Key]*workloadPods
@@ -63,7 +68,7 @@ func New() *Map {
 	return &Map{
 		resources: newResources(),
 		devices:   map[int32]int{}, nodes: map[string]*node{}, hosts: map[string]*host{},
-		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
+		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{}, exclusiveOn: map[string]int{},
 		pods: map[order.Key]*pod{}, podsOf: map[order.Key]*workloadPods{}, ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}, holders: map[order.Key]*holder{},
 		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
 		toCheck: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),

@@ -31,6 +31,8 @@ type node struct {
 	ports                               map[HostPort]*[books]int32
 	exclusive                           map[string]*[books]int32
 	portsChanged, portsFreed, portsKept bool
+	// inExclusive counts, by book, the tracked domains that the node is in and that pods have to themselves.
+	inExclusive [books]int32
 	// devices are the node's resources that are not Kubernetes' own.
 	devices []int32
 	// avoided is set while a search must not use the node.

@@ -56,7 +56,6 @@ func (m *Map) SetPod(set Pod) {
 	if old != nil && old.equal(p) {
 		return
 	}
-	m.knowExclusive(p.exclusive)
 	if old != nil {
 		m.removePod(old)
 	}

@@ -1,0 +1,146 @@
+package place
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestLabelsThatNothingUsesAreForgotten: tenants may name any label, on pods and in jobs that come and go.
+func TestLabelsThatNothingUsesAreForgotten(t *testing.T) {
+	s := newScene(t)
+	for i := range 1000 {
+		label := fmt.Sprint("label-", i)
+		s.pod("p", "a1", 1, func(p *Pod) { p.ExclusiveKey = label }).DeletePod(key("p"))
+		s.hold("gang", gpus(1, 1, exclusive(label)), "b1:1")
+		s.Hold(key("gang"), nil)
+		s.find(Now, gpus(1, 1, exclusive(label)))
+	}
+	if got := len(s.exclusive); got > exclusiveKept+2 {
+		t.Errorf("%d labels are tracked, want at most %d", got, exclusiveKept+2)
+	}
+	if len(s.exclusiveOn) > 0 {
+		t.Errorf("labels %v count as used, want none", s.exclusiveOn)
+	}
+}
+
+// TestAForgottenLabelIsCountedAgain: what is exclusive by another label counts when a label is asked for again, also if
+// it came or went meanwhile, on another node of the domain. Labels that are used stay.
+func TestAForgottenLabelIsCountedAgain(t *testing.T) {
+	ask := gpus(1, 1, exclusive("rack"), func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a2"} })
+	comes := func(s *scene) { s.pod("there", "a1", 1, func(p *Pod) { p.ExclusiveKey = Hostname }) }
+	for name, tc := range map[string]struct {
+		before, meanwhile func(s *scene)
+		was, is           bool
+	}{
+		"a pod is there":   {comes, func(*scene) {}, false, false},
+		"a pod comes":      {func(*scene) {}, comes, true, false},
+		"a pod goes":       {comes, func(s *scene) { s.DeletePod(key("there")) }, false, true},
+		"nothing is there": {func(*scene) {}, func(*scene) {}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			for i := range 1000 { // so many that no change makes all of them be counted again
+				s.node(fmt.Sprint("z", i))
+			}
+			tc.before(s)
+			if got := s.Fits([]Ask{ask}, Now); got != tc.was {
+				t.Errorf("the pod fits before = %v, want %v", got, tc.was)
+			}
+			for i := range exclusiveKept + 1 {
+				s.pod("other", "c1", 1, func(p *Pod) { p.ExclusiveKey = fmt.Sprint("label-", i) })
+			}
+			s.DeletePod(key("other"))
+			s.find(Now, gpus(1, 1))
+			if s.exclusive["rack"] != nil || s.exclusiveOn[Hostname] > 0 && s.exclusive[Hostname] == nil {
+				t.Error("want rack forgotten, and the hostname not while a pod is exclusive by it")
+			}
+			tc.meanwhile(s)
+			if got := s.Fits([]Ask{ask}, Now); got != tc.is {
+				t.Errorf("the pod fits after = %v, want %v", got, tc.is)
+			}
+		})
+	}
+}
+
+// TestAForgottenLabelIsNoReasonToWaitForEver: jobs may wait for a domain of a label that was forgotten since, on another
+// node than the one that an exclusive pod leaves, or for a pod that takes no capacity.
+func TestAForgottenLabelIsNoReasonToWaitForEver(t *testing.T) {
+	s := newScene(t).pod("there", "a1", 0, func(p *Pod) { p.ExclusiveKey, p.Requests = Hostname, nil })
+	for i := range exclusiveKept + 1 {
+		s.pod("other", "c1", 1, func(p *Pod) { p.ExclusiveKey = fmt.Sprint("label-", i) })
+	}
+	s.DeletePod(key("other"))
+	s.node("a1", func(n *Node) { n.Labels = map[string]string{"rack": "a", Hostname: "a1"} }) // in no flavor's topology
+	s.find(Now, gpus(1, 1))
+	s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"block": "x"}})
+	s.SetFlavor(Flavor{Name: "flat", Topology: "flat", NodeLabels: map[string]string{"block": "x"}})
+	s.TakeFreed()
+	before := s.Changes()
+	s.DeletePod(key("there"))
+	if got := s.TakeFreed(); len(got) != 2 || s.Changes() == before {
+		t.Errorf("freed flavors = %v, changed = %v, want both flavors and a change", got, s.Changes() != before)
+	}
+}
+
+// TestAForgottenLabelIsKnownAgainOncePlacesUseIt: the places of a job may be exclusive by it long after the job got them.
+func TestAForgottenLabelIsKnownAgainOncePlacesUseIt(t *testing.T) {
+	s := newScene(t).hold("gang", gpus(1, 1, exclusive("rack")), "a3:1")
+	s.forgetExclusive()
+	s.node("a3") // so far nothing was charged to it
+	if s.Fits([]Ask{gpus(1, 1, exclusive(Hostname), func(a *Ask) { a.NodeSelector = map[string]string{"rack": "a"} })}, Now) {
+		t.Error("an exclusive pod fits in the rack that the gang has to itself")
+	}
+}
+
+// TestDomainsThatPodsHaveToThemselves: the nodes of a domain are open to exclusive pods again whatever happened first:
+// its pods go, its nodes are relabelled, or nodes join it.
+func TestDomainsThatPodsHaveToThemselves(t *testing.T) {
+	alone := func(p *Pod) { p.ExclusiveKey = "block" }
+	on := func(name string) Ask {
+		return gpus(1, 1, exclusive("rack"), func(a *Ask) { a.NodeSelector = map[string]string{Hostname: name} })
+	}
+	s := newScene(t).pod("there", "a1", 1, alone)
+	want := func(when string, open ...string) {
+		t.Helper()
+		fits := map[string]bool{}
+		for _, name := range open {
+			fits[name] = true
+		}
+		for _, name := range []string{"a2", "b1", "c1"} {
+			if got := s.Fits([]Ask{on(name)}, Now); got != fits[name] {
+				t.Errorf("%s: exclusive pods fit on %s = %v, want %v", when, name, got, fits[name])
+			}
+		}
+	}
+	want("a pod has block x", "c1")
+	s.node("b1", labeled("block", "y"))
+	want("b1 is in block y now", "b1", "c1")
+	s.node("a1", labeled("block", "y"))
+	want("the pod's node is in block y now")
+	s.pod("there", "a2", 1, alone)
+	want("the pod is in block x again", "b1", "c1")
+	s.DeleteNode("a2")
+	s.node("a2")
+	want("its node was recreated", "b1", "c1")
+	s.DeletePod(key("there"))
+	want("the pod is gone", "a2", "b1", "c1")
+}
+
+// BenchmarkExclusiveLabelsOfTenants places a gang of a new shape beside pods that are exclusive by many labels.
+func BenchmarkExclusiveLabelsOfTenants(b *testing.B) {
+	for _, labels := range []int{0, 1000} {
+		b.Run(fmt.Sprint(labels, " labels"), func(b *testing.B) {
+			m := benchMap("block", "rack", Hostname)
+			for i := range labels {
+				m.SetPod(Pod{Key: key(fmt.Sprint("tenant-", i)), Node: fmt.Sprintf("node-%05d", i), ExclusiveKey: fmt.Sprint("x/", i)})
+			}
+			cpu := int64(1000)
+			for b.Loop() {
+				cpu++
+				gang := benchGang(480, 1, cpu)
+				gang.Slices, gang.ExclusiveKey = []Slice{{"rack", 48}}, "rack"
+				findOne(b, m, gang, true)
+			}
+		})
+	}
+}
