@@ -127,3 +127,20 @@ func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 		s.want("kube-scheduler refuses the node", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
 	}
 }
+
+// TestARefusedNodeIsNoReasonToAddNodes: where nodes come on demand, a gang whose only rack has a node that kube-scheduler
+// refused waits for its places. By quota alone it would never get any again.
+func TestARefusedNodeIsNoReasonToAddNodes(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.OnDemand = true
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
+	s.want("the gang arrives", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
+	s.want("kube-scheduler refuses one node", s.happens(refuses("gang", "a1")), "evict gang: NodeFailures")
+	s.want("its pods are gone", s.happens(s.stopped("gang")), "gang waits: TopologyPlacementFailed")
+	s.now = s.engine.Due()
+	s.want("the node is tried again", s.happens(), "admit gang in q")
+	s.wantPlaces("gang", "a1:1", "a2:1")
+	s.want("the node is gone, with nodes on demand", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
+	s.want("its pods are gone", s.happens(s.stopped("gang")), "admit gang in q")
+	s.wantPlaces("gang")
+}

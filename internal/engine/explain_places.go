@@ -69,10 +69,10 @@ func (x *explainer) together() *place.Diagnosis {
 	return &said
 }
 
-// awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and its
-// pods are not all ready.
+// awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and not all
+// of its pods have one.
 func (e *Engine) awaitsNodes(w *workload) bool {
-	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() {
+	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() || int64(e.podCounts[w.Key]) >= w.held.pods() {
 		return false
 	}
 	for _, a := range w.held.PodSets {

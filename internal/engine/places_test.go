@@ -434,8 +434,10 @@ func TestWaitForNewNodesIsExplained(t *testing.T) {
 			t.Errorf("%s awaits nodes = %v, want %v", name, x.AwaitsNodes, want)
 		}
 	}
-	s.happens(s.changed("large", func(w *Workload) { w.Ready = true }))
-	if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.AwaitsNodes {
-		t.Error("large awaits nodes although it is ready")
+	for what, ev := range map[string]Event{"it is ready": s.changed("large", func(w *Workload) { w.Ready = true }), "its pod has one": pod("large", 0, "new", 8)} {
+		s.happens(s.changed("large", func(w *Workload) { w.Ready = false }), podGone("large", 0), ev)
+		if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.AwaitsNodes {
+			t.Errorf("large awaits nodes although %s", what)
+		}
 	}
 }

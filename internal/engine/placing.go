@@ -188,8 +188,9 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 const maxCombinations = 16
 
 // couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
-// so that the result changes only with the nodes. Cordoned nodes have none: a head must not hold back others for as
-// long as a node is under repair. Flavors without such capacity are added to fullFlavors.
+// so that the result changes only with the nodes. Cordoned nodes and those that kube-scheduler has refused have none: a
+// head must not hold back others from the rest for as long as it cannot use these. Flavors without such capacity are
+// added to fullFlavors.
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {

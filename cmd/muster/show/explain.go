@@ -51,7 +51,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
 	}
 	if e.NewNodes {
-		line(&text, "nodes", "it waits for new nodes: no existing node could ever hold its pods, so it was admitted by quota alone")
+		line(&text, "nodes", "it waits for new nodes: it was admitted by quota alone, as no node of that time could ever hold its pods")
 		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
 			line(&text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
 		}

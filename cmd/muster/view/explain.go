@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
@@ -50,8 +49,8 @@ type Explanation struct {
 	// read enough of the cluster. It names Workloads; Titles maps their names to the titles of their jobs.
 	WhyNot *reason.Explanation `json:"whyNot,omitempty"`
 	Titles map[string]string   `json:"titles,omitempty"`
-	// NewNodes is set if the job was admitted without places, because no existing node could ever hold its pods: they
-	// wait for nodes that are provisioned on demand.
+	// NewNodes is set if the job was admitted without places, because no node of that time could ever hold its pods, and
+	// not all of these have a node yet: they wait for nodes that are provisioned on demand.
 	NewNodes bool `json:"newNodes,omitempty"`
 	// Unseen are the kinds that the reader may not list completely: the explanation lacks what they would add.
 	Unseen []string `json:"unseen,omitempty"`
@@ -255,25 +254,6 @@ func (e *Explanation) Title(name reason.Name) string {
 		return title
 	}
 	return name.Namespace + "/workload/" + name.Name
-}
-
-// waitsForNewNodes reports whether the Workload holds quota, in a queue whose nodes are provisioned on demand, of a
-// flavor that is placed on nodes, but has no places.
-func waitsForNewNodes(snapshot *Snapshot, workload *kueue.Workload) bool {
-	if workload.Status.Admission == nil || !onDemand(snapshot, string(workload.Status.Admission.ClusterQueue)) {
-		return false
-	}
-	return slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
-		return a.TopologyAssignment == nil && slices.ContainsFunc(snapshot.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
-			return f.Spec.TopologyName != nil && slices.Contains(slices.Collect(maps.Values(a.Flavors)), kueue.ResourceFlavorReference(f.Name))
-		})
-	})
-}
-
-func onDemand(snapshot *Snapshot, queue string) bool {
-	return slices.ContainsFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool {
-		return q.Name == queue && q.Annotations[muster.NodesOnDemandAnnotation] == "true"
-	})
 }
 
 func findWorkload(snapshot *Snapshot, job *Job) *kueue.Workload {

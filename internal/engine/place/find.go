@@ -54,10 +54,17 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 }
 
 // EverFits reports whether the asks could be placed on the present nodes if all work had ended and no node
-// were cordoned.
-func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
+// were cordoned. Nodes that they avoid count: kube-scheduler may accept them later.
+func (m *Map) EverFits(asks []Ask) bool {
+	asks = slices.Clone(asks)
+	for i := range asks {
+		asks[i].Avoid = nil
+	}
+	return m.Fits(asks, empty)
+}
 
-// FitsWhenIdle reports whether the asks could be placed on the present nodes if all work had ended.
+// FitsWhenIdle reports whether the asks could be placed on the present nodes, other than those that they
+// avoid, if all work had ended.
 func (m *Map) FitsWhenIdle(asks []Ask) bool { return m.Fits(asks, idle) }
 
 // read resolves asks and opens a search, which the caller must close.

@@ -288,6 +288,11 @@ func TestEverFitsAndFitsWhenIdle(t *testing.T) {
 			t.Errorf("FitsWhenIdle on %s = %v, want %v", name, got, want.idle)
 		}
 	}
+	refused := on("a1")
+	refused.Avoid = []string{"a1"}
+	if !s.EverFits([]Ask{refused}) || s.FitsWhenIdle([]Ask{refused}) {
+		t.Error("want an avoided node to count for EverFits only")
+	}
 }
 
 // TestCachesAreBounded: a thousand different asks leave only a bounded number of entries.

@@ -41,7 +41,7 @@ type Explanation struct {
 	BehindLacks []string `json:"behindLacks,omitempty"`
 
 	// AwaitsNodes says that it was admitted by quota alone, because no node at the time could ever hold it, and that
-	// it waits for nodes to be provisioned for its pods.
+	// not all of its pods have a node yet.
 	AwaitsNodes bool `json:"awaitsNodes,omitempty"`
 
 	// PodSets are its requests, with the result of each flavor.
