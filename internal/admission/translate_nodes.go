@@ -13,36 +13,42 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// nodeWatch translates Nodes for the engine. It remembers the nodes that are not ready but not yet considered lost. It
-// must be used by one goroutine only.
+// nodeWatch translates Nodes for the engine. It remembers since when nodes are not ready. It must be used by one
+// goroutine only.
 type nodeWatch struct {
 	// grace is how long a node may be not ready before it is considered lost.
 	grace time.Duration
-	// unready are the unready nodes within their grace period, by name.
+	// unready are the nodes that are not ready, by name.
 	unready map[string]unreadyNode
 }
 
-// unreadyNode is a node that is not ready, and considered lost from lostAt on.
+// unreadyNode is a node that is not ready, and considered lost from lostAt on; lost says that this time has come.
 type unreadyNode struct {
 	node   *corev1.Node
 	lostAt time.Time
+	lost   bool
 }
 
 func newNodeWatch(grace time.Duration) *nodeWatch {
 	return &nodeWatch{grace: grace, unready: map[string]unreadyNode{}}
 }
 
-// set records the current state of a Node and translates it.
+// set records the current state of a Node and translates it. A node that falls silent after it was not ready has a new
+// time of transition, and a node that does so again and again would never be lost by that: what counts is how long it has
+// not been ready in all.
 func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
-	delete(w.unready, node.Name)
-	failed := false
-	if since := unreadySince(node, now); !since.IsZero() {
-		lostAt := since.Add(w.grace)
-		if failed = !now.Before(lostAt); !failed {
-			w.unready[node.Name] = unreadyNode{node, lostAt}
-		}
+	since := unreadySince(node, now)
+	if since.IsZero() {
+		delete(w.unready, node.Name)
+		return nodeOf(node, false)
 	}
-	return nodeOf(node, failed)
+	lostAt := since.Add(w.grace)
+	if was, known := w.unready[node.Name]; known && was.node.UID == node.UID && was.lostAt.Before(lostAt) {
+		lostAt = was.lostAt
+	}
+	lost := !now.Before(lostAt)
+	w.unready[node.Name] = unreadyNode{node, lostAt, lost}
+	return nodeOf(node, lost)
 }
 
 // forget drops the state of a deleted Node.
@@ -52,7 +58,7 @@ func (w *nodeWatch) forget(name string) { delete(w.unready, name) }
 func (w *nodeWatch) due() time.Time {
 	var next time.Time
 	for _, waiting := range w.unready {
-		if next.IsZero() || waiting.lostAt.Before(next) {
+		if !waiting.lost && (next.IsZero() || waiting.lostAt.Before(next)) {
 			next = waiting.lostAt
 		}
 	}
@@ -63,8 +69,9 @@ func (w *nodeWatch) due() time.Time {
 func (w *nodeWatch) lost(now time.Time) []place.Node {
 	var out []place.Node
 	for _, name := range slices.Sorted(maps.Keys(w.unready)) {
-		if waiting := w.unready[name]; !now.Before(waiting.lostAt) {
-			delete(w.unready, name)
+		if waiting := w.unready[name]; !waiting.lost && !now.Before(waiting.lostAt) {
+			waiting.lost = true
+			w.unready[name] = waiting
 			out = append(out, nodeOf(waiting.node, true))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
@@ -85,6 +86,33 @@ func TestANodeReadyAgainWithinItsGracePeriodIsNotLost(t *testing.T) {
 	w.forget("b")
 	if got := w.lost(now.Add(time.Hour)); got != nil {
 		t.Errorf("lost = %+v, want none", got)
+	}
+}
+
+// TestANodeStaysUnreadySinceItWasReady: a node whose kubelet said that it is not ready, and which then falls silent, has
+// been unready all the time, and a node that is lost stays lost. Only a new node of the name begins anew.
+func TestANodeStaysUnreadySinceItWasReady(t *testing.T) {
+	const grace = 2 * time.Minute
+	of := func(uid types.UID, b admissiontest.NodeBuilder) *corev1.Node { b.Node.UID = uid; return b.Node }
+	w := newNodeWatch(grace)
+	w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionFalse, now)), now)
+	silent := now.Add(time.Minute)
+	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionUnknown, silent)), silent); got.Failed || !w.due().Equal(now.Add(grace)) {
+		t.Errorf("silent after a minute: failed = %v, due at %v, want it lost two minutes after it was ready, at %v", got.Failed, w.due(), now.Add(grace))
+	}
+	if got := w.lost(now.Add(grace)); len(got) != 1 {
+		t.Errorf("lost = %+v, want node a", got)
+	}
+	later := now.Add(grace + time.Second)
+	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); !got.Failed || !w.due().IsZero() {
+		t.Errorf("lost and then not ready: failed = %v, due at %v, want it failed and nothing due", got.Failed, w.due())
+	}
+	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); got.Failed || !w.due().Equal(later.Add(grace)) {
+		t.Errorf("a new node: failed = %v, due at %v, want a grace period of its own", got.Failed, w.due())
+	}
+	w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionTrue, later)), later)
+	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later.Add(time.Hour))), later.Add(time.Hour)); got.Failed {
+		t.Error("not ready again after it was ready: failed at once, want a grace period")
 	}
 }
 
