@@ -75,8 +75,8 @@ func TestSlicesOfAGroupThatBeginsWithinOne(t *testing.T) {
 	}
 }
 
-// TestEverySliceEndsInItsRack: the pods of each slice end in the rack of its places. If pods of other slices were there, they make room,
-// unless no pod waits for theirs.
+// TestEverySliceEndsInItsRack: the pods of each slice end in the rack of its places. If pods of other slices were there,
+// they make room, unless no pod waits for theirs.
 func TestEverySliceEndsInItsRack(t *testing.T) {
 	for name, fill := range map[string]func(*jobPods) bool{"replicas": createReplicas, "indexes": createIndexes} {
 		t.Run(name, func(t *testing.T) {
