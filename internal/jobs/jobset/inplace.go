@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -47,13 +48,14 @@ func (p *planner) restartInPlace() (exhausted bool) {
 	if !inPlace(p.js) || p.held() {
 		return false
 	}
-	attempts, succeeded := p.attempts()
+	pods := p.ownPods()
+	attempts, succeeded := attemptsOf(pods)
 	if len(attempts) == 0 {
 		return false
 	}
 	most := max(0, p.js.Spec.FailurePolicy.MaxRestarts)
 	first, last := slices.Max(attempts), slices.Min(attempts)
-	if first > most || slices.ContainsFunc(p.seen.Pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
+	if first > most || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
 		p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
 		return true
 	}
@@ -75,18 +77,23 @@ func (p *planner) resetAttempts() {
 	p.js.Status.PreviousInPlaceRestartAttempt, p.js.Status.CurrentInPlaceRestartAttempt = nil, nil
 }
 
-// attempts returns the attempts of the live pods of current Jobs, and how many pods have succeeded, for which no one
-// waits.
-func (p *planner) attempts() (of []int32, succeeded int32) {
-	current := map[string]bool{}
+// ownPods returns the pods that current Jobs control. Labels alone prove nothing: whoever creates a pod sets them.
+func (p *planner) ownPods() (out []*corev1.Pod) {
+	current := map[types.UID]bool{}
 	for _, job := range p.children.current() {
-		current[string(job.UID)] = true
+		current[job.UID] = true
 	}
 	for _, pod := range p.seen.Pods {
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || !current[string(owner.UID)] {
-			continue
+		if owner := metav1.GetControllerOf(pod); owner != nil && current[owner.UID] {
+			out = append(out, pod)
 		}
+	}
+	return out
+}
+
+// attemptsOf returns the attempts of the live pods, and how many pods have succeeded, for which no one waits.
+func attemptsOf(pods []*corev1.Pod) (of []int32, succeeded int32) {
+	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodSucceeded {
 			succeeded++
 		}

@@ -47,6 +47,7 @@ func TestRestartInPlace(t *testing.T) {
 		"pod of a former Job":                             {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
 		"attempt beyond maxRestarts":                      {nil, ptr.To[int32](2), []*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
 		"container restarted more often than maxRestarts": {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
+		"container of another Job's pod restarted":        {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0), restarted(podIn("gone", 0), 3)}, nil, ptr.To[int32](0), false},
 		"container restarted as often as maxRestarts":     {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
 		"invalid attempt":                                 {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
 		"attempts older than the previous one":            {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
