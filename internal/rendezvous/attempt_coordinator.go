@@ -28,6 +28,7 @@ type attemptCoordinator struct {
 	broadcast
 	client client.Client
 	key    client.ObjectKey
+	uid    types.UID
 
 	mu sync.Mutex
 	// first is the newest request of rank 0's agent, and firstAt its serial. A pod is assigned an
@@ -46,7 +47,7 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 		return protocol.Response{}, true, nil
 	}
 	var js jobset.JobSet
-	if err := c.client.Get(ctx, c.key, &js); err != nil {
+	if err := c.client.Get(ctx, c.key, &js); err != nil || js.UID != c.uid {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
 	if js.Spec.FailurePolicy == nil || js.Spec.FailurePolicy.RestartStrategy != jobset.InPlaceRestart {

@@ -22,15 +22,21 @@ type ownership struct {
 	ids map[types.UID]string
 	// pending holds pods whose Job has not been observed yet, by the UID of the Job and of the pod.
 	pending map[types.UID]map[types.UID]*corev1.Pod
+	// pendingFor is the UID of the Job that each of these pods waits for, by pod UID: an edited pod no longer
+	// says so.
+	pendingFor map[types.UID]types.UID
 }
 
 func newOwnership() ownership {
-	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}}
+	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}, pendingFor: map[types.UID]types.UID{}}
 }
 
 // belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not
 // known yet is kept until the Job is observed.
 func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgetPending(pod.UID)
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
@@ -42,21 +48,35 @@ func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") || !strings.HasPrefix(pod.Name, owner.Name+"-"):
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	known, seen := p.ids[owner.UID]
 	if deleted || seen {
-		delete(p.pending[owner.UID], pod.UID)
-		if len(p.pending[owner.UID]) == 0 {
-			delete(p.pending, owner.UID)
-		}
 		return known == id
 	}
 	if p.pending[owner.UID] == nil {
 		p.pending[owner.UID] = map[types.UID]*corev1.Pod{}
 	}
-	p.pending[owner.UID][pod.UID] = pod
+	p.pending[owner.UID][pod.UID], p.pendingFor[pod.UID] = pod, owner.UID
 	return false
+}
+
+// forget forgets a pod that waits for its Job, if it does: it no longer asks for rounds.
+func (p *ownership) forget(pod types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgetPending(pod)
+}
+
+// forgetPending does the same for a caller that holds p.mu.
+func (p *ownership) forgetPending(pod types.UID) {
+	job, waits := p.pendingFor[pod]
+	if !waits {
+		return
+	}
+	delete(p.pendingFor, pod)
+	delete(p.pending[job], pod)
+	if len(p.pending[job]) == 0 {
+		delete(p.pending, job)
+	}
 }
 
 // updateJob records a Job, and returns the pods that were waiting for it.
@@ -65,7 +85,7 @@ func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	defer p.mu.Unlock()
 	if deleted {
 		delete(p.ids, job.UID)
-		delete(p.pending, job.UID)
+		p.release(job.UID)
 		return nil
 	}
 	id := job.Spec.Template.Labels[muster.RendezvousLabel]
@@ -74,10 +94,15 @@ func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 		return nil
 	}
 	p.ids[job.UID] = id
-	var out []*corev1.Pod
-	for _, pod := range p.pending[job.UID] {
+	return p.release(job.UID)
+}
+
+// release returns the pods that were waiting for the Job, which wait no longer. The caller holds p.mu.
+func (p *ownership) release(job types.UID) (out []*corev1.Pod) {
+	for uid, pod := range p.pending[job] {
 		out = append(out, pod)
+		delete(p.pendingFor, uid)
 	}
-	delete(p.pending, job.UID)
+	delete(p.pending, job)
 	return out
 }

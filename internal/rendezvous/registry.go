@@ -2,7 +2,6 @@ package rendezvous
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,9 +35,9 @@ type registry struct {
 	// byPod and byID hold the coordinators of jobs with rounds, by pod UID and by rendezvous ID.
 	byPod map[string]*roundCoordinator
 	byID  map[string]*roundCoordinator
-	// attempts holds the coordinators of JobSets that restart in place, once one of their pods has
-	// asked.
-	attempts  map[client.ObjectKey]*attemptCoordinator
+	// attempts holds the coordinators of JobSets that restart in place, by JobSet UID, once one of their
+	// pods has asked.
+	attempts  map[types.UID]*attemptCoordinator
 	ownership ownership
 	// events serializes informer events: a Job's event releases pods that waited for it, and must not
 	// overlap with newer events of those pods.
@@ -49,103 +49,63 @@ type registry struct {
 func newRegistry(c client.Client) *registry {
 	return &registry{
 		client: c, timeouts: defaultTimeouts,
-		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[client.ObjectKey]*attemptCoordinator{},
+		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[types.UID]*attemptCoordinator{},
 		ownership: newOwnership(),
 	}
 }
 
-// coordinatorOf returns the coordinator of the pod's job; nil if it is not known yet.
-func (r *registry) coordinatorOf(ctx context.Context, agent caller) (coordinator, error) {
-	r.mu.Lock()
-	found := r.byPod[agent.UID]
-	r.mu.Unlock()
-	if found != nil {
-		return found, nil
-	}
-	var pod corev1.Pod
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if name := pod.Labels[jobset.JobSetNameKey]; name != "" && pod.Labels[muster.RendezvousLabel] == "" {
-		if is, err := r.isPodOfJobSet(ctx, &pod, name); err != nil || !is {
-			return nil, err
-		}
-		return r.attemptCoordinatorOf(client.ObjectKey{Namespace: agent.Namespace, Name: name}), nil
-	}
-	return nil, nil
-}
-
-// isPodOfJobSet reports whether a Job of the JobSet controls the pod. Labels alone prove nothing:
-// whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
-func (r *registry) isPodOfJobSet(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
-		return false, nil
-	}
-	var job batchv1.Job
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
-		return false, client.IgnoreNotFound(err)
-	}
-	set := metav1.GetControllerOf(&job)
-	return set != nil && set.Kind == "JobSet" && strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") && set.Name == name, nil
-}
-
-func (r *registry) attemptCoordinatorOf(key client.ObjectKey) *attemptCoordinator {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found := r.attempts[key]
-	if found == nil {
-		found = &attemptCoordinator{client: r.client, key: key}
-		r.attempts[key] = found
-	}
-	return found
-}
-
 func (r *registry) arrivals() <-chan struct{} { return r.arrived.changed() }
 
-// updatePod records a pod as it is now, or as it was when it was deleted.
+// updatePod records a pod as it is now, or as it was when it was deleted. Users may edit the label and
+// the annotation: a pod is a member for as long as they ask for the same rounds.
 func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
-	if name := pod.Labels[jobset.JobSetNameKey]; name != "" {
-		r.mu.Lock()
-		found := r.attempts[client.ObjectKey{Namespace: pod.Namespace, Name: name}]
-		r.mu.Unlock()
-		if found != nil {
-			found.notify()
-		}
-	}
-	id := pod.Labels[muster.RendezvousLabel]
-	if id == "" {
-		r.arrived.notify()
+	defer r.arrived.notify()
+	r.notifyJobSet(types.UID(pod.Labels[jobset.JobSetUIDKey]))
+	id, least, most, asks := roundsOf(pod)
+	r.leaveOthers(string(pod.UID), id)
+	if !asks {
+		r.ownership.forget(pod.UID)
 		return
 	}
-	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
-	if err != nil {
-		return // not a pod that Muster created
-	}
-	if !r.isMember(pod) && !r.ownership.belongs(pod, id, deleted) {
-		r.arrived.notify()
+	if !r.isMember(pod) && !r.ownership.belongs(pod, pod.Labels[muster.RendezvousLabel], deleted) {
 		return
 	}
 	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	// A command that saves its state and exits 0 because its pod is being deleted has not done its
 	// part, unless it had succeeded before.
 	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
-	// The namespace is part of the ID, so that jobs of different namespaces never meet.
-	id = rendezvousID(pod)
 	if found := r.roundCoordinatorOf(id, pod, least, most, lives); found != nil {
 		found.updatePod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
-		r.record(id, string(pod.UID), found, deleted)
+		r.record(string(pod.UID), found, deleted)
 	} else if deleted { // the last pod of a job whose coordinator was closed when it terminated
 		r.mu.Lock()
 		delete(r.byPod, string(pod.UID))
 		r.mu.Unlock()
 	}
-	r.arrived.notify()
 }
 
-// rendezvousID returns the ID of the rounds that the pod asks for, qualified by its namespace.
-func rendezvousID(pod *corev1.Pod) string {
-	return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel]
+// roundsOf returns the ID of the rounds that the pod asks for, and the bounds of their sizes. The
+// namespace is part of the ID, so that jobs of different namespaces never meet.
+func roundsOf(pod *corev1.Pod) (id string, least, most int, asks bool) {
+	label := pod.Labels[muster.RendezvousLabel]
+	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
+	if label == "" || err != nil { // not as Muster created it
+		return "", 0, 0, false
+	}
+	return pod.Namespace + "/" + label, least, most, true
+}
+
+// leaveOthers ends the pod's membership in rounds other than those with the ID.
+func (r *registry) leaveOthers(uid, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.byPod[uid]
+	if found == nil || found.id == id {
+		return
+	}
+	delete(r.byPod, uid)
+	found.updatePod(round.Pod{UID: uid}, false, false)
+	r.closeIfEmpty(found)
 }
 
 // isMember reports whether the pod was accepted into the rounds that it asks for.
@@ -153,7 +113,7 @@ func (r *registry) isMember(pod *corev1.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.byPod[string(pod.UID)]
-	return found != nil && found == r.byID[rendezvousID(pod)]
+	return found != nil && found == r.byID[found.id]
 }
 
 // roundCoordinatorOf returns the job's coordinator, which is created with the first pod that has not
@@ -167,7 +127,7 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 		if !lives {
 			return nil
 		}
-		found = newRoundCoordinator(least, most, r.timeouts)
+		found = newRoundCoordinator(id, least, most, r.timeouts)
 		r.byID[id] = found
 	}
 	if at := pod.CreationTimestamp.Time; lives && !at.Before(found.sizedAt) {
@@ -179,25 +139,32 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 
 // record maps the pod to its coordinator for as long as the pod exists, and closes a coordinator whose
 // pods have all terminated.
-func (r *registry) record(id, uid string, found *roundCoordinator, deleted bool) {
+func (r *registry) record(uid string, found *roundCoordinator, deleted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byPod[uid] = found; deleted {
 		delete(r.byPod, uid)
 	}
-	if found.empty() {
-		delete(r.byID, id)
-		found.close()
+	r.closeIfEmpty(found)
+}
+
+// closeIfEmpty closes the coordinator if it has no pods left. The caller holds r.mu.
+func (r *registry) closeIfEmpty(c *roundCoordinator) {
+	if !c.empty() {
+		return
 	}
+	if r.byID[c.id] == c { // a job may have begun anew after all its pods had terminated
+		delete(r.byID, c.id)
+	}
+	c.close()
 }
 
 // updateJobSet records that a JobSet has changed.
 func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
-	key := client.ObjectKeyFromObject(js)
 	r.mu.Lock()
-	found := r.attempts[key]
+	found := r.attempts[js.UID]
 	if deleted {
-		delete(r.attempts, key)
+		delete(r.attempts, js.UID)
 	}
 	r.mu.Unlock()
 	if found != nil {
@@ -215,43 +182,57 @@ func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
 // firstIndexCompleted notifies the waiting agents of the Job's JobSet, if any: the pod with the Job's index 0 has
 // completed, and may have rank 0, whose address they wait for.
 func (r *registry) firstIndexCompleted(job *batchv1.Job) {
+	if owner := metav1.GetControllerOf(job); owner != nil {
+		r.notifyJobSet(owner.UID)
+	}
+}
+
+// notifyJobSet notifies the waiting agents of the JobSet, if any.
+func (r *registry) notifyJobSet(uid types.UID) {
 	r.mu.Lock()
-	found := r.attempts[client.ObjectKey{Namespace: job.Namespace, Name: job.Labels[jobset.JobSetNameKey]}]
+	found := r.attempts[uid]
 	r.mu.Unlock()
 	if found != nil {
 		found.notify()
 	}
 }
 
+// handle records an object as it is now, or as it was when it was deleted.
+func (r *registry) handle(object any, deleted bool) {
+	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+		object = gone.Obj
+	}
+	r.events.Lock()
+	defer r.events.Unlock()
+	switch object := object.(type) {
+	case *corev1.Pod:
+		r.updatePod(object, deleted)
+	case *jobset.JobSet:
+		r.updateJobSet(object, deleted)
+	case *batchv1.Job:
+		r.updateJob(object, deleted)
+	}
+}
+
 // handler returns the handler of informer events for pods, Jobs and JobSets.
 func (r *registry) handler() cache.ResourceEventHandler {
-	handle := func(object any, deleted bool) {
-		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
-			object = gone.Obj
-		}
-		r.events.Lock()
-		defer r.events.Unlock()
-		switch object := object.(type) {
-		case *corev1.Pod:
-			r.updatePod(object, deleted)
-		case *jobset.JobSet:
-			r.updateJobSet(object, deleted)
-		case *batchv1.Job:
-			r.updateJob(object, deleted)
-		}
-	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
-			handle(object, false)
+			r.handle(object, false)
 			r.arrived.notify() // a pod may have asked before its Job was observed
 		},
 		UpdateFunc: func(before, object any) {
-			handle(object, false)
+			// After an interruption of the watch, an object that was replaced meanwhile by another of its
+			// name arrives as an update.
+			if before.(client.Object).GetUID() != object.(client.Object).GetUID() {
+				r.handle(before, true)
+			}
+			r.handle(object, false)
 			if job, is := object.(*batchv1.Job); is && completedFirstIndex(job) && !completedFirstIndex(before.(*batchv1.Job)) {
 				r.firstIndexCompleted(job)
 			}
 		},
-		DeleteFunc: func(object any) { handle(object, true) },
+		DeleteFunc: func(object any) { r.handle(object, true) },
 	}
 }
 

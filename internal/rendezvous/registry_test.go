@@ -7,7 +7,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -84,7 +83,7 @@ func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 			}
 			h.handler().OnDelete(pod)
 			h.handler().OnDelete(job(owner))
-			if len(h.byPod)+len(h.byID)+len(h.ownership.ids)+len(h.ownership.pending) > 0 {
+			if h.kept() > 0 {
 				t.Errorf("a Job of %s, the pod first %t: state of a deleted pod or Job is kept", owner, podFirst)
 			}
 		}
@@ -108,6 +107,7 @@ func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
 	}
+	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "u"}}
 	alone := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alone", UID: "alone"}}
 	for what, test := range map[string]struct {
 		owner []metav1.OwnerReference
@@ -123,7 +123,7 @@ func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", OwnerReferences: test.owner,
 			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
-		h := newRegistry(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
+		h := newRegistry(clientOf(t, pod, alone, set, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")))
 		found, err := h.coordinatorOf(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
 		if err != nil || (found != nil) != test.want {
 			t.Errorf("%s: member = %t, error %v", what, found != nil, err)
@@ -204,13 +204,7 @@ func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
 		jobset.JobIndexKey: "0", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
 	leaving := first.DeepCopy()
 	leaving.Name, leaving.UID, leaving.DeletionTimestamp, leaving.Finalizers = "leaving", "leaving", new(metav1.Now()), []string{"example.com/stays"}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, jobset.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := &attemptCoordinator{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, first, leaving).Build(), key: client.ObjectKeyFromObject(js)}
+	h := &attemptCoordinator{client: clientOf(t, js, first, leaving), key: client.ObjectKeyFromObject(js), uid: js.UID}
 	says := func(pod *corev1.Pod, join, address string, serial uint64) (notifies bool) {
 		t.Helper()
 		changed := h.changed()
@@ -258,12 +252,6 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 	second := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second",
 		Labels:      map[string]string{jobset.JobIndexKey: "1", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"},
 		Annotations: map[string]string{jobset.InPlaceRestartAttemptKey: "1", muster.RendezvousJoinAnnotation: "a"}}}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, jobset.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, tc := range map[string]struct {
 		done, owner, subdomain string
 		master                 string
@@ -279,7 +267,7 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 			js.Spec.Network = &jobset.Network{Subdomain: tc.subdomain}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", tc.owner)}}
 			job.Status.CompletedIndexes = tc.done
-			h := &attemptCoordinator{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, second, job).Build(), key: client.ObjectKeyFromObject(js)}
+			h := &attemptCoordinator{client: clientOf(t, js, second, job), key: client.ObjectKeyFromObject(js), uid: js.UID}
 			request := protocol.Request{State: protocol.Waiting, Join: "a"}
 			got, answered, err := h.answer(t.Context(), caller{Namespace: "ns", Name: "second", UID: "second"}, request, 1)
 			if err != nil || answered != (tc.master != "") {
@@ -296,9 +284,10 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 // The Job reports it later than the pod does.
 func TestWaitingAgentsAreNotifiedWhenTheFirstIndexCompletes(t *testing.T) {
 	h := newRegistry(nil)
-	js := h.attemptCoordinatorOf(client.ObjectKey{Namespace: "ns", Name: "js"})
+	js := &attemptCoordinator{}
+	h.attempts["js-uid"] = js
 	completed := func(indexes string) *batchv1.Job {
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", Labels: map[string]string{jobset.JobSetNameKey: "js"}}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
 		job.Status.CompletedIndexes = indexes
 		return job
 	}

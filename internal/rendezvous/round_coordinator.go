@@ -12,6 +12,8 @@ import (
 // roundCoordinator coordinates a job that runs in rounds.
 type roundCoordinator struct {
 	broadcast
+	// id is the ID of the rounds.
+	id      string
 	mu      sync.Mutex
 	group   *round.Group
 	timer   *time.Timer
@@ -23,8 +25,8 @@ type roundCoordinator struct {
 	last map[string]uint64
 }
 
-func newRoundCoordinator(least, most int, timeouts round.Timeouts) *roundCoordinator {
-	c := &roundCoordinator{group: round.New(least, most, timeouts, time.Now()), last: map[string]uint64{}}
+func newRoundCoordinator(id string, least, most int, timeouts round.Timeouts) *roundCoordinator {
+	c := &roundCoordinator{id: id, group: round.New(least, most, timeouts, time.Now()), last: map[string]uint64{}}
 	c.timer = time.AfterFunc(time.Hour, func() { c.change(func(g *round.Group, now time.Time) { g.Tick(now) }) })
 	c.timer.Stop()
 	return c
