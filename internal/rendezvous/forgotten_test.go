@@ -132,13 +132,13 @@ func TestDeletedJobSetIsForgottenWhileItsPodsAsk(t *testing.T) {
 	asks := caller{Namespace: "ns", Name: "p", UID: "p"}
 	for what, after := range map[string][]client.Object{"deleted": {job, pod}, "recreated": {job, pod, recreated}} {
 		r := newRegistry(clientOf(t, js, job, pod))
-		if found, err := r.coordinatorOf(t.Context(), asks); found == nil || err != nil {
-			t.Fatalf("a pod of the JobSet: coordinator %v, error %v", found, err)
+		if found, err := r.locate(t.Context(), asks); found.coordinator == nil || err != nil {
+			t.Fatalf("a pod of the JobSet: location %+v, error %v", found, err)
 		}
 		r.client = clientOf(t, after...)
 		r.handler().OnDelete(js)
-		if found, err := r.coordinatorOf(t.Context(), asks); found != nil || err != nil {
-			t.Errorf("the JobSet was %s: a pod of the former one has coordinator %v, error %v", what, found, err)
+		if found, err := r.locate(t.Context(), asks); found.coordinator != nil || err != nil {
+			t.Errorf("the JobSet was %s: a pod of the former one has location %+v, error %v", what, found, err)
 		}
 		if r.kept() > 0 {
 			t.Errorf("the JobSet was %s: the former one is kept", what)

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,49 +15,63 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// coordinatorOf returns the coordinator of the pod's job; nil if it is not known yet.
-func (r *registry) coordinatorOf(ctx context.Context, agent caller) (coordinator, error) {
+// location is what the operator knows about the job of a pod. The zero value means that a later event of the pod will
+// tell.
+type location struct {
+	coordinator coordinator
+	// refused says why the pod belongs to no job with agents.
+	refused string
+	// awaits is the UID of the Job or JobSet whose events will tell.
+	awaits types.UID
+}
+
+// locate returns the coordinator of the pod's job, if it is known.
+func (r *registry) locate(ctx context.Context, agent caller) (location, error) {
 	r.mu.Lock()
 	found := r.byPod[agent.UID]
 	r.mu.Unlock()
 	if found != nil {
-		return found, nil
+		return location{coordinator: found}, nil
 	}
 	var pod corev1.Pod
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
-		return nil, client.IgnoreNotFound(err)
+		return location{}, client.IgnoreNotFound(err)
 	}
-	if name := pod.Labels[jobset.JobSetNameKey]; name != "" && pod.Labels[muster.RendezvousLabel] == "" {
-		uid, err := r.jobSetOf(ctx, &pod, name)
-		if err != nil || uid == "" {
-			return nil, err
-		}
-		return r.attemptCoordinatorOf(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: name}, uid)
+	set := pod.Labels[jobset.JobSetNameKey]
+	switch {
+	case pod.Labels[muster.RendezvousLabel] != "":
+		return location{}, nil
+	case set == "":
+		return location{refused: fmt.Sprintf("it has neither the label %s nor %s", muster.RendezvousLabel, jobset.JobSetNameKey)}, nil
 	}
-	return nil, nil
+	return r.locateInJobSet(ctx, &pod, set)
 }
 
-// jobSetOf returns the UID of the JobSet with the name if a Job of it controls the pod. Labels alone prove
+// locateInJobSet returns the coordinator of the JobSet with the name if a Job of it controls the pod. Labels alone prove
 // nothing: whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
-func (r *registry) jobSetOf(ctx context.Context, pod *corev1.Pod, name string) (types.UID, error) {
+func (r *registry) locateInJobSet(ctx context.Context, pod *corev1.Pod, name string) (location, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
-		return "", nil
+		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, but no Job controls it", jobset.JobSetNameKey, name)}, nil
 	}
 	var job batchv1.Job
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
-		return "", client.IgnoreNotFound(err)
+		return location{awaits: owner.UID}, client.IgnoreNotFound(err)
 	}
 	set := metav1.GetControllerOf(&job)
 	if set == nil || set.Kind != "JobSet" || !strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") || set.Name != name {
-		return "", nil
+		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, which does not control its Job %s", jobset.JobSetNameKey, name, job.Name)}, nil
 	}
-	return set.UID, nil
+	found, err := r.attemptCoordinatorOf(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, set.UID)
+	if err != nil || found == nil {
+		return location{awaits: set.UID}, err
+	}
+	return location{coordinator: found}, nil
 }
 
 // attemptCoordinatorOf returns the coordinator of the JobSet with this name and UID; nil if there is none,
 // or none any more: the pods of a deleted JobSet still ask.
-func (r *registry) attemptCoordinatorOf(ctx context.Context, key client.ObjectKey, uid types.UID) (coordinator, error) {
+func (r *registry) attemptCoordinatorOf(ctx context.Context, key client.ObjectKey, uid types.UID) (*attemptCoordinator, error) {
 	r.mu.Lock()
 	found := r.attempts[uid]
 	r.mu.Unlock()

@@ -41,8 +41,9 @@ type registry struct {
 	ownership ownership
 	// events serializes informer events: a Job's event releases pods that waited for it, and must not
 	// overlap with newer events of those pods.
-	events  sync.Mutex
-	arrived broadcast
+	events sync.Mutex
+	// holds are the requests that are held. Events notify only those that they may answer: a cluster has many pods.
+	holds holds
 }
 
 // newRegistry returns an empty registry. The client reads from the operator's cache.
@@ -50,17 +51,14 @@ func newRegistry(c client.Client) *registry {
 	return &registry{
 		client: c, timeouts: defaultTimeouts,
 		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[types.UID]*attemptCoordinator{},
-		ownership: newOwnership(),
+		ownership: newOwnership(), holds: newHolds(maxAgents),
 	}
 }
-
-func (r *registry) arrivals() <-chan struct{} { return r.arrived.changed() }
 
 // updatePod records a pod as it is now, or as it was when it was deleted. Users may edit the label and
 // the annotation: a pod is a member for as long as they ask for the same rounds.
 func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
-	defer r.arrived.notify()
-	r.notifyJobSet(types.UID(pod.Labels[jobset.JobSetUIDKey]))
+	defer r.holds.notify(pod.UID)
 	id, least, most, asks := roundsOf(pod)
 	r.leaveOthers(string(pod.UID), id)
 	if !asks {
@@ -170,10 +168,12 @@ func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
 	if found != nil {
 		found.notify()
 	}
+	r.holds.notify(js.UID)
 }
 
 // updateJob records a batch/v1 Job, which may belong to a JobSet.
 func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
+	defer r.holds.notify(job.UID)
 	for _, pod := range r.ownership.updateJob(job, deleted) {
 		r.updatePod(pod, false)
 	}
@@ -182,15 +182,12 @@ func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
 // firstIndexCompleted notifies the waiting agents of the Job's JobSet, if any: the pod with the Job's index 0 has
 // completed, and may have rank 0, whose address they wait for.
 func (r *registry) firstIndexCompleted(job *batchv1.Job) {
-	if owner := metav1.GetControllerOf(job); owner != nil {
-		r.notifyJobSet(owner.UID)
+	owner := metav1.GetControllerOf(job)
+	if owner == nil {
+		return
 	}
-}
-
-// notifyJobSet notifies the waiting agents of the JobSet, if any.
-func (r *registry) notifyJobSet(uid types.UID) {
 	r.mu.Lock()
-	found := r.attempts[uid]
+	found := r.attempts[owner.UID]
 	r.mu.Unlock()
 	if found != nil {
 		found.notify()
@@ -217,10 +214,7 @@ func (r *registry) handle(object any, deleted bool) {
 // handler returns the handler of informer events for pods, Jobs and JobSets.
 func (r *registry) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			r.handle(object, false)
-			r.arrived.notify() // a pod may have asked before its Job was observed
-		},
+		AddFunc: func(object any) { r.handle(object, false) },
 		UpdateFunc: func(before, object any) {
 			// After an interruption of the watch, an object that was replaced meanwhile by another of its
 			// name arrives as an update.

@@ -90,18 +90,6 @@ func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 	}
 }
 
-// TestPodThatAsksBeforeItsJobIsObservedIsLookedUpAgain: until its Job is observed, the pod has no coordinator.
-func TestPodThatAsksBeforeItsJobIsObservedIsLookedUpAgain(t *testing.T) {
-	h := newRegistry(fake.NewClientBuilder().Build())
-	arrivals := h.arrivals()
-	h.handler().OnAdd(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "u")}}, false)
-	select {
-	case <-arrivals:
-	default:
-		t.Error("the arrival of the Job notifies no waiting request")
-	}
-}
-
 // TestPodBelongsToTheJobSetThatControlsItsJob: the owner references decide, not the labels of the pod.
 func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
@@ -110,23 +98,24 @@ func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "u"}}
 	alone := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alone", UID: "alone"}}
 	for what, test := range map[string]struct {
-		owner []metav1.OwnerReference
-		want  bool
+		owner  []metav1.OwnerReference
+		want   bool
+		awaits types.UID
 	}{
-		"a Job of the JobSet":           {controlledBy("batch/v1", "Job", "js-a-0", "a"), true},
-		"no owner":                      {nil, false},
-		"a Job of another JobSet":       {controlledBy("batch/v1", "Job", "other-a-0", "b"), false},
-		"a Job without a JobSet":        {controlledBy("batch/v1", "Job", "alone", "alone"), false},
-		"a deleted Job":                 {controlledBy("batch/v1", "Job", "js-a-1", "c"), false},
-		"a recreated Job":               {controlledBy("batch/v1", "Job", "js-a-0", "earlier"), false},
-		"another kind of the same name": {controlledBy("example.com/v1", "Job", "js-a-0", "a"), false},
+		"a Job of the JobSet":           {controlledBy("batch/v1", "Job", "js-a-0", "a"), true, ""},
+		"no owner":                      {nil, false, ""},
+		"a Job of another JobSet":       {controlledBy("batch/v1", "Job", "other-a-0", "b"), false, ""},
+		"a Job without a JobSet":        {controlledBy("batch/v1", "Job", "alone", "alone"), false, ""},
+		"a deleted Job":                 {controlledBy("batch/v1", "Job", "js-a-1", "c"), false, "c"},
+		"a recreated Job":               {controlledBy("batch/v1", "Job", "js-a-0", "earlier"), false, "earlier"},
+		"another kind of the same name": {controlledBy("example.com/v1", "Job", "js-a-0", "a"), false, ""},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", OwnerReferences: test.owner,
 			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
 		h := newRegistry(clientOf(t, pod, alone, set, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")))
-		found, err := h.coordinatorOf(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
-		if err != nil || (found != nil) != test.want {
-			t.Errorf("%s: member = %t, error %v", what, found != nil, err)
+		found, err := h.locate(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
+		if err != nil || (found.coordinator != nil) != test.want || found.awaits != test.awaits || (found.refused == "") != (test.want || test.awaits != "") {
+			t.Errorf("%s: location = %+v, error %v", what, found, err)
 		}
 		if remembered := len(h.attempts) > 0; remembered != test.want {
 			t.Errorf("%s: state is kept = %t", what, remembered)

@@ -9,10 +9,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/musterhq/muster/internal/certificate"
@@ -54,8 +54,7 @@ type server struct {
 	// hold is how long a request is held; 0 means protocol.Hold. Tests set it.
 	hold time.Duration
 
-	requests atomic.Uint64
-	synced   []cache.InformerSynced
+	synced []cache.InformerSynced
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: rounds are in the memory of one
@@ -121,6 +120,8 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errUnknown):
 		http.Error(w, err.Error(), http.StatusUnauthorized)
+	case errors.Is(err, errReplaced):
+		http.Error(w, err.Error(), http.StatusConflict)
 	case r.Context().Err() != nil:
 	default:
 		s.log.Error(err, "answering an agent")
@@ -130,38 +131,65 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // longPoll holds the request until there is something to answer.
 func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Request) (protocol.Response, error) {
-	hold := s.hold
-	if hold == 0 {
-		hold = protocol.Hold
+	held, err := s.registry.holds.begin(types.UID(agent.UID))
+	if err != nil {
+		return protocol.Response{}, err
 	}
-	if request.State == protocol.Done {
-		hold = 0 // there is nothing to wait for
-	}
-	timer := time.NewTimer(hold)
+	defer s.registry.holds.end(held)
+	timer := time.NewTimer(s.holdOf(request))
 	defer timer.Stop()
-	serial := s.requests.Add(1)
 	for heard := false; ; {
-		changed := s.registry.arrivals()
-		found, err := s.registry.coordinatorOf(ctx, agent)
-		if err != nil {
+		woken := held.changed()
+		found, err := s.registry.locate(ctx, agent)
+		switch {
+		case err != nil:
 			return protocol.Response{}, err
+		case found.refused != "":
+			return refusal(request, found.refused), nil
+		case found.awaits != "" && s.registry.holds.await(held, found.awaits):
+			continue
 		}
-		if found != nil {
-			changed = found.changed()
-			heard = heard || found.observe(agent, request, serial)
-			if response, says, err := found.answer(ctx, agent, request, serial); says || err != nil {
+		var changed <-chan struct{} // without a coordinator, nothing else can change
+		job := found.coordinator
+		if job != nil {
+			changed = job.changed()
+			heard = heard || job.observe(agent, request, held.serial)
+			if response, says, err := job.answer(ctx, agent, request, held.serial); says || err != nil {
 				return response, err
 			}
 		}
 		select {
 		case <-changed:
+		case <-woken:
 		case <-timer.C:
 			return protocol.Response{}, nil
+		case <-held.replaced: // the agent is there, so it has not disconnected
+			return protocol.Response{}, errReplaced
 		case <-ctx.Done():
-			if found != nil {
-				found.disconnected(agent, serial)
+			if job != nil {
+				job.disconnected(agent, held.serial)
 			}
 			return protocol.Response{}, ctx.Err()
 		}
 	}
+}
+
+// holdOf returns how long to hold the request.
+func (s *server) holdOf(request protocol.Request) time.Duration {
+	switch {
+	case request.State == protocol.Done:
+		return 0 // there is nothing to wait for
+	case s.hold != 0:
+		return s.hold
+	}
+	return protocol.Hold
+}
+
+// refusal answers a pod that belongs to no job with agents. An agent with a running command heeds a refusal only once it
+// has stopped it.
+func refusal(request protocol.Request, why string) protocol.Response {
+	if request.State == protocol.Running {
+		return protocol.Response{Over: "the pod is not of this job: " + why}
+	}
+	return protocol.Response{Refused: why}
 }
