@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -24,9 +26,6 @@ type caller struct{ Namespace, Name, UID string }
 
 // identify returns the pod that a token belongs to, or errUnknown if it belongs to none.
 type identify func(ctx context.Context, token string) (caller, error)
-
-// errUnknown is returned for tokens that do not prove a pod.
-var errUnknown = errors.New("not the token of a pod for the rendezvous")
 
 // coordinator coordinates the pods of one job.
 type coordinator interface {
@@ -54,6 +53,8 @@ type server struct {
 	// hold is how long a request is held; 0 means protocol.Hold. Tests set it.
 	hold time.Duration
 
+	// logged bounds how often errors are logged.
+	logged rate.Sometimes
 	synced []cache.InformerSynced
 }
 
@@ -116,6 +117,9 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response) // an agent that misses the answer asks again
 }
 
+// retrySeconds is when an agent may ask again that could not be answered. A few seconds let other agents pass.
+const retrySeconds = 3
+
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errUnknown):
@@ -124,8 +128,14 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, err.Error(), http.StatusConflict)
 	case r.Context().Err() != nil:
 	default:
-		s.log.Error(err, "answering an agent")
-		http.Error(w, "the operator could not answer", http.StatusServiceUnavailable)
+		// If one agent cannot be answered, others cannot either, and all of them ask again.
+		s.logged.Do(func() { s.log.Error(err, "answering an agent") })
+		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
+		text := "the operator could not answer"
+		if errors.Is(err, errBusy) || errors.Is(err, errFull) {
+			text = err.Error()
+		}
+		http.Error(w, text, http.StatusServiceUnavailable)
 	}
 }
 

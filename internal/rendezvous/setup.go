@@ -3,7 +3,9 @@ package rendezvous
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"golang.org/x/time/rate"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -42,7 +44,8 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	registry := newRegistry(mgr.GetClient())
 	server := &server{
 		bind: o.Bind, authority: authority, registry: registry, log: log,
-		identify: byTokenReview(clientset.AuthenticationV1().TokenReviews()),
+		logged:   rate.Sometimes{Interval: 10 * time.Second},
+		identify: byTokenReview(clientset.AuthenticationV1().TokenReviews(), clock.RealClock{}),
 	}
 	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
