@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,7 +59,27 @@ const (
 	// soon is the threshold before which an empty answer means that the operator did not hold the request, although the
 	// protocol says so: it is of another version, whose answer this agent does not understand.
 	soon = time.Second
+	// longestRetry bounds the pause that an operator may ask for.
+	longestRetry = time.Minute
 )
+
+// laterError is an answer of an operator that says when to ask again.
+type laterError struct {
+	error
+	after time.Duration
+}
+
+// retryAfter returns the pause that the reply asks for; 0 if it asks for none.
+func retryAfter(reply *http.Response) time.Duration {
+	if reply.StatusCode != http.StatusServiceUnavailable && reply.StatusCode != http.StatusTooManyRequests {
+		return 0
+	}
+	seconds, err := strconv.Atoi(reply.Header.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return min(max(0, time.Duration(seconds)*time.Second), longestRetry)
+}
 
 // Until repeats the request until the operator has an answer, or returns false if the context ends first.
 func (o *Operator) Until(ctx context.Context, request protocol.Request) (protocol.Response, bool) {
@@ -80,9 +101,13 @@ func (o *Operator) Until(ctx context.Context, request protocol.Request) (protoco
 			pause, failing = firstPause, false
 			continue
 		}
+		wait := pause/2 + rand.N(pause)
+		if later, is := errors.AsType[laterError](err); is && later.after > 0 {
+			wait = later.after + rand.N(later.after) // the operator says so to many agents at once
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(wait):
 		}
 		pause = min(2*pause, lastPause)
 	}
@@ -115,7 +140,7 @@ func (o *Operator) Once(ctx context.Context, request protocol.Request) (protocol
 		return protocol.Response{}, err
 	}
 	if reply.StatusCode != http.StatusOK {
-		return protocol.Response{}, fmt.Errorf("%s: %s", reply.Status, strings.TrimSpace(string(text)))
+		return protocol.Response{}, laterError{fmt.Errorf("%s: %s", reply.Status, strings.TrimSpace(string(text))), retryAfter(reply)}
 	}
 	var response protocol.Response
 	if err := json.Unmarshal(text, &response); err != nil {
