@@ -11,11 +11,7 @@ import (
 var errReplaced = errors.New("a newer request of the pod has replaced this one")
 
 // errFull is returned to a request that is one too many.
-var errFull = errors.New("the operator holds as many requests as it can")
-
-// maxAgents bounds the pods whose requests are held, and the connections of identified agents. A cluster is meant to
-// have up to 150,000 pods; this is for several jobs of 10,000 pods with agents.
-const maxAgents = 50_000
+var errFull = errors.New("the operator serves as many agents as the limit on its memory allows")
 
 // holds are the requests that are held, at most one for each pod: an agent sends one at a time, and anyone who may
 // create a pod can send requests in its name.
@@ -37,6 +33,15 @@ type hold struct {
 	// replaced is closed when a newer request of the pod arrives.
 	replaced chan struct{}
 	awaits   types.UID
+}
+
+func (h *hold) isReplaced() bool {
+	select {
+	case <-h.replaced:
+		return true
+	default:
+		return false
+	}
 }
 
 func newHolds(most int) holds {

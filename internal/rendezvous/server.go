@@ -74,7 +74,8 @@ func (s *server) Start(ctx context.Context) error {
 	return s.serve(ctx, listener)
 }
 
-// serve answers agents until the context ends.
+// serve answers agents until the context ends. Whoever reaches the port can open connections: what one of them can make
+// the operator hold is bounded here.
 func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+protocol.Path, s.answer)
@@ -82,33 +83,36 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		IdleTimeout:       2 * protocol.Hold,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         &tls.Config{GetCertificate: s.authority.GetCertificate, MinVersion: tls.VersionTLS13},
-		// Pings detect dead connections, so that no round begins with an agent that is gone.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
+		// Agents hold a request all the time, but for pauses of a few seconds.
+		IdleTimeout:    15 * time.Second,
+		MaxHeaderBytes: protocol.MaxHeaderBytes,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnContext:    withConnection,
+		TLSConfig:      &tls.Config{GetCertificate: s.authority.GetCertificate, MinVersion: tls.VersionTLS13},
+		HTTP2: &http.HTTP2Config{
+			// Pings detect dead connections, so that no round begins with an agent that is gone.
+			SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 10 * time.Second,
+			// An agent sends one small request at a time, and perhaps another that replaces it. The buffers are the
+			// smallest that are allowed.
+			MaxConcurrentStreams: 4, MaxReadFrameSize: 16 << 10,
+			MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: protocol.MaxRequestBytes,
+		},
 	}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
 	defer stopped()
-	if err := server.ServeTLS(listener, "", ""); ctx.Err() == nil {
+	if err := server.ServeTLS(newConnections(listener, maxStrangers, s.registry.holds.most), "", ""); ctx.Err() == nil {
 		return fmt.Errorf("serving agents: %w", err)
 	}
 	return nil
 }
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
-	var request protocol.Request
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&request); err != nil {
-		http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
-		return
+	response, err := s.respond(w, r)
+	// A connection is kept for the requests of an agent that follow. One that cannot be answered, or has no reason to
+	// ask again, may open another.
+	if err != nil || response.Refused != "" {
+		w.Header().Set("Connection", "close")
 	}
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	agent, err := s.identify(r.Context(), token)
-	if err != nil {
-		s.refuse(w, r, err)
-		return
-	}
-	response, err := s.longPoll(r.Context(), agent, request)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
@@ -117,6 +121,23 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response) // an agent that misses the answer asks again
 }
 
+// respond returns the response to a request, which it holds until there is one.
+func (s *server) respond(w http.ResponseWriter, r *http.Request) (protocol.Response, error) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	agent, err := s.identify(r.Context(), token)
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	var request protocol.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&request); err != nil {
+		return protocol.Response{}, fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	return s.longPoll(r.Context(), agent, request)
+}
+
+// errInvalid is returned for requests that are not of the protocol.
+var errInvalid = errors.New("reading the request")
+
 // retrySeconds is when an agent may ask again that could not be answered. A few seconds let other agents pass.
 const retrySeconds = 3
 
@@ -124,6 +145,8 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, errUnknown):
 		http.Error(w, err.Error(), http.StatusUnauthorized)
+	case errors.Is(err, errInvalid):
+		http.Error(w, err.Error(), http.StatusBadRequest)
 	case errors.Is(err, errReplaced):
 		http.Error(w, err.Error(), http.StatusConflict)
 	case r.Context().Err() != nil:
@@ -146,6 +169,11 @@ func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Re
 		return protocol.Response{}, err
 	}
 	defer s.registry.holds.end(held)
+	// An earlier connection of the pod is closed only now that its request is replaced, so that it does not count as
+	// broken off.
+	if err := identified(ctx, types.UID(agent.UID)); err != nil {
+		return protocol.Response{}, err
+	}
 	timer := time.NewTimer(s.holdOf(request))
 	defer timer.Stop()
 	for heard := false; ; {
@@ -173,10 +201,10 @@ func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Re
 		case <-woken:
 		case <-timer.C:
 			return protocol.Response{}, nil
-		case <-held.replaced: // the agent is there, so it has not disconnected
+		case <-held.replaced:
 			return protocol.Response{}, errReplaced
 		case <-ctx.Done():
-			if job != nil {
+			if job != nil && !held.isReplaced() { // else the agent is there
 				job.disconnected(agent, held.serial)
 			}
 			return protocol.Response{}, ctx.Err()

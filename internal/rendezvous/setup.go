@@ -42,6 +42,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 		return nil, err
 	}
 	registry := newRegistry(mgr.GetClient())
+	registry.holds.most = agentsWithin(memoryLimit())
 	server := &server{
 		bind: o.Bind, authority: authority, registry: registry, log: log,
 		logged:   rate.Sometimes{Interval: 10 * time.Second},

@@ -25,6 +25,8 @@ const (
 	DefaultMasterPort = 29500
 	// MaxRequestBytes is the largest request body that the operator reads.
 	MaxRequestBytes = 16 << 10
+	// MaxHeaderBytes is about the largest header that the operator reads. A token has one to two thousand bytes.
+	MaxHeaderBytes = 16 << 10
 )
 
 // State is what an agent is doing.
