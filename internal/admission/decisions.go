@@ -2,12 +2,10 @@ package admission
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +13,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 const (
@@ -30,7 +27,8 @@ const (
 // decisionWriter writes admissions, changes of places and of sizes, and evictions: one conditional status write each,
 // the most urgent first, because quota that was decided on but not written yet is used by nobody. The engine assumes
 // that a decision takes effect until the writer reports its outcome, and decides again if the Workload has changed or
-// is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries.
+// is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries, unless
+// the API server refuses the write, or keeps failing while the Workload does not change.
 type decisionWriter struct {
 	client client.Client
 	live   client.Reader
@@ -58,6 +56,7 @@ type openDecision struct {
 	refusal error
 	// uncertain is the Workload as it was before a write whose outcome is unknown, nil if there is none.
 	uncertain *kueue.Workload
+	failures  failures
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, report func(engine.Event)) *decisionWriter {
@@ -196,174 +195,6 @@ func (a *decisionWriter) reportRefusal(key engine.Key, open *openDecision, err e
 	if a.close(key, open) {
 		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
-}
-
-// result is the outcome of an attempt to write a decision.
-type result int
-
-const (
-	// written: the API server has the change.
-	written result = iota
-	// superseded: the Workload is gone, or has changed so that the decision no longer applies.
-	superseded
-	// workloadFinished: the Workload has finished, which is final.
-	workloadFinished
-	// refused: the API server rejected the write.
-	refused
-	// unknown: the write may have taken effect; the Workload must be read again.
-	unknown
-)
-
-// try reads the Workload and, if the decision still applies to it, writes the decision. version is the Workload's
-// version after a successful write.
-func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *openDecision) (_ result, version int64, _ error) {
-	var seen kueue.Workload
-	d := open.Decision
-	if err := reader.Get(ctx, objectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			return superseded, 0, nil
-		}
-		return unknown, 0, err
-	}
-	switch {
-	case string(seen.UID) != d.UID:
-		return superseded, 0, nil
-	case workload.IsFinished(&seen):
-		return workloadFinished, 0, nil
-	}
-	desired, outcome, err := a.desired(ctx, &seen, d)
-	switch {
-	case err != nil:
-		return unknown, 0, err
-	case desired == nil:
-		return outcome, versionOf(&seen), nil
-	case mayHaveTakenEffect(open, &seen):
-		return superseded, 0, nil
-	}
-	a.budget.noteWrite()
-	began := a.clock.Now()
-	version, err = writeStatus(ctx, a.client, &seen, desired)
-	a.budget.noteDuration(a.clock.Since(began))
-	switch {
-	case err == nil:
-		a.events.statusChanged(&seen, desired)
-		logChange(ctx, &seen, desired)
-		if d.Evict != nil {
-			countPreemption(d.Evict)
-		}
-		return written, version, nil
-	case apierrors.IsNotFound(err):
-		return superseded, 0, nil
-	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
-		return refused, 0, err
-	case !apierrors.IsConflict(err):
-		open.uncertain = &seen
-	}
-	return unknown, 0, err
-}
-
-// desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
-// decision in that case: written already, or superseded.
-func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
-	switch {
-	case d.Evict != nil:
-		return a.evicted(ctx, seen, d.Evict)
-	case d.Replace != nil:
-		return a.replaced(ctx, seen, d.Replace)
-	case d.Resize != nil:
-		return a.resized(ctx, seen, d.Resize)
-	}
-	return a.admitted(ctx, seen, d)
-}
-
-// evicted implements desired for an eviction.
-func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
-	switch {
-	case !workload.HoldsQuota(seen):
-		return nil, superseded, nil
-	case workload.IsEvicted(seen):
-		return nil, written, nil
-	}
-	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
-		return nil, superseded, err
-	}
-	out := seen.DeepCopy()
-	evict(out, e, a.jobUID(ctx, e.Preemptor), a.clock.Now())
-	return out, unknown, nil
-}
-
-// replaced implements desired for a change of places.
-func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
-	if !holdsIn(seen, given.ClusterQueue) {
-		return nil, superseded, nil
-	}
-	places, known, err := a.places(ctx, given)
-	if err != nil || !known {
-		return nil, superseded, err
-	}
-	out := seen.DeepCopy()
-	if !replace(out, places) {
-		return nil, written, nil
-	}
-	return out, unknown, nil
-}
-
-// admitted implements desired for an admission.
-func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
-	switch {
-	case workload.HoldsQuota(seen):
-		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
-		// Workload holds; until then the assumption stands in for it.
-		return nil, written, nil
-	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
-		return nil, superseded, nil
-	}
-	places, known, err := a.places(ctx, d.Admit)
-	if err != nil || !known {
-		return nil, superseded, err
-	}
-	out := new(*seen)
-	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
-	admit(out, d.Admit, places, a.clock.Now())
-	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
-		return nil, superseded, err
-	}
-	return out, unknown, nil
-}
-
-// holdsIn reports whether the Workload holds quota of the ClusterQueue and is not evicted.
-func holdsIn(w *kueue.Workload, clusterQueue string) bool {
-	return workload.HoldsQuota(w) && !workload.IsEvicted(w) && string(w.Status.Admission.ClusterQueue) == clusterQueue
-}
-
-// nameOf returns the name by which users know a Workload: its controlling job, such as ns/trainingjob/tune, or else
-// the Workload itself; "" for the zero key.
-func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
-	if key == (engine.Key{}) {
-		return ""
-	}
-	var w kueue.Workload
-	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
-		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
-			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
-		}
-	}
-	return key.Namespace + "/workload/" + key.Name
-}
-
-// places returns the places of an admission in the form of the API. known is false if an object that they refer to is
-// gone.
-func (a *decisionWriter) places(ctx context.Context, given *engine.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
-	return placeReader{a.client}.assignments(ctx, given)
-}
-
-// jobUID returns the UID of the Workload's job, "" if it has none.
-func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
-	var w kueue.Workload
-	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
-		return "" // it only informs users, and the preemptor may be gone by now
-	}
-	return w.Labels[kueue.JobUIDLabel]
 }
 
 // close ends a decision and reports whether it did: not if a newer decision has replaced it, or it was dropped.

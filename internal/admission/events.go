@@ -9,6 +9,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -29,10 +30,23 @@ func (t *jobEvents) statusChanged(before, after *kueue.Workload) {
 	if t == nil || owner == nil {
 		return
 	}
-	job := &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: after.Namespace, Name: owner.Name, UID: owner.UID}
 	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
-		t.record(job, versionRef(before), c.kind, c.reason, c.message)
+		t.record(jobRef(after, owner), versionRef(before), c.kind, c.reason, c.message)
 	}
+}
+
+// waits records why the Workload waits.
+func (t *jobEvents) waits(w *kueue.Workload, why reason.Reason) {
+	owner := metav1.GetControllerOf(w)
+	if t == nil || owner == nil {
+		return
+	}
+	t.record(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), why.Message())
+}
+
+// jobRef returns a reference to the job that owns the Workload.
+func jobRef(w *kueue.Workload, owner *metav1.OwnerReference) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: w.Namespace, Name: owner.Name, UID: owner.UID}
 }
 
 // versionRef returns a reference to the Workload at the version before the change, to be the event's related object. It
@@ -60,6 +74,8 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
 		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
 		return change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
+	case workload.HoldsQuota(before) && workload.IsEvictedInBrief(after):
+		return change{corev1.EventTypeWarning, "Evicted", workload.TooLargeMessage}, true
 	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && newResize(before, after) != nil:
 		resized := newResize(before, after)
 		return change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true

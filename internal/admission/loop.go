@@ -84,7 +84,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
 	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: recorder}
 	events := &jobEvents{recorder}
-	loop.decisions.events = events
+	loop.decisions.events, loop.pending.events = events, events
 	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
 		return nil, fmt.Errorf("adding the admission loop and the event recorder: %w", err)
 	}

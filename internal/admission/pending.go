@@ -14,6 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -27,6 +28,7 @@ type pendingWriter struct {
 	client client.Client
 	clock  clock.PassiveClock
 	budget *writeBudget
+	events *jobEvents
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu      sync.Mutex
@@ -73,7 +75,13 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 		p.queue.Forget(key) // the Workload does not wait any more
 		return
 	}
-	if err := p.try(ctx, key, last); err != nil {
+	err := p.try(ctx, key, last)
+	if refusal.Is(err) {
+		// No later attempt would succeed either. An event on the job has told the reason.
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to store why a Workload waits", "workload", key.String(), "reason", last.why.Message())
+		err = nil
+	}
+	if err != nil {
 		// Usually a conflict with an admission, or with a write of the Workload's owner.
 		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write why a Workload waits", "workload", key.String(), "cause", err.Error())
 		p.queue.AddRateLimited(key)
@@ -109,5 +117,8 @@ func (p *pendingWriter) try(ctx context.Context, key engine.Key, last waitReason
 		return nil
 	}
 	_, err := writeStatus(ctx, p.client, &seen, waiting)
+	if refusal.Is(err) {
+		p.events.waits(&seen, last.why)
+	}
 	return err
 }

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/refusal"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // writeStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails
@@ -30,6 +33,23 @@ func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Work
 		return 0, err
 	}
 	return versionOf(answer), nil
+}
+
+// writeStatusThatFits is writeStatus for a status that may be too large. If it takes quota, it is written in brief then.
+// It returns the Workload as it was written.
+func writeStatusThatFits(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (written *kueue.Workload, version int64, err error) {
+	version, err = writeStatus(ctx, c, seen, desired)
+	if !refusal.IsTooLarge(err) {
+		return desired, version, err
+	}
+	brief := workload.InBrief(seen, desired)
+	if brief == nil {
+		return desired, version, err
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "a Workload is too large for the status that takes its quota: it loses all of it at once, without a reason in its status",
+		"workload", keyOf(seen).String())
+	version, err = writeStatus(ctx, c, seen, brief)
+	return brief, version, err
 }
 
 // statusPatch returns a merge patch from the status that was seen to the desired one, which applies only to the version

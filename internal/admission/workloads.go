@@ -160,10 +160,10 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 func (r *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
 	switch {
 	case step.Status != nil:
-		_, err := writeStatus(ctx, r.client, seen, step.Status)
+		written, _, err := writeStatusThatFits(ctx, r.client, seen, step.Status)
 		if err == nil {
-			r.events.statusChanged(seen, step.Status)
-			logChange(ctx, seen, step.Status)
+			r.events.statusChanged(seen, written)
+			logChange(ctx, seen, written)
 		}
 		return err
 	case step.Object != nil:

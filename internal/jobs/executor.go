@@ -18,9 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -171,7 +174,7 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	case verbChange:
 		return x.change(ctx, w)
 	case verbChangeStatus:
-		return x.client.Status().Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+		return x.changeStatus(ctx, w)
 	default:
 		return fmt.Errorf("unknown verb %q", w.verb)
 	}
@@ -187,6 +190,23 @@ func (x *Executor) change(ctx context.Context, w Write) error {
 		// A failed test and an invalid object give the same error: the other patch tells them apart.
 	}
 	return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+}
+
+// changeStatus patches the status. One that takes quota from a Workload is written in brief if it is too large: others
+// wait for the quota.
+func (x *Executor) changeStatus(ctx context.Context, w Write) error {
+	err := x.client.Status().Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+	seen, is := w.base.(*kueue.Workload)
+	if !is || !refusal.IsTooLarge(err) {
+		return err
+	}
+	brief := workload.InBrief(seen, w.object.(*kueue.Workload))
+	if brief == nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "a Workload is too large for the status that takes its quota: it loses it without a reason in its status",
+		"workload", client.ObjectKeyFromObject(seen).String())
+	return x.client.Status().Patch(ctx, brief, diff(seen))
 }
 
 // remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
@@ -318,7 +338,7 @@ func isNamespaceTerminating(err error) bool {
 // IsRefused reports whether users have to resolve the error. Other errors are temporary.
 func IsRefused(err error) bool {
 	var taken *nameTakenError
-	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	return errors.As(err, &taken) || refusal.Is(err)
 }
 
 // record records an event. The recorder may drop it under load.

@@ -22,6 +22,8 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 	}{
 		"exhausted quota":                  {forbidden, 1},
 		"invalid object":                   {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil), 1},
+		"too large for etcd":               {errTooLarge, 1},
+		"too large a request":              {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), 1},
 		"overloaded API server":            {unavailable, 0},
 		"conflict with another controller": {conflict, 0},
 		"timeout":                          {context.DeadlineExceeded, 0},

@@ -1,0 +1,117 @@
+package admission
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
+// decision in that case: written already, or superseded.
+func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+	switch {
+	case d.Evict != nil:
+		return a.evicted(ctx, seen, d.Evict)
+	case d.Replace != nil:
+		return a.replaced(ctx, seen, d.Replace)
+	case d.Resize != nil:
+		return a.resized(ctx, seen, d.Resize)
+	}
+	return a.admitted(ctx, seen, d)
+}
+
+// evicted implements desired for an eviction.
+func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
+	switch {
+	case !workload.HoldsQuota(seen):
+		return nil, superseded, nil
+	case workload.IsEvicted(seen):
+		return nil, written, nil
+	}
+	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
+		return nil, superseded, err
+	}
+	out := seen.DeepCopy()
+	evict(out, e, a.jobUID(ctx, e.Preemptor), a.clock.Now())
+	return out, unknown, nil
+}
+
+// replaced implements desired for a change of places.
+func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
+	if !holdsIn(seen, given.ClusterQueue) {
+		return nil, superseded, nil
+	}
+	places, known, err := a.places(ctx, given)
+	if err != nil || !known {
+		return nil, superseded, err
+	}
+	out := seen.DeepCopy()
+	if !replace(out, places) {
+		return nil, written, nil
+	}
+	return out, unknown, nil
+}
+
+// admitted implements desired for an admission.
+func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+	switch {
+	case workload.HoldsQuota(seen):
+		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
+		// Workload holds; until then the assumption stands in for it.
+		return nil, written, nil
+	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
+		return nil, superseded, nil
+	}
+	places, known, err := a.places(ctx, d.Admit)
+	if err != nil || !known {
+		return nil, superseded, err
+	}
+	out := new(*seen)
+	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
+	admit(out, d.Admit, places, a.clock.Now())
+	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
+		return nil, superseded, err
+	}
+	return out, unknown, nil
+}
+
+// holdsIn reports whether the Workload holds quota of the ClusterQueue and is not evicted.
+func holdsIn(w *kueue.Workload, clusterQueue string) bool {
+	return workload.HoldsQuota(w) && !workload.IsEvicted(w) && string(w.Status.Admission.ClusterQueue) == clusterQueue
+}
+
+// nameOf returns the name by which users know a Workload: its controlling job, such as ns/trainingjob/tune, or else
+// the Workload itself; "" for the zero key.
+func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
+	if key == (engine.Key{}) {
+		return ""
+	}
+	var w kueue.Workload
+	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
+		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
+			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
+		}
+	}
+	return key.Namespace + "/workload/" + key.Name
+}
+
+// places returns the places of an admission in the form of the API. known is false if an object that they refer to is
+// gone.
+func (a *decisionWriter) places(ctx context.Context, given *engine.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
+	return placeReader{a.client}.assignments(ctx, given)
+}
+
+// jobUID returns the UID of the Workload's job, "" if it has none.
+func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
+	var w kueue.Workload
+	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+		return "" // it only informs users, and the preemptor may be gone by now
+	}
+	return w.Labels[kueue.JobUIDLabel]
+}

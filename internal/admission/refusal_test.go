@@ -1,0 +1,188 @@
+package admission
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// internalError is the answer of an API server to an error that it does not know.
+func internalError(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: message}}
+}
+
+// errTooLarge is the API server's answer to an object that etcd refuses to store for its size.
+var errTooLarge = internalError("etcdserver: request is too large")
+
+// always returns the error for every write.
+func always(err error) func(string) error { return func(string) error { return err } }
+
+// TestAnAdmissionThatDoesNotFitIsRefused: it must not be retried for ever, which would hold quota that nobody uses.
+func TestAnAdmissionThatDoesNotFitIsRefused(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	d := newSingleWriter(t, w)
+	w.before = always(errTooLarge)
+	d.work(t, 1)
+	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: "etcdserver: request is too large", At: now}}
+	if diff := cmp.Diff(want, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
+	}
+}
+
+// TestAWriteThatAlwaysFailsIsRefused: the API server answers each attempt with an internal error, and the Workload does
+// not change, so no attempt took effect.
+func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		refused bool
+	}{
+		"an internal error":     {internalError("something is wrong"), true},
+		"a webhook":             {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"overload":              {apierrors.NewServiceUnavailable("overloaded"), false},
+		"no answer":             {errors.New("connection refused"), false},
+		"a timeout of the etcd": {apierrors.NewTimeoutError("no answer", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			d := newSingleWriter(t, w)
+			w.before = always(test.err)
+			d.take(d.decision)
+			for range 1000 {
+				d.decisionWriter.write(t.Context(), d.decision.Key)
+			}
+			var want []engine.Event
+			if test.refused {
+				want = []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: test.err.Error(), At: now}}
+			}
+			if diff := cmp.Diff(want, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFailuresOfOtherVersionsDoNotCount: a Workload that changes may be accepted the next time.
+func TestFailuresOfOtherVersionsDoNotCount(t *testing.T) {
+	w, d := runningWriter(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
+	w.before = always(internalError("something is wrong"))
+	a := w.workload("a")
+	d.take(d.decision)
+	for i := range int32(3 * refusedAfter) {
+		d.decisionWriter.write(t.Context(), d.decision.Key)
+		w.editStatus(a, func() { a.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(i)} })
+	}
+	if len(d.reported) != 0 {
+		t.Errorf("reported %+v although the Workload changed after each attempt", d.reported)
+	}
+}
+
+// TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce: whoever may annotate a Workload must not make it impossible to evict.
+func TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
+	for name, decision := range map[string]engine.Decision{
+		"an eviction": {Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}},
+		"fewer pods":  {Resize: &engine.Resize{Admission: given(1), PodSet: "main", From: 2, To: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, d := runningWriter(t, decision)
+			w.before = once(errTooLarge)
+			d.work(t, 1)
+			a := w.workload("a")
+			if workload.HoldsQuota(a) {
+				t.Fatal("the Workload holds quota for ever")
+			}
+			want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 7, Version: versionOf(a)}}
+			if diff := cmp.Diff(want, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
+			}
+			c := meta.FindStatusCondition(a.Status.Conditions, kueue.WorkloadQuotaReserved)
+			if c == nil || c.Status != metav1.ConditionFalse || c.Message != workload.TooLargeMessage {
+				t.Errorf("condition QuotaReserved = %+v, want False with %q", c, workload.TooLargeMessage)
+			}
+		})
+	}
+}
+
+// TestOtherPlacesThatDoNotFitTakeNoQuota: the pods keep their places.
+func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
+	for name, decision := range map[string]engine.Decision{
+		"other places": {Replace: given(2)},
+		"more pods":    {Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, d := runningWriter(t, decision)
+			w.before = always(errTooLarge)
+			d.work(t, 2)
+			if !workload.HoldsQuota(w.workload("a")) {
+				t.Error("the Workload lost its quota")
+			}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: errTooLarge.Error(), At: now}}
+			if diff := cmp.Diff(want, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.
+func TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
+	owned := inactive(admittedWorkload("a"))
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), owned)
+	w.before = once(errTooLarge)
+	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil {
+		t.Fatal(err)
+	}
+	if workload.HoldsQuota(w.workload("a")) {
+		t.Error("the deactivated Workload holds quota for ever")
+	}
+}
+
+// TestAReasonThatDoesNotFitIsAnEvent: it is not retried for ever, and the job says it all the same.
+func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
+	a := newWorkload("a", 1, nil)
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	w := newWorld(t, a)
+	w.before = always(errTooLarge)
+	recorder, budget := events.NewFakeRecorder(10), newWriteBudget(clocktesting.NewFakePassiveClock(now))
+	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), budget)
+	p.events = &jobEvents{newBoundedRecorder(recorder, budget)}
+	key := engine.Key{Namespace: "ns", Name: "a"}
+	p.note(engine.Decision{Key: key, UID: "a-uid", Why: reason.RefusedAdmission("etcdserver: request is too large")})
+	p.write(t.Context(), key)
+	if len(p.reasons) != 0 || p.queue.NumRequeues(key) != 0 {
+		t.Errorf("the reason is to be written again: %v", p.reasons)
+	}
+	close(recorder.Events)
+	var got []string
+	for line := range recorder.Events {
+		got = append(got, line)
+	}
+	want := []string{"Warning Inadmissible " + reason.RefusedAdmission("etcdserver: request is too large").Message()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEvictionInBriefIsAnEvent: its status cannot say more.
+func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
+	runs := admittedWorkload("a")
+	evicted := runs.DeepCopy()
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
+	got, is := changeOf(runs, workload.InBrief(runs, evicted))
+	if want := (change{"Warning", "Evicted", workload.TooLargeMessage}); !is || got != want {
+		t.Errorf("change = %+v, want %+v", got, want)
+	}
+}
