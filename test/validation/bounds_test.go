@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -79,13 +80,14 @@ func TestEveryBoundOfTheQueueingAPIsHolds(t *testing.T) {
 	}
 }
 
-// boundsOf are those of a field and of all below it. Pod templates are Kubernetes' own.
+// boundsOf are those of a field and of all below it. Pod templates are Kubernetes' own, and the range of an int32 is its
+// format's.
 func boundsOf(node *apiextensionsv1.JSONSchemaProps, path string) (all []bound) {
 	if strings.HasSuffix(path, ".template") || strings.HasSuffix(path, ".metadata") {
 		return nil
 	}
 	add := func(keyword string, value any) { all = append(all, bound{path, keyword, value, node}) }
-	if node.Minimum != nil {
+	if node.Minimum != nil && *node.Minimum != math.MinInt32 {
 		add("minimum", *node.Minimum)
 	}
 	for keyword, most := range map[string]*int64{"minLength": node.MinLength, "maxLength": node.MaxLength, "minItems": node.MinItems, "maxItems": node.MaxItems} {

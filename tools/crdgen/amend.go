@@ -15,8 +15,10 @@ type props = apiextensionsv1.JSONSchemaProps
 func amend(kind string, root *props) {
 	dropForeignProse(root)
 	boundExponents(root)
-	if spec, has := root.Properties["spec"]; has {
-		root.Properties["spec"] = readable(spec)
+	for name, field := range root.Properties {
+		if name != "status" {
+			root.Properties[name] = readable(field)
+		}
 	}
 	switch kind {
 	case "ClusterQueue", "Cohort":
@@ -148,10 +150,11 @@ func boundExponents(node *props) {
 }
 
 // readable makes the schema refuse numbers that it would accept but that Go types cannot decode: one undecodable object
-// makes every list of its kind fail. Durations, which a schema accepts as any string, have patterns of their own. A
-// status is exempt, since programs write it.
+// makes every list of its kind fail. API servers before Kubernetes 1.36 do not enforce the format of an integer, so an
+// int32 has bounds too; an int64 needs none, since they refuse integers beyond it in any case. Durations, which a schema
+// accepts as any string, have patterns of their own. A status is exempt, since programs write it.
 func readable(node props) props {
-	if node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
+	if node.Format == "int32" || node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
 		least, most := float64(math.MinInt32), float64(math.MaxInt32)
 		if node.Minimum == nil {
 			node.Minimum = &least
