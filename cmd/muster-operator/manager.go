@@ -79,7 +79,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 }
 
 // quotaGroups are the API groups of objects that quota decisions depend on: for these the cache must not skip an
-// undecodable object, or the quota that it holds would be given away.
+// undecodable object, or the quota that it holds would be given away. A Workload that holds none is skipped.
 var quotaGroups = []string{kueue.GroupVersion.Group, scheduling.GroupVersion.Group}
 
 // only limits the cache to a namespace, if one is given. Cluster-scoped objects are cached in any case.

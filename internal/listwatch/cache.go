@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // NewCache returns a constructor of caches, for the NewCache of a manager's options. Such a cache is like one of
@@ -28,7 +30,7 @@ import (
 //
 // An object of a custom resource that does not fit its Go type is skipped, and reported to the log, a metric, and
 // onUnreadable, which may be nil. In the API groups named by strictGroups such an object makes the whole list or
-// watch fail.
+// watch fail, except for a Workload that holds no quota.
 func NewCache(onUnreadable UnreadableFunc, strictGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)
@@ -102,13 +104,19 @@ type listWatchers struct {
 	config       *rest.Config
 	options      cache.Options
 	namespace    string   // of namespaced custom resources
-	strictGroups []string // API groups whose unreadable objects are not skipped
+	strictGroups []string // API groups whose unreadable objects are not skipped if they may hold or give quota
 	onUnreadable UnreadableFunc
 }
 
-// skipsUnreadable reports whether unreadable objects of a custom resource are skipped.
-func (w listWatchers) skipsUnreadable(kind schema.GroupVersionKind) bool {
-	return !slices.Contains(w.strictGroups, kind.Group)
+// skipRuleOf returns which unreadable objects of a custom resource are skipped.
+func (w listWatchers) skipRuleOf(kind schema.GroupVersionKind) skipRule {
+	switch {
+	case !slices.Contains(w.strictGroups, kind.Group):
+		return skipAll
+	case kind.GroupKind() == kueue.GroupVersion.WithKind("Workload").GroupKind():
+		return skipWaiting
+	}
+	return skipNone
 }
 
 // forObject returns the lister and watcher for the kind of the object. It behaves like lw, but a watch with initial
@@ -126,7 +134,7 @@ func (w listWatchers) forObject(object runtime.Object, lw toolscache.ListerWatch
 	o := listThenWatch{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }, onUnreadable: w.onUnreadable}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{kind, o.newObject, w.skipsUnreadable(kind), w.onUnreadable}
+		o.lists = jsonLists{kind, o.newObject, w.skipRuleOf(kind), w.onUnreadable}
 		ask, err = w.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {
@@ -211,7 +219,7 @@ func (w listWatchers) clientOf(kind schema.GroupVersionKind) (rest.Interface, er
 		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(w.options.Scheme)},
 		scheme:               w.options.Scheme,
 		kind:                 kind,
-		skipUnreadable:       w.skipsUnreadable(kind),
+		skip:                 w.skipRuleOf(kind),
 	}
 	return rest.RESTClientForConfigAndClient(config, w.options.HTTPClient)
 }

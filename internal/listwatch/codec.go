@@ -15,9 +15,9 @@ import (
 // and errors and bookmarks, is left to the codec that it wraps.
 type codec struct {
 	runtime.NegotiatedSerializer
-	scheme         *runtime.Scheme
-	kind           schema.GroupVersionKind
-	skipUnreadable bool // skip objects that do not fit the Go type
+	scheme *runtime.Scheme
+	kind   schema.GroupVersionKind
+	skip   skipRule
 }
 
 // SupportedMediaTypes returns only JSON: custom resources have no protobuf.
@@ -37,11 +37,11 @@ func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
 // DecoderToVersion returns the decoder for the objects of a watch.
 func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return objectDecoder{
-		Decoder:        c.NegotiatedSerializer.DecoderToVersion(d, version),
-		scheme:         c.scheme,
-		kind:           c.kind,
-		skipUnreadable: c.skipUnreadable,
-		head:           fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind),
+		Decoder: c.NegotiatedSerializer.DecoderToVersion(d, version),
+		scheme:  c.scheme,
+		kind:    c.kind,
+		skip:    c.skip,
+		head:    fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind),
 	}
 }
 
@@ -67,10 +67,10 @@ func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, int
 // objectDecoder decodes objects of one kind.
 type objectDecoder struct {
 	runtime.Decoder
-	scheme         *runtime.Scheme
-	kind           schema.GroupVersionKind
-	skipUnreadable bool
-	head           []byte // the first bytes of an object of the kind: API servers order the fields of custom resources
+	scheme *runtime.Scheme
+	kind   schema.GroupVersionKind
+	skip   skipRule
+	head   []byte // the first bytes of an object of the kind: API servers order the fields of custom resources
 }
 
 // lenient accepts what API servers accept.
@@ -88,7 +88,7 @@ func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	}
 	if err := json.Unmarshal(data, object, lenient); err != nil {
 		err = fmt.Errorf("decoding a %s: %w", d.kind.Kind, err)
-		if !isUnreadable(err) || !d.skipUnreadable {
+		if !isUnreadable(err) || !d.skip.skips(func() bool { return holdsQuota(data) }) {
 			return nil, nil, err
 		}
 		is, err := asUnreadable(data, d.kind, err)

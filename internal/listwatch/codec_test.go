@@ -36,7 +36,8 @@ func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.
 	scheme := testcluster.Scheme()
 	var codecs runtime.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
 	if ours {
-		codecs = codec{NegotiatedSerializer: codecs, scheme: scheme, kind: kind, skipUnreadable: kind == vcJobs}
+		skip := map[schema.GroupVersionKind]skipRule{vcJobs: skipAll, workloads: skipWaiting}[kind]
+		codecs = codec{NegotiatedSerializer: codecs, scheme: scheme, kind: kind, skip: skip}
 	}
 	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeJSON)
 	frames := info.StreamSerializer.NewFrameReader(io.NopCloser(stream))

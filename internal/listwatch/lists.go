@@ -25,10 +25,10 @@ type listReader interface {
 
 // jsonLists reads JSON lists of a kind, for which newObject returns an empty object.
 type jsonLists struct {
-	kind           schema.GroupVersionKind
-	newObject      func() (runtime.Object, error)
-	skipUnreadable bool // skip objects that do not fit the Go type
-	onUnreadable   UnreadableFunc
+	kind         schema.GroupVersionKind
+	newObject    func() (runtime.Object, error)
+	skip         skipRule
+	onUnreadable UnreadableFunc
 }
 
 func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
@@ -69,14 +69,14 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		if err != nil {
 			return err
 		}
-		why, err := decodeNext(decoder, object)
+		bad, err := decodeNext(decoder, object)
 		switch {
 		case err != nil:
 			return err
-		case why != nil && !l.skipUnreadable:
-			return why
-		case why != nil:
-			l.onUnreadable.report(l.kind, object.(metav1.Object), why) // metadata comes first in the object, and so was decoded
+		case bad != nil && !l.skip.skips(func() bool { return bad.holds }):
+			return bad.why
+		case bad != nil:
+			l.onUnreadable.report(l.kind, object.(metav1.Object), bad.why) // metadata comes first in the object, and so was decoded
 			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as for objects from a watch

@@ -2,12 +2,10 @@ package listwatch
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +16,7 @@ import (
 
 // unreadableTotal counts the objects that could not be decoded.
 var unreadableTotal = metrics.NewCounter("muster_unreadable_objects_total",
-	"Objects of jobs that Muster cannot decode, counted each time; the log names them. Muster continues with their previous state, or without them.", "kind")
+	"Jobs, and Workloads without quota, that Muster cannot decode, counted each time; the log names them. Muster continues with their previous state, or without them.", "kind")
 
 // UnreadableFunc is called each time that an object cannot be decoded, with the object's kind, its metadata, and the
 // error. It may be called concurrently.
@@ -77,25 +75,39 @@ func (t UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Objec
 	}
 }
 
-// decodeNext decodes the next object of a list into an empty one. why is set if the object is well-formed but does
-// not fit the type: then it is decoded in part, and the decoder is positioned after it all the same.
-func decodeNext(decoder *jsontext.Decoder, into runtime.Object) (why, err error) {
-	depth := decoder.StackDepth()
-	err = json.UnmarshalDecode(decoder, into, lenient)
-	if err == nil || !isUnreadable(err) {
-		return nil, err
+// skipRule says which unreadable objects of a kind are skipped.
+type skipRule int
+
+const (
+	// skipNone: an unreadable object makes the list or the watch fail.
+	skipNone skipRule = iota
+	// skipWaiting: Workloads without status.admission, which hold no quota, are skipped. Only the operator writes that
+	// field, but whoever may create a Workload could otherwise keep the operator from reading all others.
+	skipWaiting
+	// skipAll: every one is skipped.
+	skipAll
+)
+
+// skips reports whether an unreadable object is skipped: holds reports whether it may hold quota.
+func (r skipRule) skips(holds func() bool) bool {
+	return r == skipAll || r == skipWaiting && !holds()
+}
+
+// holdsQuota reports whether a Workload may hold quota, by its JSON.
+func holdsQuota(data []byte) bool {
+	var w struct {
+		Status jsontext.Value `json:"status"`
 	}
-	why = fmt.Errorf("decoding: %w", err)
-	for decoder.StackDepth() > depth {
-		switch decoder.PeekKind() {
-		case '}', ']':
-			_, err = decoder.ReadToken()
-		default:
-			err = decoder.SkipValue()
-		}
-		if err != nil {
-			return nil, err
-		}
+	return json.Unmarshal(data, &w, lenient) != nil || statusHoldsQuota(w.Status)
+}
+
+// statusHoldsQuota is holdsQuota by the JSON of the status, empty if there is none.
+func statusHoldsQuota(status jsontext.Value) bool {
+	if len(status) == 0 || status.Kind() == 'n' {
+		return false
 	}
-	return why, nil
+	var s struct {
+		Admission jsontext.Value `json:"admission"`
+	}
+	return json.Unmarshal(status, &s, lenient) != nil || len(s.Admission) > 0 && s.Admission.Kind() != 'n'
 }

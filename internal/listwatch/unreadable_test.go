@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -26,7 +27,7 @@ var vcJobs = volcano.GroupVersion.WithKind("Job")
 
 func newVCJob() (runtime.Object, error) { return &volcano.Job{}, nil }
 
-var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, skipUnreadable: true}
+var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, skip: skipAll}
 
 const (
 	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
@@ -75,9 +76,9 @@ func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableObjectOfAStrictGroupIsAnError: if a Workload were skipped, its quota would be given to others.
+// TestAnUnreadableObjectOfAStrictGroupIsAnError: if a Workload with quota were skipped, its quota would be given to others.
 func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
-	server := serve(t, map[string]servedKind{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
+	server := serve(t, map[string]servedKind{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"},"status":{"admission":{"clusterQueue":"q"}}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	kinds := listWatchers{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
@@ -100,9 +101,46 @@ func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 			t.Errorf("with the strict group %s: got events %q, want %q", whole, got, want)
 		}
 	}
-	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"}}`
+	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"},"status":{"admission":{"clusterQueue":"q"}}}`
 	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
 		t.Error("an event of an unreadable Workload was decoded, want an error")
+	}
+}
+
+// TestAnUnreadableWorkloadWithoutQuotaIsSkipped: whoever may create a Workload could otherwise keep the operator from
+// reading all others. It depends on the admission, wherever it and what does not fit are in the object.
+func TestAnUnreadableWorkloadWithoutQuotaIsSkipped(t *testing.T) {
+	const head = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"bad"},`
+	const good = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"good"}}`
+	for rest, skipped := range map[string]bool{
+		`"spec":{"priority":3000000000}}`:                                                                 true,
+		`"spec":{"podSets":[{"count":3000000000,"name":"a"}],"active":true},"status":{}}`:                 true,
+		`"spec":{"priority":3000000000},"status":null}`:                                                   true,
+		`"spec":{"priority":3000000000},"status":{"conditions":[{"type":"admission"}],"admission":null}}`: true,
+		`"spec":{"priority":3000000000,"status":{"admission":{"clusterQueue":"q"}}}}`:                     true, // not its own status
+		`"spec":{"priority":3000000000},"status":{"admission":{"clusterQueue":"q"}}}`:                     false,
+		`"spec":{"podSets":[{"count":3000000000}]},"status":{"conditions":[],"admission":{}}}`:            false,
+		`"status":{"admission":{"clusterQueue":"q"}},"spec":{"priority":3000000000}}`:                     false,
+		`"status":{"admission":{"podSetAssignments":[{"count":3000000000}]}}}`:                            false,
+		`"status":{"accumulatedPastExexcutionTimeSeconds":3000000000,"admission":{"clusterQueue":"q"}}}`:  false,
+		`"spec":{"priority":3000000000},"status":5}`:                                                      false, // who knows
+	} {
+		var reported []string
+		lists := jsonLists{kind: workloads, newObject: func() (runtime.Object, error) { return &kueue.Workload{}, nil }, skip: skipWaiting,
+			onUnreadable: func(_ schema.GroupVersionKind, object metav1.Object, _ error) {
+				reported = append(reported, object.GetName())
+			}}
+		_, got, err := all(lists, strings.NewReader(`{"items":[`+good+`,`+head+rest+`,`+good+`],"metadata":{"resourceVersion":"7"}}`))
+		if skipped && (err != nil || len(got) != 2 || !slices.Equal(reported, []string{"bad"})) {
+			t.Errorf("a list with %s: got %d objects, error %v and reports of %q, want the other two and a report", rest, len(got), err, reported)
+		}
+		if !skipped && err == nil {
+			t.Errorf("a list with %s was read, want an error", rest)
+		}
+		_, object, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+head+rest+"}\n")).Decode()
+		if _, is := object.(*unreadable); is != skipped || (err == nil) != skipped {
+			t.Errorf("an event of %s: got %T and error %v, want it skipped: %v", rest, object, err, skipped)
+		}
 	}
 }
 
