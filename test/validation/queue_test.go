@@ -203,6 +203,21 @@ func localQueueRules() []rule {
 		{of, "the weight of fair sharing is 0 or more than 10^-9", inCEL, "must be 0 or greater than 10^-9",
 			[]attempt{{what: "10^-9", change: edits{"spec>fairSharing>weight": "1n"}}},
 			[]attempt{{what: "2*10^-9", change: edits{"spec>fairSharing>weight": "2n"}}}},
+		{of, "who may create LocalQueues does not choose their weight", inFairSharing, "is for whoever may update localqueues/fairsharing to say",
+			[]attempt{
+				{what: "of a new one", change: edits{"spec>fairSharing>weight": 1000000000}, user: queuer},
+				{what: "where there was none", before: edits{}, change: edits{"spec>fairSharing>weight": 2}, user: queuer},
+				{what: "another", before: edits{"spec>fairSharing>weight": 1}, change: edits{"spec>fairSharing>weight": 2}, user: queuer},
+				{what: "no more", before: edits{"spec>fairSharing>weight": "500m"}, change: edits{"spec>fairSharing": nil}, user: queuer},
+			},
+			[]attempt{
+				{what: "a new one without", change: edits{}, user: queuer},
+				{what: "another change", before: edits{"spec>fairSharing>weight": 2}, change: edits{"spec>stopPolicy": "Hold"}, user: queuer},
+				{what: "of a new one by who may", change: edits{"spec>fairSharing>weight": 2}, user: sharer},
+				{what: "another by who may", before: edits{"spec>fairSharing>weight": 1}, change: edits{"spec>fairSharing>weight": 2}, user: sharer},
+				{what: "by the operator", before: edits{}, change: edits{"spec>fairSharing>weight": 2}, user: operator},
+				{what: "by an administrator", before: edits{}, change: edits{"spec>fairSharing>weight": 2}},
+			}},
 	}
 }
 

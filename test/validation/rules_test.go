@@ -39,6 +39,7 @@ const (
 	inJobSetAgent      place = policy + "muster-jobset-agent"
 	inTrusted          place = policy + "muster-workload-trusted"
 	inChecks           place = policy + "muster-workload-checks"
+	inFairSharing      place = policy + "muster-localqueue-fairsharing"
 	inQueuedTime       place = policy + "muster-workload-queued-time"
 	inOfJob            place = policy + "muster-workload-of-job"
 	inClaimRights      place = policy + "muster-jobset-claim-rights"

@@ -21,6 +21,10 @@ const (
 	checker = "checker@example.com"
 	// mender is a reporter, and was given what it takes to mend an admission by hand.
 	mender = "mender@example.com"
+	// queuer makes and changes LocalQueues, as the administrator of a namespace does.
+	queuer = "queuer@example.com"
+	// sharer is a queuer who may choose the weights of LocalQueues.
+	sharer = "sharer@example.com"
 	// maker makes and changes jobs, and nothing else.
 	maker = "maker@example.com"
 	// tasker is a maker who may make service accounts.
@@ -38,12 +42,15 @@ var rightsOf = func() map[string][]rbacv1.PolicyRule {
 	reports := may(queues, []string{"workloads", "workloads/status"}, "get", "create", "update")
 	jobs := []rbacv1.PolicyRule{may("jobset.x-k8s.io", []string{"jobsets"}, "get", "create", "update"),
 		may("batch.volcano.sh", []string{"jobs"}, "get", "create", "update"), may("lattice.dev", []string{"latticejobs"}, "get", "create", "update")}
+	localQueues := may(queues, []string{"localqueues"}, "get", "create", "update")
 	check := may(queues, []string{"admissionchecks/status"}, "update")
 	check.ResourceNames = []string{"a"}
 	return map[string][]rbacv1.PolicyRule{
 		reporter: {reports},
 		checker:  {reports, check},
 		mender:   {reports, may(queues, []string{"workloads/admission"}, "update")},
+		queuer:   {localQueues},
+		sharer:   {localQueues, may(queues, []string{"localqueues/fairsharing"}, "update")},
 		maker:    jobs,
 		tasker:   append([]rbacv1.PolicyRule{may("", []string{"serviceaccounts"}, "create")}, jobs...),
 		owner: append([]rbacv1.PolicyRule{may("", []string{"persistentvolumeclaims", "serviceaccounts"}, "create"),
