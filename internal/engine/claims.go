@@ -120,7 +120,7 @@ func (q *clusterQueue) wakeBehind(was claim) {
 	for _, a := range q.claimed.needs {
 		for c := range q.family.short[a.Index] {
 			if c.queue == q {
-				q.unblock(c)
+				q.retry(c)
 			}
 		}
 	}

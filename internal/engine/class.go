@@ -247,7 +247,7 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 		}
 		for c := range q.family.short[a.Index] {
 			if c.queue != q && c.queue.Preemption.Allows() {
-				c.queue.unblock(c)
+				c.queue.retry(c)
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 	}
 	for _, c := range q.classes {
 		if c.blocked && (c.priority > holder.Priority || c.priority == holder.Priority && q.Preemption.WithinQueue != preempt.LowerPriority) {
-			q.unblock(c)
+			q.retry(c)
 		}
 	}
 }

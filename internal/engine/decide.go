@@ -2,14 +2,12 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -33,7 +31,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.wakeGrowth(now)
-	p := pass{Engine: e, now: now, budget: passBudget}
+	p := pass{Engine: e, now: now, budget: cmp.Or(e.options.budget, passBudget)}
 	p.rerouteChanged()
 	p.countWithin()
 	p.evictWithdrawn()
@@ -61,6 +59,14 @@ type pass struct {
 	decisions []Decision
 }
 
+// spend lets do spend this part of the budget. It may spend a little more.
+func (p *pass) spend(share int, do func()) {
+	rest := p.budget - share
+	p.budget = share
+	do()
+	p.budget += rest
+}
+
 // addDecision appends a decision about the workload with the given urgency.
 func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
@@ -74,135 +80,54 @@ func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	p.decisions = append(p.decisions, d)
 }
 
-// rerouteChanged routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a
-// workload that moves between two of them is routed only once.
-func (p *pass) rerouteChanged() {
-	for _, name := range sets.List(p.changed) {
-		p.changed.Delete(name)
-		q := p.queue(name)
-		for w := q.unrouted.first(); w != nil; w = q.unrouted.first() {
-			if p.budget <= 0 {
-				p.changed.Insert(name)
-				return
-			}
-			p.route(w)
-			p.budget--
-		}
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.relocated), order.CompareKeys) {
-		if !p.rerouteMembers(p.localQueues[key]) {
-			return
-		}
-		p.relocated.Delete(key)
-	}
-}
-
-// rerouteMembers does so for a LocalQueue; a workload that holds quota keeps it. It reports whether all workloads are
-// done.
-func (p *pass) rerouteMembers(l *localQueue) bool {
-	for w := l.unrouted.first(); w != nil; w = l.unrouted.first() {
-		if p.budget <= 0 {
-			return false
-		}
-		p.budget--
-		if w.held == nil {
-			p.route(w)
-			continue
-		}
-		l.markRouted(w)
-		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
-			p.updateCharges(w)
-			w.queue.family.enqueue()
-		}
-	}
-	l.left = nil
-	return true
-}
-
-// processAgenda processes the families on the agenda in the order of their names, within the budget. If one admission
-// may block all others, the family whose head comes first in order goes first.
-func (p *pass) processAgenda() {
-	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
-	p.agenda = nil
-	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
-	if p.options.BlockUntilReady == BlockAll {
-		p.sortByHead(todo)
-	}
-	for _, f := range todo {
-		left := true
-		for left && p.budget > 0 {
-			left = p.decide(f)
-		}
-		f.dirty = false
-		if left {
-			f.enqueue()
-		}
-	}
-}
-
-// sortByHead sorts the families by the first workload in each that can be admitted or promised something, or whose
-// promised quota is available; families without one come last. Classes found hopeless are blocked.
-func (p *pass) sortByHead(families []*family) {
-	firsts := map[*family]order.Rank{}
-	goes := func(f *family, r order.Rank) {
-		if first, ok := firsts[f]; !ok || order.Compare(r, first) < 0 {
-			firsts[f] = r
-		}
-	}
-	for _, f := range families {
-		for _, r := range f.promised.All() {
-			if w := p.workloads[r.Key]; fits(w.queue.node, w.promise.usage) {
-				goes(f, r)
-			}
-		}
-		f.updateClaims()
-		f.wakeFreed()
-		p.keepAll(f)
-		for _, q := range f.queues {
-			if c := p.headOf(q); c != nil {
-				goes(f, c.rank)
-			}
-		}
-		p.releaseAllKept(f)
-	}
-	slices.SortStableFunc(families, func(a, b *family) int {
-		first, ok := firsts[a]
-		second, okToo := firsts[b]
-		switch {
-		case ok && okToo:
-			return order.Compare(first, second)
-		case ok:
-			return -1
-		case okToo:
-			return 1
-		default:
-			return 0
-		}
-	})
-}
-
-// decide processes the queues of one family, each time the first in order of all their heads, until no head is left
-// or the budget is spent. It reports whether work is left.
+// decide processes the queues of one family: promises first, then the heads of its queues, then the growth of running
+// workloads. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
 	p.breakOvercommitted(f)
 	p.keepPromises(f)
 	f.updateClaims()
 	f.wakeFreed()
 	p.keepAll(f)
-	heads := p.newContest()
+	p.serveHeads(f)
+	p.releaseAllKept(f)
+	f.updateClaims()
+	if f.sweeping {
+		return true
+	}
+	f.wakeFreed()
+	p.wakePlaces()
+	if p.hasWork(f) || p.review(f) {
+		return true
+	}
+	return p.grow(f) || len(f.freed) > 0 || p.hasWork(f)
+}
+
+// serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
+// budget is spent. None is served before all are known, and then at least one: what precedes it may cost all of the
+// budget.
+func (p *pass) serveHeads(f *family) {
+	heads, cut := p.newContest(), false
 	for _, q := range f.queues {
-		if c := p.headOf(q); c != nil {
+		c, cutHere := p.headOf(q)
+		if c != nil {
 			heads.add(c)
 		}
+		cut = cut || cutHere
 	}
-	for c := heads.first(); c != nil && p.budget > 0; c = heads.first() {
+	served := 0
+	for c := heads.first(); c != nil && !cut && (p.budget > 0 || served == 0); c = heads.first() {
 		serve := !c.stale()
 		if serve {
 			p.releaseKept(c.queue)
 			p.serve(c)
 			p.keepAfter(c)
+			if served++; p.budget <= 0 {
+				break
+			}
 		}
-		heads.replace(c, p.headOf(c.queue))
+		var next *contestant
+		next, cut = p.headOf(c.queue)
+		heads.replace(c, next)
 		if serve {
 			for _, v := range c.victims {
 				heads.recharged(p.queues[v.Queue.Name()])
@@ -212,14 +137,7 @@ func (p *pass) decide(f *family) (left bool) {
 			}
 		}
 	}
-	p.releaseAllKept(f)
-	f.updateClaims()
-	f.wakeFreed()
-	p.wakePlaces()
-	if p.hasWork(f) || p.review(f) {
-		return true
-	}
-	return p.grow(f) || len(f.freed) > 0 || p.hasWork(f)
+	f.sweeping = served < enoughServed && (cut || f.sweeping && heads.first() != nil)
 }
 
 // hasWork reports whether there is a workload to evaluate in the family.
@@ -242,12 +160,16 @@ func (e *Engine) open(q *clusterQueue) bool {
 	})
 }
 
-// headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it.
-func (p *pass) headOf(q *clusterQueue) *contestant {
+// headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it. cut
+// is set if the budget ended before it was found.
+func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	for p.open(q) {
 		if why := p.mustWait(q); why.Code != reason.None {
 			p.reportReady(q, why)
-			return nil
+			return nil, false
+		}
+		if p.budget <= 0 {
+			return nil, true
 		}
 		c := q.ready.First()
 		if head := p.headBefore(c); head != nil {
@@ -257,7 +179,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		}
 		found := p.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
-			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
+			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
 		p.budget--
 		q.ready.Pop()
@@ -274,7 +196,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			p.holdBackFor(q, c, found.lacks)
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // mustWait returns why the whole queue has to wait even if there is capacity.
@@ -318,30 +240,6 @@ func whyBehind(q *clusterQueue) reason.Reason {
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
 	}
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
-}
-
-// wakeFreed unblocks the classes that were short of quota that was released.
-//
-// With fair sharing, any change of shares may allow other evictions, so that all classes of queues that can reclaim
-// are unblocked.
-func (f *family) wakeFreed() {
-	for _, i := range f.freed {
-		for c := range f.short[i] {
-			c.queue.unblock(c)
-		}
-	}
-	if f.sharesMoved {
-		for _, q := range f.queues {
-			if q.Preemption.Reclaim != preempt.Never {
-				for _, c := range q.classes {
-					if c.blocked {
-						q.unblock(c)
-					}
-				}
-			}
-		}
-	}
-	f.freed, f.sharesMoved = nil, false
 }
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.

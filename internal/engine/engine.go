@@ -40,6 +40,9 @@ type Options struct {
 	AdmissionFairSharing *AdmissionFairSharing
 	// Elastic says when workloads with an elastic pod set grow.
 	Elastic elastic.Policy
+
+	// budget replaces passBudget in tests.
+	budget int
 }
 
 // FairSharing configures preemption by shares.
@@ -74,6 +77,8 @@ type Engine struct {
 	// families are the groups of queues that share quota, by familyName; agenda has those with work to do.
 	families map[string]*family
 	agenda   agenda
+	// lastDecided is the name of the family that was processed last.
+	lastDecided string
 	// unready counts the admitted workloads whose pods are not ready.
 	unready int
 	// refused are the workloads for which the API server rejected a decision, by the time of the next try.

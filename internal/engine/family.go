@@ -25,6 +25,10 @@ type family struct {
 	sharesMoved bool
 	// charges counts changes of what is charged, including what is kept for claims.
 	charges int
+	// sweeping is set while a search for the heads of the queues that takes several passes is not over, and again has
+	// the blocked classes to evaluate after it.
+	sweeping bool
+	again    map[*class]struct{}
 	// short are the blocked classes, by the amounts of which there has to be more.
 	short map[quota.Index]map[*class]struct{}
 	// promised are the workloads that wait for evicted ones to release quota.

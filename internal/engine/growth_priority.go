@@ -107,7 +107,7 @@ func (q *clusterQueue) wakeGrowthWaiters() {
 	}
 	for _, c := range q.classes {
 		if c.waitsForGrowth {
-			q.unblock(c)
+			q.retry(c)
 		}
 	}
 }

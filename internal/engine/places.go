@@ -298,7 +298,7 @@ func (e *Engine) wakePlaces() {
 		for _, c := range byHeadRank(e.blockedByFlavor[name]) {
 			if c.blocked && c.waiting.Len() > 0 && c.queue.affectedByFewerNodes() {
 				delete(e.blockedByFlavor[name], c)
-				c.queue.unblock(c)
+				c.queue.retry(c)
 			}
 		}
 	}
@@ -316,7 +316,7 @@ func (e *Engine) wakePlaces() {
 		delete(e.blockedByFlavor, name)
 		for _, c := range byHeadRank(woken) {
 			if c.blocked && c.waiting.Len() > 0 {
-				c.queue.unblock(c)
+				c.queue.retry(c)
 			}
 		}
 	}

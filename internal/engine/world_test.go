@@ -70,7 +70,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawOptions enables fair sharing in half of the worlds.
+// drawOptions enables fair sharing in half of the worlds, and in half of them lets a pass do little.
 func drawOptions(t *rapid.T) Options {
 	strategies := rapid.SampledFrom([][]preempt.Strategy{nil, nil, nil,
 		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
@@ -81,6 +81,7 @@ func drawOptions(t *rapid.T) Options {
 		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
 	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "which workloads wait for ready pods")
+	options.budget = rapid.SampledFrom([]int{passBudget, passBudget, 1, 4}).Draw(t, "budget of a pass")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
