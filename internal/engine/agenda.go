@@ -7,16 +7,38 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// processAgenda processes the families on the agenda, within the budget.
+// processAgenda processes the families on the agenda, within the budget, except for those with workloads that must be
+// routed again.
 func (p *pass) processAgenda() {
 	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
 	p.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
+	if p.changed.Len()+p.relocated.Len() > 0 {
+		todo = p.sorted(todo)
+	}
 	if p.options.BlockUntilReady == BlockAll {
 		p.processInOrder(todo)
 	} else {
 		p.takeTurns(todo)
 	}
+}
+
+// sorted returns the families of which all workloads are sorted into their queues, and puts the others on the agenda of
+// the next pass. If one admission may block all others, all families wait for each other.
+func (p *pass) sorted(families []*family) (sorted []*family) {
+	for _, f := range p.families {
+		f.unsorted = false
+	}
+	any := p.markUnsorted(len(families))
+	p.agenda = make(agenda, 0, len(families))
+	for _, f := range families {
+		if f.unsorted || any && p.options.BlockUntilReady == BlockAll {
+			p.agenda = append(p.agenda, f)
+		} else {
+			sorted = append(sorted, f)
+		}
+	}
+	return sorted
 }
 
 // leastShare is the least part of the budget that a family gets, as it costs something to begin with one.
@@ -27,36 +49,31 @@ const leastShare = 50
 // that.
 func (p *pass) takeTurns(todo []*family) {
 	next, _ := slices.BinarySearchFunc(todo, p.lastDecided+"\x00", func(f *family, name string) int { return cmp.Compare(f.name, name) })
-	todo = slices.Concat(todo[next:], todo[:next])
+	if next < len(todo) {
+		todo = slices.Concat(todo[next:], todo[:next])
+	}
 	for len(todo) > 0 && p.budget > 0 {
-		var again []*family
+		again := todo[:0]
 		for n, f := range todo {
 			if p.budget <= 0 {
 				again = append(again, todo[n:]...)
 				break
 			}
-			share := min(p.budget, max(leastShare, p.budget/(len(todo)-n)))
 			p.lastDecided = f.name
-			if p.decideWithin(share, f) {
+			share := min(p.budget, max(leastShare, p.budget/(len(todo)-n)))
+			left := true
+			p.spend(share, func() {
+				for left && p.budget > 0 {
+					left = p.decide(f)
+				}
+			})
+			if f.dirty = left; left {
 				again = append(again, f)
-			} else {
-				f.dirty = false
 			}
 		}
 		todo = again
 	}
 	p.agenda = append(p.agenda, todo...)
-}
-
-// decideWithin processes a family until it is done or this part of the budget is spent. It reports whether work is left.
-func (p *pass) decideWithin(share int, f *family) (left bool) {
-	p.spend(share, func() {
-		left = true
-		for left && p.budget > 0 {
-			left = p.decide(f)
-		}
-	})
-	return left
 }
 
 // processInOrder processes the families where one admission may block all others: the family whose head comes first in

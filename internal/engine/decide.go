@@ -32,15 +32,14 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.forgetAvoidance(now)
 	e.wakeGrowth(now)
 	p := pass{Engine: e, now: now, budget: cmp.Or(e.options.budget, passBudget)}
-	p.rerouteChanged()
+	p.spend((p.budget+1)/2, p.reroute)
 	p.countWithin()
 	p.evictWithdrawn()
 	p.repair()
 	p.shrinkUnwanted()
 	e.wakePlaces()
-	if e.changed.Len() == 0 && e.relocated.Len() == 0 {
-		p.processAgenda()
-	}
+	p.processAgenda()
+	p.reroute() // with what is left of the budget
 	p.reportReasons()
 	e.scheduleForgetting(now)
 	return p.decisions

@@ -19,7 +19,7 @@ func (e *Engine) Arrange() {
 		e.reshape()
 	}
 	p := pass{Engine: e, budget: math.MaxInt}
-	p.rerouteChanged()
+	p.reroute()
 }
 
 // Explain explains the state of the workload, with current numbers; ok is false if there is no such workload. It

@@ -23,6 +23,8 @@ type family struct {
 	dirty       bool
 	freed       []quota.Index
 	sharesMoved bool
+	// unsorted marks, while a pass looks for them, the families that wait until workloads are routed again.
+	unsorted bool
 	// charges counts changes of what is charged, including what is kept for claims.
 	charges int
 	// sweeping is set while a search for the heads of the queues that takes several passes is not over, and again has

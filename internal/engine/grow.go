@@ -79,9 +79,10 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
 			continue // pods that make room for it have not terminated yet
 		}
-		if p.budget--; p.budget <= 0 {
+		if p.budget <= 0 {
 			return true
 		}
+		p.budget--
 		planned := w.growing
 		more := planned[0].Value / max(1, t.each[i].Of(planned[0].Index))
 		w.growthFailed = true

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -9,9 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// rerouteChanged routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a
-// workload that moves between two of them is routed only once.
-func (p *pass) rerouteChanged() {
+// reroute routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a workload
+// that moves between two of them is routed only once.
+func (p *pass) reroute() {
 	for _, name := range sets.List(p.changed) {
 		p.changed.Delete(name)
 		q := p.queue(name)
@@ -24,15 +24,28 @@ func (p *pass) rerouteChanged() {
 			p.budget--
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.relocated), order.CompareKeys) {
-		if !p.rerouteMembers(p.localQueues[key]) {
+	for _, l := range p.relocatedByLength() {
+		if !p.rerouteMembers(l) {
 			return
 		}
-		p.relocated.Delete(key)
+		p.relocated.Delete(l.Key)
 	}
 }
 
-// rerouteMembers does so for a LocalQueue; a workload that holds quota keeps it. It reports whether all workloads are
+// relocatedByLength returns the LocalQueues that have changed, those with the fewest workloads to route first: whoever
+// changes a long one again and again delays the others no longer than these take.
+func (e *Engine) relocatedByLength() []*localQueue {
+	out := make([]*localQueue, 0, e.relocated.Len())
+	for key := range e.relocated {
+		out = append(out, e.localQueues[key])
+	}
+	slices.SortFunc(out, func(a, b *localQueue) int {
+		return cmp.Or(cmp.Compare(a.unrouted.len(), b.unrouted.len()), order.CompareKeys(a.Key, b.Key))
+	})
+	return out
+}
+
+// rerouteMembers does so for a LocalQueue: a workload that holds quota keeps it. It reports whether all workloads are
 // done.
 func (p *pass) rerouteMembers(l *localQueue) bool {
 	for w := l.unrouted.first(); w != nil; w = l.unrouted.first() {
@@ -52,4 +65,32 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 	}
 	l.left = nil
 	return true
+}
+
+// markUnsorted marks the families in which some workloads must be routed again, those included that such workloads are
+// to leave: nothing is decided there before all are sorted. It reports whether there are any. It may stop once all on
+// the agenda, of which there are so many, are marked.
+func (e *Engine) markUnsorted(onAgenda int) (any bool) {
+	mark := func(q *clusterQueue) {
+		if q != nil && q.family != nil && !q.family.unsorted {
+			q.family.unsorted, any = true, true
+			if q.family.dirty {
+				onAgenda--
+			}
+		}
+	}
+	for name := range e.changed {
+		mark(e.queues[name])
+	}
+	if onAgenda == 0 {
+		return any
+	}
+	for key := range e.relocated {
+		l := e.localQueues[key]
+		mark(e.queues[l.ClusterQueue])
+		for _, q := range l.left {
+			mark(q)
+		}
+	}
+	return any
 }
