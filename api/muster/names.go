@@ -99,7 +99,7 @@ const (
 	AskedAnnotation = "muster.dev/asked"
 
 	// SpeedExponentAnnotation, beside MinReplicasAnnotation, is the exponent of the job's speedup: n pods do as much
-	// work as one does, times n to the power of it. Greater than 0, at most 2; default 0.85.
+	// work as one does, times n to the power of it. Greater than 0, at most 2, rounded to two decimals; default 0.85.
 	SpeedExponentAnnotation = "muster.dev/speed-exponent"
 
 	// MadeForAnnotation, on an object that outlives the job that made it, says for what it was made: a volume claim of a

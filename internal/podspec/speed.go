@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/musterhq/muster/api/muster"
@@ -11,7 +12,7 @@ import (
 const maxSpeedExponent = 2
 
 // SpeedExponent returns the exponent by which an elastic pod set's speed grows with its pods, from the
-// annotations of its template; 0 if there is none. It fails if the annotation is invalid.
+// annotations of its template, rounded to two decimals; 0 if there is none. It fails if the annotation is invalid.
 func SpeedExponent(annotations map[string]string) (float64, error) {
 	text, ok := annotations[muster.SpeedExponentAnnotation]
 	if !ok {
@@ -21,5 +22,9 @@ func SpeedExponent(annotations map[string]string) (float64, error) {
 	if err != nil || !(exponent > 0 && exponent <= maxSpeedExponent) { // also excludes NaN
 		return 0, fmt.Errorf("the annotation %s is %q: it must be a number above 0, and %d at most", muster.SpeedExponentAnnotation, text, maxSpeedExponent)
 	}
-	return exponent, nil
+	return max(1, math.Round(exponent*precision)) / precision, nil
 }
+
+// precision makes exponents differ by a hundredth at least. More could not be measured, and the engine keeps a table for
+// each.
+const precision = 100

@@ -34,19 +34,24 @@ func (j *Job) speed(size int32) float64 {
 	return math.Pow(float64(size), j.Exponent)
 }
 
-// Speeds caches the speeds of each exponent.
+// MaxReplicas bounds the sizes of jobs: growth and shrinking are decided replica by replica.
+const MaxReplicas = 10_000
+
+// Speeds caches the speeds of each exponent. A speed is the same whether or not it is cached.
 type Speeds map[float64][]float64
 
-// remembered bounds the sizes whose speeds are cached.
-const remembered = 1 << 14
+// maxExponents bounds how many exponents are cached, for users choose them. With two decimals and at most 2, as the
+// engine is given them, there are no more.
+const maxExponents = 200
 
-// Of returns the speeds of the exponent for sizes up to the largest, or up to the bound of the cache.
+// Of returns the speeds of the exponent for sizes up to the largest, as far as the cache may have them.
 func (s Speeds) Of(exponent float64, largest int32) []float64 {
-	known := s[exponent]
-	if len(known) > int(min(largest, remembered)) {
+	known, cached := s[exponent]
+	sizes := int(min(largest, MaxReplicas)) + 1
+	if len(known) >= sizes || !cached && len(s) >= maxExponents {
 		return known
 	}
-	for n := len(known); n <= int(min(largest, remembered)); n++ {
+	for n := len(known); n < sizes; n++ {
 		known = append(known, math.Pow(float64(n), exponent))
 	}
 	s[exponent] = known

@@ -210,3 +210,25 @@ func BenchmarkPass(b *testing.B) {
 		y.Steps(y.Len())
 	}
 }
+
+// TestSpeedsAreBounded: however many exponents and sizes there are, the cache has few, and jobs have the same speeds
+// without it.
+func TestSpeedsAreBounded(t *testing.T) {
+	speeds, sizes := Speeds{}, 0
+	for i := range 500 {
+		j := Job{Exponent: float64(i+1) / 251}
+		plain := j
+		j.Speeds = speeds.Of(j.Exponent, math.MaxInt32)
+		for _, size := range []int32{1, 7, MaxReplicas, MaxReplicas + 1, math.MaxInt32} {
+			if j.speed(size) != plain.speed(size) {
+				t.Fatalf("speed of %d replicas with exponent %v = %v, want %v as without the cache", size, j.Exponent, j.speed(size), plain.speed(size))
+			}
+		}
+	}
+	for _, known := range speeds {
+		sizes += len(known)
+	}
+	if sizes > 200*(MaxReplicas+1) {
+		t.Errorf("the cache has %d speeds for %d exponents, want at most 200 exponents", sizes, len(speeds))
+	}
+}
