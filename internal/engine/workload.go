@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -102,6 +104,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	case ev.Version < w.Version:
 		return // stale event
 	}
+	ev.PodSets = withinBounds(ev.PodSets)
 	shape := e.shapeOf(ev.PodSets)
 	if w.shape != nil {
 		e.releaseShape(w.shape)
@@ -135,6 +138,23 @@ func (ev WorkloadSet) apply(e *Engine) {
 	if w.listedIn != nil && w.queue.family != nil {
 		w.queue.family.enqueue() // it may be able to grow now, or no longer
 	}
+}
+
+// withinBounds returns the pod sets so that one of more pods than elastic.MaxReplicas keeps the size that it starts with,
+// which may be smaller than its count like that of any other with a minimum. A policy refuses such elastic pod sets; one
+// may be older, or the policies not installed.
+func withinBounds(podSets []PodSet) []PodSet {
+	tooLarge := func(ps PodSet) bool { return ps.Elastic > 0 && ps.Count > elastic.MaxReplicas }
+	if !slices.ContainsFunc(podSets, tooLarge) {
+		return podSets
+	}
+	podSets = slices.Clone(podSets)
+	for i := range podSets {
+		if tooLarge(podSets[i]) {
+			podSets[i].Elastic, podSets[i].Wanted = 0, 0
+		}
+	}
+	return podSets
 }
 
 // observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only

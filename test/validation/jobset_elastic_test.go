@@ -15,6 +15,9 @@ func jobSetElasticRules() []rule {
 		return edits{annotations: map[string]any{"annotations": said},
 			workers + "template>spec>parallelism": 4, workers + "template>spec>completions": 4}
 	}
+	many := func(pods int) edits {
+		return edits{workers + "template>spec>parallelism": pods, workers + "template>spec>completions": pods}
+	}
 	inPlace := edits{
 		"spec>failurePolicy":                           "yaml:{restartStrategy: InPlaceRestart}",
 		leader + "template>spec>backoffLimit":          2147483647,
@@ -54,6 +57,9 @@ func jobSetElasticRules() []rule {
 				{what: "above, later", before: between("1", "4"), change: edits{workers + "template>spec>parallelism": 5, workers + "template>spec>completions": 5}},
 			},
 			[]attempt{{what: "between", change: between("2", "8")}}},
+		{of, "an elastic Job has at most 10,000 pods", inJobSetElastic, "parallelism must be at most 10000 with the annotation muster.dev/min-replicas of the pod template",
+			[]attempt{{what: "one more", change: between("2", "").with(many(10001))}, {what: "as many as there can be", change: between("2", "").with(many(2147483647))}},
+			[]attempt{{what: "10,000", change: between("2", "").with(many(10000))}}},
 		{of, "an elastic JobSet does not restart in place", inJobSetElastic, "the annotation muster.dev/min-replicas cannot be used with restartStrategy InPlaceRestart",
 			[]attempt{{what: "in place", change: between("2", "").with(inPlace)}},
 			[]attempt{{what: "as Jobs", change: between("2", "").with(inPlace).with(edits{"spec>failurePolicy": "yaml:{restartStrategy: Recreate}"})}}},

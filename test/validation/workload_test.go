@@ -90,12 +90,27 @@ func condition(kind, status string) string {
 func workloadRules() []rule {
 	of := "Workload"
 	const resources = podSet + "template>spec>containers>0>resources"
+	minReplicas := map[string]any{"annotations": map[string]any{"muster.dev/min-replicas": "1"}}
+	elastic := func(count, least int) edits {
+		return edits{podSet + "count": count, podSet + "minCount": least, podSet + "template>metadata": minReplicas}
+	}
 	return []rule{
 		{of, "minCount is at most count", inPodSets, "minCount should be positive and less or equal to count",
 			[]attempt{{what: "5 of 4", change: edits{podSet + "minCount": 5}}},
 			[]attempt{
 				{what: "4 of 4", change: edits{podSet + "minCount": 4}},
 				{what: "on several pod sets", change: edits{"spec>podSets": times(3, "{name: s%d, count: 4, minCount: 2, template: {spec: {containers: [{name: c}]}}}")}},
+			}},
+		{of, "an elastic pod set has at most 10,000 pods", inPodSets, "a pod set with minCount and the annotation muster.dev/min-replicas has a count of at most 10000",
+			[]attempt{
+				{what: "one more", change: elastic(10001, 1)},
+				{what: "as many as there can be", change: elastic(2147483647, 1)},
+				{what: "one more, later", before: elastic(10000, 1), change: edits{podSet + "count": 10001}},
+			},
+			[]attempt{
+				{what: "10,000", change: elastic(10000, 1)},
+				{what: "more, without a minimum", change: edits{podSet + "count": 10001, podSet + "template>metadata": minReplicas}},
+				{what: "more, with partial admission only", change: edits{podSet + "count": 10001, podSet + "minCount": 1}},
 			}},
 		{of, "a priority class comes with its priority", inPodSets, "priority should not be nil when priorityClassName is set",
 			[]attempt{{what: "no priority", change: edits{"spec>priorityClassName": "high"}}},
