@@ -141,7 +141,19 @@ func (e *Engine) dropIfUnused(l *localQueue) {
 	if !l.exists && l.members.len() == 0 && l.unrouted.len() == 0 {
 		delete(e.localQueues, l.Key)
 		e.relocated.Delete(l.Key)
+		e.forgetLeft(l)
 	}
+}
+
+// forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
+// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
+func (e *Engine) forgetLeft(l *localQueue) {
+	for _, q := range l.left {
+		if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
+			delete(e.queues, q.Name)
+		}
+	}
+	l.left = nil
 }
 
 // relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or

@@ -63,7 +63,7 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 			w.queue.family.enqueue()
 		}
 	}
-	l.left = nil
+	p.forgetLeft(l)
 	return true
 }
 
