@@ -8,11 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	webhookserver "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
+	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -45,8 +43,7 @@ func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error 
 		placer.AddWebhook(mgr)
 	}
 	if *cfg.BatchJob.Webhook {
-		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind(),
-			breezeml.VersionOf(*cfg.TrainingJob.Group).WithKind("TrainingJob").GroupKind())
+		batchjob.AddWebhook(mgr, jobsetapi.API)
 	}
 	if err := mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()); err != nil {
 		return fmt.Errorf("adding the check of the webhooks: %w", err)

@@ -73,8 +73,9 @@ type API[T client.Object] struct {
 	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
 	// called for them.
 	External bool
-	// Repeats says that a job may create other jobs of the same kind, and that those are queued.
-	Repeats bool
+	// CreatesJob reports whether the job would create the other job, going by its kind, one of Owns, and its name, and is
+	// queued for it. Nil if jobs of this API create none, or none that they are queued for.
+	CreatesJob func(job T, other client.Object) bool
 	// Delegates says that jobs of this API are not queued themselves: the jobs that they create are.
 	Delegates bool
 	// Describe returns what the job asks of a queue.

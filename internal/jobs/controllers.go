@@ -43,10 +43,10 @@ const (
 // Served is a job API of any type, for AddTo.
 type Served interface {
 	kind() schema.GroupKind
-	delegates() bool
 	owned(podGroups bool) []client.Object
 	controllerOf(object client.Object) []string
-	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error
+	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
+	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error
 }
 
 // Settings are the same for all job APIs.
@@ -85,15 +85,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
-	var served []schema.GroupKind
-	for _, api := range apis {
-		if !api.delegates() {
-			served = append(served, api.kind())
-		}
-	}
 	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
-		if err := api.addTo(mgr, watches, x, settings, api.owned(podGroups), served); err != nil {
+		if err := api.addTo(mgr, watches, x, settings, api.owned(podGroups), apis); err != nil {
 			return err
 		}
 	}
@@ -163,16 +157,6 @@ func (a API[T]) targets() handler.EventHandler {
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 
-func (a API[T]) delegates() bool { return a.Delegates }
-
-// queuesFor returns the kinds whose jobs queue for the objects of this kind that they own.
-func (a API[T]) queuesFor(served []schema.GroupKind) []schema.GroupKind {
-	if !a.Repeats {
-		return served
-	}
-	return slices.DeleteFunc(slices.Clone(served), func(kind schema.GroupKind) bool { return kind == a.kind() })
-}
-
 // owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
 // from an earlier start are loosened.
 func (a API[T]) owned(podGroups bool) []client.Object {
@@ -187,9 +171,9 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 	return slices.ContainsFunc(a.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
-func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error {
+func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error {
 	r := &reconciler[T]{
-		api: a, owns: owns, served: a.queuesFor(served), executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
+		api: a, owns: owns, apis: apis, executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
 		strictServiceNames: settings.StrictServiceNames, retries: newRetries(clock.RealClock{}),
 	}
@@ -257,10 +241,18 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 	}
 }
 
-// concerns reports whether events of the object can matter. For external kinds, objects owned by a job are left out:
-// there are many of them, and their owner is queued for them.
+// concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them
+// are left out: there are many of them. One that has a Workload of its own follows that.
 func (r *reconciler[T]) concerns(object client.Object) bool {
-	return !r.api.External || !ownedByServed(object, r.served)
+	if !r.api.External || metav1.GetControllerOfNoCopy(object) == nil {
+		return true
+	}
+	byOwner, err := QueuedByOwner(context.Background(), r.client, object, r.apis...)
+	if err != nil || !byOwner {
+		return true // a reconcile reports the error
+	}
+	itself, err := r.hasWorkload(context.Background(), object)
+	return err != nil || itself
 }
 
 // jobsOfWorkload returns the job that controls the Workload, or the jobs that name it if it has no controller.
@@ -291,7 +283,7 @@ func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object)
 		return nil // a Job that is gone has no pods
 	}
 	owner := metav1.GetControllerOf(&child)
-	if owner == nil || !ownedByServed(&child, []schema.GroupKind{r.api.kind()}) {
+	if !refersTo(owner, r.api.kind()) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}

@@ -14,8 +14,8 @@ import (
 )
 
 // NewReconciler returns the reconciler of one API as AddTo creates it, without a manager.
-func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
-	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
+func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
+	r := &reconciler[T]{api: api, owns: api.Owns, apis: append(apis, api), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
 	for _, kind := range api.Optional {
 		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
 	}
@@ -51,4 +51,9 @@ func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Reque
 // WorkloadFor returns a Workload of the job without any pod sets.
 func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workload {
 	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
+}
+
+// Concerns reports whether the job is reconciled for events of itself.
+func Concerns(r reconcile.Reconciler, job client.Object) bool {
+	return r.(interface{ concerns(client.Object) bool }).concerns(job)
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,10 +126,10 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 // without pods. A job that names a Workload that does not exist yet waits, though its queue is not known. found is the
 // Workload that the job names, or its own; own is the same if the job controls it.
 //
-// A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now: otherwise
-// the quota of what it runs would be neither returned nor reclaimed.
-func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found, own *kueue.Workload) (queueChoice, bool) {
-	if ownedByServed(job, r.served) {
+// A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now and whoever
+// owns it: otherwise the quota of what it runs would be neither returned nor reclaimed.
+func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found, own *kueue.Workload, byOwner bool) (queueChoice, bool) {
+	if own == nil && byOwner {
 		return queueChoice{}, false
 	}
 	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
@@ -158,13 +157,10 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 	return nil
 }
 
-// IsQueued reports whether a job with the rule QueueOptional is to be queued when it is created: it names a queue, or a
-// user has created the LocalQueue named default, and its owner is not a job of a served kind. local is that LocalQueue,
-// nil if there is none.
-func IsQueued(job client.Object, local *kueue.LocalQueue, served []schema.GroupKind) bool {
-	if ownedByServed(job, served) {
-		return false
-	}
+// IsQueued reports whether a job with the rule QueueOptional that is not QueuedByOwner is to be queued when it is
+// created: it names a queue, or a user has created the LocalQueue named default. local is that LocalQueue, nil if there
+// is none.
+func IsQueued(job client.Object, local *kueue.LocalQueue) bool {
 	return job.GetLabels()[kueue.QueueLabel] != "" || prebuiltName(job) != "" || local != nil && !madeByMuster(local)
 }
 
@@ -187,23 +183,4 @@ func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {
 // asLabelValue returns as much of an object's name as fits into a label value.
 func asLabelValue(name string) string {
 	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.")
-}
-
-// ownedByServed reports whether the object is controlled by a job of one of the kinds. Then that job is the one that is
-// queued.
-func ownedByServed(object client.Object, served []schema.GroupKind) bool {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil {
-		return false
-	}
-	for _, kind := range served {
-		if kind.Group == gv.Group && kind.Kind == owner.Kind {
-			return true
-		}
-	}
-	return false
 }

@@ -7,9 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -162,46 +160,4 @@ func TestMadeForLabelIsAValidValue(t *testing.T) {
 			t.Fatalf("the label value %q is invalid: %v", value, errs)
 		}
 	})
-}
-
-func TestOwnedByServed(t *testing.T) {
-	served := []schema.GroupKind{{Group: "jobset.x-k8s.io", Kind: "JobSet"}}
-	owner := func(apiVersion, kind string, controller bool) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "o", UID: "u", Controller: ptr.To(controller)}}
-	}
-	for name, tc := range map[string]struct {
-		owners []metav1.OwnerReference
-		want   bool
-	}{
-		"no owner":                       {nil, false},
-		"served kind":                    {owner("jobset.x-k8s.io/v1alpha2", "JobSet", true), true},
-		"other version of a served kind": {owner("jobset.x-k8s.io/v1", "JobSet", true), true},
-		"owner that is no controller":    {owner("jobset.x-k8s.io/v1alpha2", "JobSet", false), false},
-		"other kind of the group":        {owner("jobset.x-k8s.io/v1alpha2", "Other", true), false},
-		"same kind of another group":     {owner("example.com/v1", "JobSet", true), false},
-		"owner with an invalid version":  {owner("a/b/c", "JobSet", true), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			job := jobWith(nil)
-			job.OwnerReferences = tc.owners
-			if got := ownedByServed(job, served); got != tc.want {
-				t.Errorf("ownedByServed = %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-// TestJobsCreatedByJobsOfTheirKindAreQueued if their API has Repeats: the jobs that create them are not queued. Jobs
-// created by jobs of other kinds are not queued.
-func TestJobsCreatedByJobsOfTheirKindAreQueued(t *testing.T) {
-	own, other := schema.GroupVersionKind{Group: "a.dev", Version: "v1", Kind: "A"}, schema.GroupKind{Group: "b.dev", Kind: "B"}
-	served := []schema.GroupKind{own.GroupKind(), other}
-	for repeats, want := range map[bool][]schema.GroupKind{false: {own.GroupKind(), other}, true: {other}} {
-		if diff := cmp.Diff(want, API[*batchv1.Job]{Kind: own, Repeats: repeats}.queuesFor(served)); diff != "" {
-			t.Errorf("Repeats %t: kinds that queue for their children (-want +got):\n%s", repeats, diff)
-		}
-	}
-	if served[0] != own.GroupKind() {
-		t.Error("queuesFor changed its argument")
-	}
 }

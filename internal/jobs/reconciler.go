@@ -29,8 +29,8 @@ type reconciler[T client.Object] struct {
 	// strictServiceNames is Settings.StrictServiceNames.
 	strictServiceNames bool
 	agent              func() podspec.Agent // nil for none
-	// served lists the kinds of job APIs whose jobs queue for the objects that they own.
-	served   []schema.GroupKind
+	// apis lists all job APIs: jobs of some are queued for jobs of others that they create.
+	apis     []Served
 	client   client.Client
 	executor *Executor
 	// live reads from the API server: pods, which the cache does not keep for the whole cluster, and objects for which
@@ -188,7 +188,11 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	seen.Facts.Priorities = facts.Priorities.remembering(own)
-	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found, own)
+	byOwner, err := QueuedByOwner(ctx, r.client, job, r.apis...)
+	if err != nil {
+		return Plan{}, err
+	}
+	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found, own, byOwner)
 	held, err := r.heldByChild(ctx, described, seen.Children, found)
 	switch {
 	case err != nil:
@@ -204,16 +208,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, nil
 	}
 	seen.Admission = Admission{Grant: Unqueued}
-	return r.planAlone(seen), nil
-}
-
-// planAlone returns the plan of the API, without anything for a Workload.
-func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
-	plan := r.api.Plan(seen)
-	if !r.nativeGangs {
-		plan.Writes = append(plan.Writes, relaxPodGroups(seen.Children)...)
-	}
-	return plan
+	return r.planAlone(ctx, seen)
 }
 
 // observe reads what exists of the job, except for its Workload.
@@ -253,7 +248,10 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 		seen.Mistake = mistakes[0].Message
 	}
 	seen.MissingPods = r.missingPods.before(job)
-	plan := r.planAlone(seen)
+	plan, err := r.planAlone(ctx, seen)
+	if err != nil {
+		return Plan{}, err
+	}
 	r.missingPods.note(job, seen.missingPodsAfter(plan.Progress))
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)

@@ -48,7 +48,7 @@ func TestIsQueued(t *testing.T) {
 		"queue name":    {newJobSet("cq"), nil, 1, 0},
 		"no queue name": {newJobSet(""), nil, 0, 3},
 		"no queue name, user's LocalQueue default": {newJobSet(""), []client.Object{userLocalQueue("default")}, 1, 0},
-		"owned by a job that is queued":            {owned, nil, 0, 3},
+		"owned by a job that would not create it":  {owned, nil, 1, 0},
 		"owned by a kind that is not served":       {ownedByOther, nil, 1, 0},
 		"another controller's":                     {foreign, nil, 0, 0},
 		"no pods":                                  {empty, nil, 0, 0},

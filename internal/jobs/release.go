@@ -53,18 +53,17 @@ func ownerKey(kind schema.GroupKind, name string) string { return kind.String() 
 // its quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
 // still exists are left to its plan.
 func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
-	var list kueue.WorkloadList
-	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{ownerIndex: ownerKey(r.api.Kind.GroupKind(), name.Name)}); err != nil {
-		return 0, fmt.Errorf("listing the Workloads of %s: %w", name, err)
+	list, err := r.workloadsOf(ctx, r.api.kind(), name)
+	if err != nil {
+		return 0, err
 	}
 	var (
 		writes []Write
 		errs   []error
 		wait   time.Duration
 	)
-	for i := range list.Items {
-		w := &list.Items[i]
+	for i := range list {
+		w := &list[i]
 		if w.DeletionTimestamp.IsZero() || lives && metav1.IsControlledBy(w, job) {
 			continue
 		}
@@ -84,6 +83,17 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	return wait, errors.Join(errs...)
+}
+
+// workloadsOf returns the Workloads of all jobs of the kind that have or had this name. They are shared with the cache
+// and must not be modified.
+func (r *reconciler[T]) workloadsOf(ctx context.Context, kind schema.GroupKind, name types.NamespacedName) ([]kueue.Workload, error) {
+	var list kueue.WorkloadList
+	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{ownerIndex: ownerKey(kind, name.Name)}); err != nil {
+		return nil, fmt.Errorf("listing the Workloads of %s: %w", name, err)
+	}
+	return list.Items, nil
 }
 
 // podsLeft reports whether pods of the Workload's job may still use its quota.

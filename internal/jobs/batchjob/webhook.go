@@ -7,7 +7,6 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -22,16 +21,17 @@ import (
 const webhookPath = "/hold-batch-v1-job"
 
 // AddWebhook registers a mutating webhook for the creation of Jobs that suspends those with a queue. It replaces the
-// admission policies muster-job-hold where these are not served. Jobs created by a job of a served kind are not held.
-func AddWebhook(mgr ctrl.Manager, served ...schema.GroupKind) {
-	handler := &holder{queues: mgr.GetClient(), served: served, decoder: admission.NewDecoder(mgr.GetScheme())}
+// admission policies muster-job-hold where these are not served. Jobs that a job of one of the APIs creates and is queued
+// for are not held.
+func AddWebhook(mgr ctrl.Manager, owners ...jobs.Served) {
+	handler := &holder{cache: mgr.GetClient(), owners: owners, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
 }
 
 // holder suspends Jobs with a queue.
 type holder struct {
-	queues  client.Reader
-	served  []schema.GroupKind
+	cache   client.Reader
+	owners  []jobs.Served
 	decoder admission.Decoder
 }
 
@@ -49,7 +49,14 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if err != nil { // no event reports when this would pass, for instance in a namespace that is not watched
 		return admitUnheld(ctx, err)
 	}
-	if !jobs.IsQueued(&job, local, h.served) {
+	if !jobs.IsQueued(&job, local) {
+		return admission.Allowed("")
+	}
+	job.Namespace = request.Namespace
+	switch byOwner, err := jobs.QueuedByOwner(ctx, h.cache, &job, h.owners...); {
+	case err != nil:
+		return admitUnheld(ctx, err)
+	case byOwner:
 		return admission.Allowed("")
 	}
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true))
@@ -64,7 +71,7 @@ func admitUnheld(ctx context.Context, err error) admission.Response {
 // defaultQueue returns the namespace's LocalQueue that takes in Jobs without a queue, nil if there is none.
 func (h *holder) defaultQueue(ctx context.Context, namespace string) (*kueue.LocalQueue, error) {
 	var local kueue.LocalQueue
-	switch err := h.queues.Get(ctx, client.ObjectKey{Namespace: namespace, Name: muster.DefaultQueue}, &local); {
+	switch err := h.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: muster.DefaultQueue}, &local); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:

@@ -10,15 +10,17 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
+	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
 // TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache does not
@@ -34,7 +36,7 @@ func TestWebhookDeniesNoJob(t *testing.T) {
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("unable to get: ns/default because of unknown namespace for the cache")
 		}})
-	h := &holder{queues: failing, decoder: admission.NewDecoder(scheme)}
+	h := &holder{cache: failing, decoder: admission.NewDecoder(scheme)}
 	for name, text := range map[string]string{
 		"with a queue":    `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}}`,
 		"without a queue": `{"apiVersion": "batch/v1", "kind": "Job"}`,
@@ -56,8 +58,14 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	}
 	foreign := label(newJob(1).unheld(), kueue.QueueLabel, "q")
 	foreign.job.Spec.ManagedBy = ptr.To("example.com/other")
-	child := label(newJob(1).unheld(), kueue.QueueLabel, "q")
-	child.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js", Controller: ptr.To(true)}}
+	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js"},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1}}}}
+	child := func(name string) builder {
+		b := label(newJob(1).unheld(), kueue.QueueLabel, "q")
+		b.job.Namespace, b.job.Name = "", name // as in a request
+		b.job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(js, jobset.GroupVersion.WithKind("JobSet"))}
+		return b
+	}
 	userQueue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
 	musterQueue := userQueue.DeepCopy()
 	musterQueue.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
@@ -73,20 +81,21 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 		"no queue name, Muster's queue default": {newJob(1).unheld(), musterQueue, false},
 		"suspended":                             {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
 		"another controller's":                  {foreign, nil, false},
-		"owned by a JobSet":                     {child, userQueue, false},
+		"created by a JobSet":                   {child("js-workers-0"), userQueue, false},
+		"owned by a JobSet that did not":        {child("other"), userQueue, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {
+			for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme, jobset.AddToScheme} {
 				if err := add(scheme); err != nil {
 					t.Fatal(err)
 				}
 			}
-			queues := fake.NewClientBuilder().WithScheme(scheme)
+			objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(js.DeepCopy())
 			if tc.queue != nil {
-				queues.WithObjects([]client.Object{tc.queue.DeepCopy()}...)
+				objects.WithObjects([]client.Object{tc.queue.DeepCopy()}...)
 			}
-			h := &holder{queues: queues.Build(), served: []schema.GroupKind{{Group: "jobset.x-k8s.io", Kind: "JobSet"}}, decoder: admission.NewDecoder(scheme)}
+			h := &holder{cache: objects.Build(), owners: []jobs.Served{jobsetapi.API}, decoder: admission.NewDecoder(scheme)}
 			tc.job.job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
 			raw, err := json.Marshal(tc.job.job)
 			if err != nil {

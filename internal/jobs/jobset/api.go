@@ -26,11 +26,12 @@ var API = jobs.API[*jobset.JobSet]{
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
-	Related:  related,
-	Gangs:    true,
-	Pods:     podsInPlace,
-	Describe: describe,
-	Plan:     plan,
+	Related:    related,
+	Gangs:      true,
+	Pods:       podsInPlace,
+	CreatesJob: createsJob,
+	Describe:   describe,
+	Plan:       plan,
 }
 
 // related returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can
@@ -52,7 +53,7 @@ func related(js *jobset.JobSet) []client.Object {
 // describe returns what a JobSet asks for: one pod set for each replicated job.
 func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
-		Foreign: js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName,
+		Foreign: isForeign(js),
 	}
 	if tooLarge(js) != "" {
 		return d // it queues for nothing: a condition says why
@@ -77,4 +78,9 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, why))
 	}
 	return d
+}
+
+// isForeign reports whether another controller runs the JobSet.
+func isForeign(js *jobset.JobSet) bool {
+	return js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
@@ -21,12 +23,46 @@ type children struct {
 	byName map[string]*batchv1.Job
 }
 
-// sortChildren sorts the Jobs into lists by state.
+// createsJob reports whether the other job is a batch Job of a name that the JobSet gives to its Jobs.
+func createsJob(js *jobset.JobSet, other client.Object) bool {
+	if _, isJob := other.(*batchv1.Job); !isJob || isForeign(js) {
+		return false
+	}
+	name, index, ok := splitJobName(js, other.GetName())
+	for i := range js.Spec.ReplicatedJobs {
+		if rj := &js.Spec.ReplicatedJobs[i]; ok && rj.Name == name {
+			return index < rj.Replicas
+		}
+	}
+	return false
+}
+
+// splitJobName is the reverse of jobName; false if no Job of the JobSet can have the name.
+func splitJobName(js *jobset.JobSet, name string) (replicatedJob string, index int32, ok bool) {
+	name, ok = strings.CutPrefix(name, js.Name+"-")
+	at := strings.LastIndexByte(name, '-')
+	if !ok || at < 0 {
+		return "", 0, false
+	}
+	text := name[at+1:]
+	n, err := strconv.ParseUint(text, 10, 31)
+	return name[:at], int32(n), err == nil && (text == "0" || text[0] != '0')
+}
+
+// sortChildren sorts the JobSet's Jobs into lists by state. Jobs that it controls and would not create are none of its
+// own: it has no quota for them, and a user has set their owner reference.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single := singleRestarts(js)
 	c := children{byName: make(map[string]*batchv1.Job, len(list))}
+	replicas := make(map[string]int32, len(js.Spec.ReplicatedJobs))
+	for i := range js.Spec.ReplicatedJobs {
+		replicas[js.Spec.ReplicatedJobs[i].Name] = js.Spec.ReplicatedJobs[i].Replicas
+	}
 	for _, job := range list {
+		if name, index, ok := splitJobName(js, job.Name); !ok || index >= replicas[name] {
+			continue
+		}
 		c.byName[job.Name] = job
 		switch {
 		case outdated(job, js.Status.Restarts, single[job.Name]):

@@ -49,7 +49,6 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Queue:           jobs.QueueOptional,
 		New:             func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
 		Owns:            []client.Object{&lattice.LatticeJob{}}, // of a schedule
-		Repeats:         true,
 		AsksKinds:       []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
 		Delegates:       !settings.External,
 		RequeuesChanged: settings.External,

@@ -1,0 +1,123 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// A job that another job creates is not queued: its owner is queued for it, stops it and starts it. An owner reference
+// does not prove that, since users may set any on their jobs. So a job is its owner's only if the owner would create one
+// of its name, and a job that has a Workload of its own follows that, whatever its owners are.
+
+// QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
+func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, apis ...Served) (bool, error) {
+	for _, api := range apis {
+		if queues, err := api.queuesFor(ctx, c, object); queues || err != nil {
+			return queues, err
+		}
+	}
+	return false, nil
+}
+
+// queuesFor reports whether a job of the API controls the object, and is queued for it. A job that does not exist any
+// more counts as if it were: the garbage collector is about to delete the object, or to remove the reference. It cannot
+// do so if it does not know the version in the reference.
+func (a API[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if a.CreatesJob == nil || !refersTo(owner, a.kind()) || !slices.ContainsFunc(a.Owns, sameType(object)) {
+		return false, nil
+	}
+	job := a.New()
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
+	// It is read for each event of a job that has an owner, and users, not Muster, write what is asked of it here.
+	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:
+		return owner.APIVersion == a.Kind.GroupVersion().String(), nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", a.Kind.Kind, key, object.GetName(), err)
+	}
+	return a.CreatesJob(job, object), nil
+}
+
+// sameType returns a function that reports whether another object is of the object's type.
+func sameType(object client.Object) func(client.Object) bool {
+	return func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(object) }
+}
+
+// refersTo reports whether the reference, which may be nil, is to an object of the kind, in any version.
+func refersTo(owner *metav1.OwnerReference, kind schema.GroupKind) bool {
+	if owner == nil || owner.Kind != kind.Kind {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kind.Group
+}
+
+// hasWorkload reports whether the job, of any kind, is queued itself: it controls a Workload that is not finished.
+func (r *reconciler[T]) hasWorkload(ctx context.Context, job client.Object) (bool, error) {
+	gvk, err := apiutil.GVKForObject(job, r.client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	list, err := r.workloadsOf(ctx, gvk.GroupKind(), client.ObjectKeyFromObject(job))
+	return slices.ContainsFunc(list, func(w kueue.Workload) bool {
+		return metav1.IsControlledBy(&w, job) && !workload.IsFinished(&w)
+	}), err
+}
+
+// planAlone returns the plan of the API, without anything for a Workload.
+//
+// A child that is queued itself is no child: it became one by an owner reference that was added later. If the plan
+// changes such a child, it is made anew without it: its own queue, which stops and starts it, would undo the change, and
+// the job would wait for ever for the end of its pods.
+func (r *reconciler[T]) planAlone(ctx context.Context, seen Seen[T]) (Plan, error) {
+	plan := r.api.Plan(seen)
+	strays, err := r.strays(ctx, seen.Job, plan)
+	if err != nil {
+		return Plan{}, err
+	}
+	if strays.Len() > 0 {
+		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children), func(child client.Object) bool { return strays.Has(child.GetUID()) })
+		plan = r.api.Plan(seen)
+	}
+	if !r.nativeGangs {
+		plan.Writes = append(plan.Writes, relaxPodGroups(seen.Children)...)
+	}
+	return plan, nil
+}
+
+// strays returns the UIDs of the jobs that the plan changes or deletes and that are queued themselves. Only these are
+// looked up, since a job may have thousands of children.
+func (r *reconciler[T]) strays(ctx context.Context, job T, plan Plan) (sets.Set[types.UID], error) {
+	if r.api.CreatesJob == nil {
+		return nil, nil
+	}
+	out := sets.New[types.UID]()
+	for _, write := range plan.Writes {
+		object := write.Object()
+		if write.verb == verbCreate || !metav1.IsControlledBy(object, job) {
+			continue
+		}
+		switch itself, err := r.hasWorkload(ctx, object); {
+		case err != nil:
+			return nil, err
+		case itself:
+			out.Insert(object.GetUID())
+		}
+	}
+	return out, nil
+}
