@@ -86,6 +86,38 @@ func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
 	}
 }
 
+// TestQueuedJobsAreHeld: a Job with a queue is suspended when it is created, unless it is one of a JobSet. An owner
+// reference alone, which every user can set, does not show that.
+func TestQueuedJobsAreHeld(t *testing.T) {
+	const ofJobSet = "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: js, uid: u, controller: true}]"
+	queued := edits{"spec>managedBy": nil, "metadata>labels": "yaml:{kueue.x-k8s.io/queue-name: q}"}
+	ofTheSet := queued.with(edits{"metadata>labels": "yaml:{kueue.x-k8s.io/queue-name: q, jobset.sigs.k8s.io/jobset-name: js}", "metadata>ownerReferences": ofJobSet})
+	server := newServer(t)
+	for what, test := range map[string]struct {
+		change edits
+		held   bool
+	}{
+		"a Job":                            {queued, true},
+		"of a JobSet":                      {ofTheSet.with(edits{"metadata>name": "js-workers-0"}), false},
+		"of a JobSet, by its owner alone":  {queued.with(edits{"metadata>ownerReferences": ofJobSet}), true},
+		"of a JobSet, under another name":  {ofTheSet.with(edits{"metadata>name": "job"}), true},
+		"of a JobSet, with no name so far": {ofTheSet.with(edits{"metadata>name": nil, "metadata>generateName": "js-workers-"}), true},
+		"of another kind":                  {ofTheSet.with(edits{"metadata>name": "js-workers-0", "metadata>ownerReferences>0>kind": "Other"}), true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			object := server.plain(t, "Job")
+			test.change.apply(object.Object)
+			made, err := server.resource(t, "Job", "").Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held, _, err := unstructured.NestedBool(made.Object, "spec", "suspend"); err != nil || held != test.held {
+				t.Errorf("it is suspended: %t (error %v), want %t", held, err, test.held)
+			}
+		})
+	}
+}
+
 // TestStatusCountsArePresentWhenZero: clients of the public APIs find them in each status. A patch that first says that
 // there are none would change nothing, and so not say it.
 func TestStatusCountsArePresentWhenZero(t *testing.T) {
