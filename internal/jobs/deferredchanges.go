@@ -23,8 +23,8 @@ const (
 // deferredChanges returns events for a job that holds quota and has been changed to ask for something else: the change
 // takes effect only when the job is queued again, since held quota is never changed.
 func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
-	if own == nil || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
-		return nil // it is not admitted, or gives up its admission
+	if !keepsQuota(own) {
+		return nil
 	}
 	var events []Event
 	if was := string(own.Spec.QueueName); queue != "" && was != queue {
@@ -38,6 +38,22 @@ func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked
 			strings.Join(labels, " and "), own.Name)))
 	}
 	return events
+}
+
+// deferredWorkload returns an event for a job that follows this Workload, for its quota, though its label names another
+// one, or none.
+func deferredWorkload(followed *kueue.Workload) []Event {
+	if !keepsQuota(followed) {
+		return nil
+	}
+	return []Event{Obstacle(labelsCountLaterReason, fmt.Sprintf(
+		"The job keeps the quota of Workload %s: the change of %s takes effect when it is queued again. To apply it at once, deactivate that Workload and activate it again",
+		followed.Name, kueue.PrebuiltWorkloadLabel))}
+}
+
+// keepsQuota reports whether the Workload, nil for none, holds quota and does not give it up.
+func keepsQuota(w *kueue.Workload) bool {
+	return w != nil && workload.HoldsQuota(w) && !workload.IsFinished(w) && !workload.IsEvicted(w) && w.DeletionTimestamp.IsZero()
 }
 
 // deferredLabels returns the labels whose change has no effect yet. Replacing one WorkloadPriorityClass by another

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -161,13 +158,20 @@ func earlierRetry(a, b time.Duration) time.Duration {
 // countsJobs reports whether jobs of this API are counted here. External jobs are counted by their own controller.
 func (r *reconciler[T]) countsJobs() bool { return !r.api.External }
 
-// plan returns everything that has to be done for the job: the plan of its API, and what keeps its Workload in sync.
+// plan returns everything that has to be done for the job: the plan of its API, and what keeps its Workloads in sync.
 func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
-	facts, err := r.facts(ctx, job)
+	found, others, err := r.workloads(ctx, job)
 	if err != nil {
 		return Plan{}, err
 	}
-	found, err := r.workload(ctx, job)
+	plan, err := r.planFollowing(ctx, job, found, others)
+	plan.Writes = append(plan.Writes, r.giveBack(job, others, found, plan.Progress)...)
+	return plan, err
+}
+
+// planFollowing is plan for a job that follows the Workload, nil for none, except for what gives the others back.
+func (r *reconciler[T]) planFollowing(ctx context.Context, job T, found *kueue.Workload, others []*kueue.Workload) (Plan, error) {
+	facts, err := r.facts(ctx, job)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -203,7 +207,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when the child's quota is released
 		return plan, nil
 	case queued:
-		return r.planQueued(ctx, seen, described, queue, found, own)
+		return r.planQueued(ctx, seen, described, queue, found, own, others)
 	case r.api.External:
 		return Plan{}, nil
 	}
@@ -225,16 +229,16 @@ func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen S
 	return seen, err
 }
 
-// planQueued is plan for a job that goes to a queue. found is the Workload that the job names, or its own; own is the
-// same if the job controls it. Both are nil if there is none.
-func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described Description, queue queueChoice, found, own *kueue.Workload) (Plan, error) {
+// planQueued is planFollowing for a job that goes to a queue. own is the same as found if the job controls that. Both are
+// nil if there is none.
+func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described Description, queue queueChoice, found, own *kueue.Workload, others []*kueue.Workload) (Plan, error) {
 	job, facts := seen.Job, seen.Facts
 	nodes, err := r.nodes(ctx, own)
 	if err != nil {
 		return Plan{}, err
 	}
 	granting := own
-	if prebuiltName(job) != "" {
+	if r.followsPrebuilt(job, found) {
 		granting = withJobTemplates(own, described.PodSets)
 	}
 	seen.Admission = grantOf(granting, facts.Flavors, nodes)
@@ -262,6 +266,10 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	}
 	if err := r.holdDelegated(ctx, &plan, own, seen.Now); err != nil {
 		return Plan{}, err
+	}
+	// It gets and adopts no Workload while another one may hold quota for it.
+	if (found == nil || !workload.HoldsQuota(found)) && awaited(others) {
+		return plan, nil
 	}
 	writes, events := r.queueWrites(job, described, queue.Name, facts, found, plan.Progress, seen.Now)
 	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
@@ -303,7 +311,7 @@ func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
 // names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.requestFor(job, queue, facts)
-	prebuilt := r.prebuiltOf(job) != ""
+	prebuilt := r.followsPrebuilt(job, found)
 	givesBack := progress.Requeue || wantsNoWorkload(described, found) && !prebuilt && progress.Outcome == nil
 	owns := found != nil && isControlledBy(found, job, r.api.Kind)
 	var events []Event
@@ -311,10 +319,13 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		events = mistakesOf(job, described, facts.Priorities, owns && !givesBack && found.DeletionTimestamp.IsZero())
 	}
 	switch {
-	case progress.Requeue && prebuilt:
+	case progress.Requeue && found != nil && found.Name == r.prebuiltOf(job):
 		return outOfSync(found, now)
 	case givesBack:
 		return pausedWrites(found, progress), events
+	case progress.Outcome == nil && found != nil && found.Name != r.wantedName(job) && !keepsQuota(found):
+		// It is deleted rather than left evicted, or it could be admitted again before the job follows the other one.
+		return r.giveBack(job, []*kueue.Workload{found}, nil, progress), events
 	case !owns && len(events) > 0:
 		return nil, events // nor does the job adopt the Workload that it names
 	}
@@ -339,6 +350,9 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case progress.Outcome == nil && progress.Refused == "":
 		events = deferredChanges(job, queue, found, asked)
 	}
+	if progress.Outcome == nil && progress.Refused == "" && found != nil && found.Name != r.wantedName(job) {
+		events = append(events, deferredWorkload(found)...)
+	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events
 }
 
@@ -346,44 +360,4 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 // and the Workload holds no quota. One that holds quota is kept until the job ends or is evicted: pods may run with it.
 func wantsNoWorkload(described Description, found *kueue.Workload) bool {
 	return described.Paused || len(described.PodSets) == 0 && found != nil && !workload.HoldsQuota(found) && !workload.IsFinished(found)
-}
-
-// workload returns the job's Workload, nil if there is none. It is the one that the job names, which may not be the
-// job's own yet, or else the one of its generated name.
-func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, error) {
-	var w kueue.Workload
-	prebuilt := r.prebuiltOf(job)
-	key := client.ObjectKey{Namespace: job.GetNamespace(), Name: prebuilt}
-	if prebuilt == "" {
-		key.Name = workloadName(r.api.Kind, job.GetName(), job.GetUID())
-	}
-	switch err := r.client.Get(ctx, key, &w); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
-	case prebuilt == "" && !isControlledBy(&w, job, r.api.Kind):
-		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
-	}
-	return &w, nil
-}
-
-// prebuiltOf returns the Workload that the job names for itself, "" if there is none. In a job that delegates, the
-// label is meant for the jobs that it creates.
-func (r *reconciler[T]) prebuiltOf(job T) string {
-	if r.api.Delegates {
-		return ""
-	}
-	return prebuiltName(job)
-}
-
-// isControlledBy reports whether the Workload is controlled by the job. The kind of the owner is compared as well,
-// because the admission policies decide by that kind who may set what on a Workload.
-func isControlledBy(w *kueue.Workload, job client.Object, kind schema.GroupVersionKind) bool {
-	owner := metav1.GetControllerOfNoCopy(w)
-	if owner == nil || owner.UID != job.GetUID() || owner.Kind != kind.Kind {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == kind.Group
 }
