@@ -18,7 +18,7 @@ func (p *planner) createJobs() {
 			continue
 		}
 		for index := range rj.Replicas {
-			if p.children.byName[jobName(p.js, rj.Name, index)] == nil {
+			if name := jobName(p.js, rj.Name, index); p.children.byName[name] == nil && p.hasRoom(rj, name) {
 				p.plan.Writes = append(p.plan.Writes, jobs.Create(p.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
 			}
 		}

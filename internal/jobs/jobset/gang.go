@@ -148,8 +148,10 @@ func (p *planner) relaxGangs(rj *jobset.ReplicatedJob) {
 // ready yet.
 func (p *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 	for index := range rj.Replicas {
-		job := p.children.currentJob(jobName(p.js, rj.Name, index))
+		name := jobName(p.js, rj.Name, index)
+		job := p.children.currentJob(name)
 		switch {
+		case p.withoutRoom(rj)[name]: // the others would wait for it
 		case job == nil || suspended(job):
 			pods += p.sizeOf(rj)
 			waiting = true

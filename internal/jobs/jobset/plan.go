@@ -34,6 +34,13 @@ type planner struct {
 	missingGang bool
 	// layouts caches layoutOf by replicated job.
 	layouts map[string]rankLayout
+	// usages caches usageOf by replicated job, roomless withoutRoom.
+	usages   map[string]*usage
+	roomless map[string]map[string]bool
+	// firstRoomless is the first Job that must not start for want of quota, nil if there is none. starts says that the
+	// plan starts another one.
+	firstRoomless *roomless
+	starts        bool
 }
 
 func newPlanner(seen jobs.Seen[*jobset.JobSet]) *planner {
@@ -163,6 +170,7 @@ func (p *planner) progress() jobs.Progress {
 			progress.Active = true
 		}
 	}
+	p.awaitRoom(&progress)
 	return progress
 }
 

@@ -52,7 +52,12 @@ func (p *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
 		return wanted
 	}
 	// If several Jobs share the remaining quota, each gets at least one pod, as the API requires, unless it wants none.
-	return min(wanted, max(1, granted.Left/left))
+	size := min(wanted, max(1, granted.Left/left))
+	if u := p.usageOf(rj); size < min(wanted, u.size) {
+		// A Job that is missing takes no quota from those that run with it.
+		return min(wanted, max(1, granted.Left/u.unfinished))
+	}
+	return size
 }
 
 // jobsLeft counts the Jobs that may still need quota.

@@ -73,7 +73,9 @@ func (p *planner) resumeJobs() {
 				p.move(rj, index, job)
 				continue
 			}
-			p.resume(job, p.newJob(rj, index))
+			if p.hasRoom(rj, job.Name) {
+				p.resume(job, p.newJob(rj, index))
+			}
 		}
 		if p.waitsInOrder(rj) {
 			return

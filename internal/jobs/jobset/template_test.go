@@ -185,8 +185,8 @@ func TestFailedCreateIsReported(t *testing.T) {
 // grant returns an admission that gives the workers the node selector and the toleration of a pool.
 func grant(pool string) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
-		"leader": {Count: 1},
-		"workers": {Count: 2, Injection: podspec.Injection{
+		"leader": {Count: 1, Asked: 1, Left: 1},
+		"workers": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 			Labels: map[string]string{kueue.PodSetLabel: "workers"}, NodeSelector: map[string]string{"pool": pool},
 			Tolerations: []corev1.Toleration{{Key: pool, Operator: corev1.TolerationOpExists}}}},
 	}}
