@@ -281,6 +281,31 @@ func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
 	}
 }
 
+// TestBatchJobQueuedWithoutPodsIsQueuedAnewOnceItHasSome: it has quota for none.
+func TestBatchJobQueuedWithoutPodsIsQueuedAnewOnceItHasSome(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Spec.Parallelism = ptr.To[int32](0)
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.fate = running
+	w.reconcile()
+	w.admit()
+	for range 3 {
+		w.reconcile()
+	}
+	raised := w.batchJob()
+	raised.Spec.Parallelism = ptr.To[int32](2)
+	if err := w.api.Update(t.Context(), raised); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || got[0].Spec.PodSets[0].Count != 2 {
+		t.Errorf("Workloads = %+v, want one for two pods", got)
+	}
+	if got := w.batchJob(); *got.Spec.Suspend || *got.Spec.Parallelism != 2 || got.Status.Active != 2 {
+		t.Errorf("suspend %t, parallelism %d, %d pods, want two pods that run", *got.Spec.Suspend, *got.Spec.Parallelism, got.Status.Active)
+	}
+}
+
 func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running

@@ -17,6 +17,7 @@ const (
 	resumeRevertedMessage = "spec.suspend is true again: the queue decides when this Job runs"
 	// The API server allows changes of the requests in the template of a suspended Job.
 	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it is queued again, for what it asks for now"
+	noPodsMessage          = "spec.parallelism was 0 when the Job was given its quota: it is queued again, for the pods that it asks for now"
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 
@@ -81,7 +82,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
 	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: restored(job).Spec.Template}}):
-		requeue(p, job)
+		requeue(p, job, otherPodsMessage)
+	case granted.Count == 0 && remainingPods(restored(job)) > 0:
+		// It asked for no pods, so that none of those that it asks for now could ever run.
+		requeue(p, job, noPodsMessage)
 	case suspended(job):
 		if !admission.MayStart() || !fits && !hasNoPods(job) {
 			return // the template of a Job with pods cannot be changed
@@ -105,15 +109,15 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	}
 }
 
-// requeue stops a Job whose pods were changed, and returns its quota once no pods are left.
-func requeue(p *jobs.Plan, job *batchv1.Job) {
+// requeue stops a Job that now asks for other pods than it has quota for, and returns its quota once no pods are left.
+func requeue(p *jobs.Plan, job *batchv1.Job, why string) {
 	switch p.Progress.Requeue = hasNoPods(job); {
 	case !suspended(job): // it was changed and resumed in one update
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !hasNoPods(job):
 		return
 	}
-	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
+	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, why))
 }
 
 // rewrite changes what may be changed while the Job is suspended and has no pods. API servers before 1.36 allow changes
