@@ -119,8 +119,8 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 	t.Run("another operator user is set in the policies", func(t *testing.T) {
 		const user = "system:serviceaccount:elsewhere:muster"
 		// The user is in five validating policies and one that holds Jobs.
-		if wrote := apply(install.Options{OperatorUser: user}); wrote != 6 {
-			t.Errorf("wrote %d times, want 6", wrote)
+		if wrote := apply(install.Options{OperatorUser: user}); wrote != 7 {
+			t.Errorf("wrote %d times, want 7", wrote)
 		}
 		policy := &admissionv1.ValidatingAdmissionPolicy{}
 		if err := direct.Get(t.Context(), client.ObjectKey{Name: "muster-workload-admission"}, policy); err != nil {
