@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -31,7 +30,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.wakeGrowth(now)
-	p := pass{Engine: e, now: now, budget: cmp.Or(e.options.budget, passBudget)}
+	p := pass{Engine: e, now: now, budget: e.budget}
 	p.spend((p.budget+1)/2, p.reroute)
 	p.countWithin()
 	p.evictWithdrawn()

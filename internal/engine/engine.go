@@ -40,9 +40,6 @@ type Options struct {
 	AdmissionFairSharing *AdmissionFairSharing
 	// Elastic says when workloads with an elastic pod set grow.
 	Elastic elastic.Policy
-
-	// budget replaces passBudget in tests.
-	budget int
 }
 
 // FairSharing configures preemption by shares.
@@ -54,7 +51,9 @@ type FairSharing struct {
 
 // Engine is the state from which decisions are made. Create one with New. It is not safe for concurrent use.
 type Engine struct {
-	options     Options
+	options Options
+	// budget is passBudget, or less in tests.
+	budget      int
 	tree        quota.Tree
 	queues      map[string]*clusterQueue
 	localQueues map[Key]*localQueue
@@ -122,6 +121,7 @@ type Engine struct {
 func New(options Options) *Engine {
 	return &Engine{
 		options:            options,
+		budget:             passBudget,
 		queues:             map[string]*clusterQueue{},
 		localQueues:        map[Key]*localQueue{},
 		flavors:            map[string]flavor.Flavor{},

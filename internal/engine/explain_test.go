@@ -330,7 +330,7 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			w.step(t)
 		}
 		w.decide()
-		explained := New(w.options)
+		explained := w.newEngine()
 		var again []Decision
 		for i, entry := range w.log {
 			if entry.event != nil {

@@ -308,7 +308,7 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 			w.step(t)
 		}
 		w.settle(t)
-		fresh := New(w.options)
+		fresh := w.newEngine()
 		for _, name := range w.names() {
 			fresh.Apply(w.jobs[name])
 		}

@@ -47,10 +47,18 @@ func emptyWorld(options Options) *world {
 		reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
+// newEngine returns another engine like that of the world, without objects.
+func (w *world) newEngine() *Engine {
+	e := New(w.options)
+	e.budget = w.engine.budget
+	return e
+}
+
 // newWorld returns a world with random options and queues of cpu in one flavor.
 func newWorld(t *rapid.T) *world {
 	options := drawOptions(t)
 	w := emptyWorld(options)
+	w.engine.budget = rapid.SampledFrom([]int{passBudget, passBudget, 1, 4}).Draw(t, "budget of a pass")
 	w.team = CohortSet{Cohort{Name: "team"}}
 	w.apply(defaultFlavor)
 	for _, name := range namespaces {
@@ -70,7 +78,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawOptions enables fair sharing in half of the worlds, and in half of them lets a pass do little.
+// drawOptions enables fair sharing in half of the worlds.
 func drawOptions(t *rapid.T) Options {
 	strategies := rapid.SampledFrom([][]preempt.Strategy{nil, nil, nil,
 		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
@@ -81,7 +89,6 @@ func drawOptions(t *rapid.T) Options {
 		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
 	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "which workloads wait for ready pods")
-	options.budget = rapid.SampledFrom([]int{passBudget, passBudget, 1, 4}).Draw(t, "budget of a pass")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
@@ -343,7 +350,7 @@ func (w *world) starting() bool {
 
 // checkReplay checks that a new engine makes the same decisions when the log of events and passes is replayed.
 func (w *world) checkReplay(t *rapid.T) {
-	replayed := New(w.options)
+	replayed := w.newEngine()
 	var again []Decision
 	for _, entry := range w.log {
 		if entry.event != nil {
