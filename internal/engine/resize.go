@@ -262,7 +262,7 @@ func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
 	q.family.enqueue() // it may grow, or others for whom it yields
 	for _, c := range q.classes {
 		if c.blocked && c.priority >= holder.Priority {
-			q.unblock(c)
+			q.retry(c)
 		}
 	}
 }
