@@ -1,6 +1,8 @@
 package genericjob
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -72,13 +74,18 @@ func (l *planner) pausedNow() conditionState {
 	return conditionState{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
 }
 
+// messageBytes bounds the message of a condition: it may have a rule that names all replicas, or what a
+// pod says about its failure, and a status of any size would be refused.
+const messageBytes = 4096
+
 // setConditions writes the conditions into the status. lastTransitionTime changes only with the status
 // of a condition.
 func (l *planner) setConditions(states map[tensorstack.JobConditionType]conditionState) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
 		s := states[kind]
-		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, Message: s.message, LastTransitionTime: metav1.NewTime(l.seen.Now)}
+		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(l.seen.Now)}
+		c.Message = strings.ToValidUTF8(s.message[:min(len(s.message), messageBytes)], "")
 		if s.status {
 			c.Status = metav1.ConditionTrue
 		}

@@ -2,7 +2,6 @@ package genericjob
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -67,6 +66,7 @@ func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate)
 		}
 		tasks = append(tasks, task)
 	}
+	fitContainers(&l.job.Spec, tasks)
 	return tasks, counts
 }
 
@@ -74,7 +74,7 @@ func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate)
 func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
 	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts}
 	if uid := r.UID(); uid != "" {
-		out.UID, out.Containers = uid, containers(r)
+		out.UID, out.Containers = uid, containersOf(r)
 		return out
 	}
 	if old != nil && int(r.Index) < len(old.Replicas) {
@@ -87,19 +87,6 @@ func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool
 	case r.Pod != nil: // an outdated pod that is terminating
 	case over, paused(l.job) && !r.Phase.Finished():
 		out.Phase = tensorstack.ReplicaDeleted
-	}
-	return out
-}
-
-func containers(r *replicas.Replica) []tensorstack.ContainerStatus {
-	list := replicas.Containers(r.Pod)
-	out := make([]tensorstack.ContainerStatus, 0, len(list))
-	for _, c := range list {
-		status := tensorstack.ContainerStatus{Name: c.Name, State: tensorstack.ContainerState(c.State)}
-		if status.State == tensorstack.ContainerTerminated {
-			status.ExitCode = ptr.To(c.ExitCode)
-		}
-		out = append(out, status)
 	}
 	return out
 }
@@ -149,7 +136,7 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 }
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
-// of pods that are gone cannot, and must not be lost.
+// of pods that are gone cannot, and must not be lost; their containers can change only by being dropped.
 func (l *planner) isDerivedFromPods() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
@@ -161,8 +148,7 @@ func (l *planner) isDerivedFromPods() bool {
 		if was == nil {
 			return false
 		}
-		is := reported(after, r)
-		if (r.UID() == "" || was.RestartCount != is.RestartCount) && !equality.Semantic.DeepEqual(was, is) {
+		if is := reported(after, r); was.RestartCount != is.RestartCount || r.UID() == "" && (was.UID != is.UID || was.Phase != is.Phase) {
 			return false
 		}
 	}
