@@ -6,7 +6,8 @@
 // there are never two pods for an index. A pod's annotation holds how often its replica had been
 // restarted when the pod was created; if the status counts more restarts, the pod is outdated. It is
 // deleted, and the next pod is created once it is gone. So a restart is decided by a single write of
-// the status, even if any later write fails.
+// the status, even if any later write fails. Restarts in a row are delayed; a replica whose restart is not
+// due yet keeps its finished pod.
 //
 // The package is pure. Job APIs call it; it knows no job API and no queue.
 package replicas

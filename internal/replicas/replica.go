@@ -73,6 +73,8 @@ func (p Phase) Finished() bool { return p == Succeeded || p == Failed }
 type Record struct {
 	// Restarts is how often the replica was restarted.
 	Restarts int32
+	// Settled is how often it had been restarted when a pod of it last ran for long.
+	Settled int32
 	// Phase is Succeeded or Failed if the pod of the current attempt was observed to have finished; any
 	// other value means that it was not.
 	Phase Phase
@@ -89,9 +91,12 @@ type Replica struct {
 	Pod *corev1.Pod
 	// Restarts is how often the replica was restarted.
 	Restarts int32
+	// Settled is how often it had been restarted when a pod of it last ran for long: the restarts since
+	// then are delayed.
+	Settled int32
 	// Phase is the phase of the current attempt.
 	Phase Phase
-	// NeedsRestart reports that the replica has finished and is to be restarted.
+	// NeedsRestart reports that the replica has finished and is to be restarted, now or after a delay.
 	NeedsRestart bool
 	// Ready reports that the pod of the current attempt is ready.
 	Ready bool
@@ -124,10 +129,10 @@ func IndexOf(job, group, name string) (int32, bool) {
 
 // observe returns the replica with its state, computed from its record and its pod.
 func observe(r Replica, record Record, policy Restart) Replica {
-	r.Restarts = record.Restarts
+	r.Restarts, r.Settled = record.Restarts, record.Settled
 	if r.Pod != nil && attemptOf(r.Pod, r.Restarts) > r.Restarts { // the status or the annotation was edited: the pod wins
 		record = Record{}
-		r.Restarts = attemptOf(r.Pod, 0)
+		r.Restarts, r.Settled = attemptOf(r.Pod, 0), 0
 	}
 	r.Phase = Creating
 	switch {

@@ -3,6 +3,7 @@ package replicas
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -65,20 +66,29 @@ func (r *Roster) Get(group string, index int32) *Replica {
 	return &members[n]
 }
 
-// Restart starts a new attempt of each replica that needs one, and returns these replicas as they were
-// before. The caller must write the restart counts to the status before it acts on the new state.
-func (r *Roster) Restart() []Replica {
-	var before []Replica
+// Restart starts a new attempt of each replica that needs one and whose restart is due, and returns these
+// replicas as they were before. next is when the next restart is due, zero if none waits. The caller must
+// write the counts of restarts and the values of Settled to the status before it acts on the new state.
+func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
 	for i := range r.Replicas {
 		replica := &r.Replicas[i]
 		if !replica.NeedsRestart {
 			continue
 		}
+		if due := replica.restartDue(now); now.Before(due) {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+			continue
+		}
 		before = append(before, *replica)
+		if replica.Pod != nil && Settled(replica.Pod) {
+			replica.Settled = replica.Restarts
+		}
 		replica.Restarts++
 		replica.Phase, replica.NeedsRestart, replica.Ready = Creating, false, false
 	}
-	return before
+	return before, next
 }
 
 // Outdated returns the pods to delete: those of earlier attempts and of no replica, unless they are

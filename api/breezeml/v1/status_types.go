@@ -57,6 +57,13 @@ type TrainingJobStatus struct {
 	// +optional
 	// +mapType=atomic
 	Restarts map[string]int32 `json:"restarts,omitempty"`
+
+	// settledRestarts has, by the index of a worker, its count in restarts when a pod of it last ran for ten minutes.
+	// Restarts after that are delayed more and more.
+	//
+	// +optional
+	// +mapType=atomic
+	SettledRestarts map[string]int32 `json:"settledRestarts,omitempty"`
 }
 
 // Stage is the stage of a TrainingJob.

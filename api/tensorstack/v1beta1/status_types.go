@@ -105,6 +105,12 @@ type ReplicaStatus struct {
 	// +optional
 	RestartCount int32 `json:"restartCount,omitempty"`
 
+	// settledRestarts is its restartCount when a pod of it last ran for ten minutes. Restarts after that are delayed
+	// more and more.
+	//
+	// +optional
+	SettledRestarts int32 `json:"settledRestarts,omitempty"`
+
 	// containers of the pod, or of the last one if there is none.
 	//
 	// +optional

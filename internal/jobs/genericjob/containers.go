@@ -11,7 +11,7 @@ import (
 )
 
 // etcd refuses objects of more than 1.5 MiB, and a job whose status is refused never ends. Names, UIDs
-// and phases of all replicas take at most 0.8 MiB, as there are at most 5,000 of them, and the operator
+// and phases of all replicas take less than 1 MiB, as there are at most 5,000 of them, and the operator
 // reads them back. The containers are for users alone: only as many are listed as there is room for.
 const (
 	etcdBytes = 1536 << 10
@@ -31,7 +31,7 @@ const (
 	uidBytes       = 36
 	taskBytes      = len(`{"type":"","restartCount":-9223372036854775808,"replicas":[]},`)
 	replicaBytes   = len(`{"name":"","uid":"","phase":"Succeeded"},`) + uidBytes
-	restartsBytes  = len(`,"restartCount":`)
+	restartsBytes  = len(`,"restartCount":,"settledRestarts":`)
 	listBytes      = len(`,"containers":[]`)
 	containerBytes = len(`{"name":"","state":"Terminated","exitCode":-2147483648},`)
 )
@@ -87,7 +87,7 @@ func sizeOf(spec *tensorstack.GenericJobSpec, tasks []tensorstack.Tasks) (bare, 
 		bare += taskBytes + len(tasks[i].Type)
 		each := replicaBytes
 		if limit := spec.ReplicaSpecs[i].RestartPolicy.Limit; limit > 0 {
-			each += restartsBytes + len(strconv.Itoa(int(limit)))
+			each += restartsBytes + 2*len(strconv.Itoa(int(limit)))
 		}
 		for j := range tasks[i].Replicas {
 			r := &tasks[i].Replicas[j]

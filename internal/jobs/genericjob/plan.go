@@ -100,10 +100,11 @@ func (l *planner) run() {
 	}
 }
 
-// restart restarts finished replicas that need it. The status is written first: it makes their pods
+// restart restarts finished replicas that need it, once that is due. The status is written first: it makes their pods
 // outdated, so nothing is lost if they are not deleted now, and nothing is counted twice.
 func (l *planner) restart() {
-	restarted := l.roster.Restart()
+	restarted, next := l.roster.Restart(l.seen.Now)
+	l.plan.DueBy(next)
 	if len(restarted) == 0 {
 		return
 	}

@@ -72,7 +72,7 @@ func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate)
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
 func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
-	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts}
+	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts, SettledRestarts: r.Settled}
 	if uid := r.UID(); uid != "" {
 		out.UID, out.Containers = uid, containersOf(r)
 		return out
@@ -122,7 +122,7 @@ func recordsOf(status *tensorstack.GenericJobStatus) func(string, int32) replica
 			return replicas.Record{}
 		}
 		r := &task.Replicas[index]
-		return replicas.Record{Restarts: r.RestartCount, Phase: replicas.Phase(r.Phase)}
+		return replicas.Record{Restarts: r.RestartCount, Settled: r.SettledRestarts, Phase: replicas.Phase(r.Phase)}
 	}
 }
 

@@ -3,6 +3,7 @@ package trainingjob
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -158,22 +159,49 @@ func failureOf(pod *corev1.Pod) string {
 
 // memoryOf returns what the status records about a worker.
 func (l *planner) memoryOf(_ string, index int32) replicas.Record {
-	return replicas.Record{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
+	key := strconv.Itoa(int(index))
+	return replicas.Record{Restarts: l.job.Status.Restarts[key], Settled: l.job.Status.SettledRestarts[key]}
 }
 
-// countRestarts counts the workers that are recreated. The status is written first: it marks their pods as pods of an
-// earlier attempt, so that nothing is counted twice.
-func (p *planner) countRestarts() {
+// restart restarts the workers that are to be recreated, once that is due. The status is written first: it marks their
+// pods as pods of an earlier attempt, so that nothing is counted twice.
+func (p *planner) restart() {
+	var next time.Time
+	p.restarting, next = p.roster.Restart(p.seen.Now)
+	p.plan.DueBy(next)
+	for i := range p.roster.Replicas {
+		if r := &p.roster.Replicas[i]; r.NeedsRestart {
+			p.waiting = append(p.waiting, *r)
+		}
+	}
 	if len(p.restarting) == 0 {
 		return
 	}
 	p.plan.StatusFirst = true
-	if p.job.Status.Restarts == nil {
-		p.job.Status.Restarts = map[string]int32{}
-	}
 	for i := range p.restarting {
-		r := &p.restarting[i]
-		p.job.Status.Restarts[strconv.Itoa(int(r.Index))] = r.Restarts + 1
+		p.countRestart(p.roster.Get(worker, p.restarting[i].Index))
 	}
-	p.addEvent(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, p.job.Name, len(p.restarting), failureOf(p.restarting[0].Pod))))
+	p.addEvent(jobs.Warning(breezeml.RestartingReason, p.restartingMessage(p.restarting)))
+}
+
+// countRestart records the restart counts of a worker.
+func (p *planner) countRestart(r *replicas.Replica) {
+	s, key := &p.job.Status, strconv.Itoa(int(r.Index))
+	if s.Restarts == nil {
+		s.Restarts = map[string]int32{}
+	}
+	s.Restarts[key] = r.Restarts
+	if r.Settled == 0 {
+		delete(s.SettledRestarts, key)
+		return
+	}
+	if s.SettledRestarts == nil {
+		s.SettledRestarts = map[string]int32{}
+	}
+	s.SettledRestarts[key] = r.Settled
+}
+
+// restartingMessage says how many workers are restarted, and how the first has failed.
+func (p *planner) restartingMessage(workers []replicas.Replica) string {
+	return fmt.Sprintf(breezeml.RestartingMessage, p.job.Name, len(workers), failureOf(workers[0].Pod))
 }

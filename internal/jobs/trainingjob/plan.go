@@ -25,8 +25,9 @@ type planner struct {
 	// lost holds failed pods of the roster that do not count as failures, because their nodes or places were taken
 	// away.
 	lost []*corev1.Pod
-	// restarting holds the workers that this plan restarts, in their previous state.
-	restarting []replicas.Replica
+	// restarting holds the workers that this plan restarts, in their previous state. waiting holds those whose restart is
+	// delayed.
+	restarting, waiting []replicas.Replica
 	// cannotStart says why missing pods cannot be created, "" if they can.
 	cannotStart string
 	plan        jobs.Plan
@@ -89,8 +90,7 @@ func (p *planner) assessWorkers() {
 
 // run brings a job that may have pods closer to its size.
 func (p *planner) run() {
-	p.restarting = p.roster.Restart()
-	p.countRestarts()
+	p.restart()
 	if p.requeueStuck() {
 		return
 	}

@@ -1,7 +1,7 @@
 package trainingjob
 
 import (
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,10 +74,9 @@ func (p *planner) setRunning(over *jobs.Outcome) {
 	case p.job.Status.Stage != breezeml.StageRunning:
 		p.dropCondition(breezeml.JobRestarting)
 		p.clear(breezeml.JobRunning, "TrainingJob"+string(p.job.Status.Stage), p.message(breezeml.StoppedMessage))
-	case len(p.restarting) > 0:
+	case len(p.restarting)+len(p.waiting) > 0:
 		p.dropCondition(breezeml.JobRunning)
-		p.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason,
-			fmt.Sprintf(breezeml.RestartingMessage, p.job.Name, len(p.restarting), failureOf(p.restarting[0].Pod)))
+		p.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason, p.restartingMessage(slices.Concat(p.restarting, p.waiting)))
 	case some && (running || !restarting):
 		p.dropCondition(breezeml.JobRestarting)
 		p.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, p.message(breezeml.RunningMessage))

@@ -1,0 +1,76 @@
+package replicas
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Delays of restarts. A program that ends at once would otherwise be started over and over, each time
+// with several requests to the API server, which all jobs share.
+const (
+	firstDelay = time.Second
+	mostDelay  = 5 * time.Minute
+	// settledAfter is how long a pod must have run for the delays to start again from none.
+	settledAfter = 10 * time.Minute
+)
+
+// RestartDelay returns how long after the end of its pod the n-th restart in a row is due: none for the
+// first, and then 1 s, 2 s, 4 s up to 5 minutes.
+func RestartDelay(n int32) time.Duration {
+	switch {
+	case n <= 1:
+		return 0
+	case n >= 11: // 512 s
+		return mostDelay
+	}
+	return min(firstDelay<<(n-2), mostDelay)
+}
+
+// restartDue returns when the replica may restart; the zero time means at once. Until then it keeps its
+// finished pod, which has all that this follows from, and whose logs can be read meanwhile. A pod that is
+// being deleted is not waited for, as its end is recorded nowhere else.
+func (r *Replica) restartDue(now time.Time) time.Time {
+	if r.Pod == nil || IsTerminating(r.Pod) || Settled(r.Pod) {
+		return time.Time{}
+	}
+	delay := RestartDelay(max(r.Restarts-r.Settled, 0) + 1)
+	ended := EndOf(r.Pod)
+	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of such a node is wrong
+		return time.Time{}
+	}
+	return ended.Add(delay)
+}
+
+// EndOf returns when a finished pod ended: its last container, or else, if the pod failed without running
+// one, its last condition. Zero if neither is known.
+func EndOf(pod *corev1.Pod) (last time.Time) {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if ended := list[i].State.Terminated; ended != nil && ended.FinishedAt.After(last) {
+				last = ended.FinishedAt.Time
+			}
+		}
+	}
+	if !last.IsZero() {
+		return last
+	}
+	for i := range pod.Status.Conditions {
+		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}
+
+// Settled reports whether a container of the pod has run for so long before it ended that the pod's end
+// is not one of a row.
+func Settled(pod *corev1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		ended := pod.Status.ContainerStatuses[i].State.Terminated
+		if ended != nil && !ended.StartedAt.IsZero() && ended.FinishedAt.Sub(ended.StartedAt.Time) >= settledAfter {
+			return true
+		}
+	}
+	return false
+}
