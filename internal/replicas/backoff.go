@@ -15,9 +15,17 @@ const (
 	settledAfter = 10 * time.Minute
 )
 
-// RestartDelay returns how long after the end of its pod the n-th restart in a row is due: none for the
-// first, and then 1 s, 2 s, 4 s up to 5 minutes.
-func RestartDelay(n int32) time.Duration {
+// RestartDue returns when the n-th restart in a row is due after the end of its pod: at once, which is
+// the zero time, for the first, and then after 1 s, 2 s, 4 s up to 5 minutes.
+func RestartDue(ended time.Time, n int32, now time.Time) time.Time {
+	delay := delayOf(n)
+	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of such a node is wrong
+		return time.Time{}
+	}
+	return ended.Add(delay)
+}
+
+func delayOf(n int32) time.Duration {
 	switch {
 	case n <= 1:
 		return 0
@@ -34,12 +42,7 @@ func (r *Replica) restartDue(now time.Time) time.Time {
 	if r.Pod == nil || IsTerminating(r.Pod) || Settled(r.Pod) {
 		return time.Time{}
 	}
-	delay := RestartDelay(max(r.Restarts-r.Settled, 0) + 1)
-	ended := EndOf(r.Pod)
-	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of such a node is wrong
-		return time.Time{}
-	}
-	return ended.Add(delay)
+	return RestartDue(EndOf(r.Pod), max(r.Restarts-r.Settled, 0)+1, now)
 }
 
 // EndOf returns when a finished pod ended: its last container, or else, if the pod failed without running

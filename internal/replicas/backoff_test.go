@@ -11,11 +11,11 @@ import (
 func TestRestartDelaysDoubleUpToFiveMinutes(t *testing.T) {
 	want := []time.Duration{0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
 	for n, seconds := range want {
-		if got := RestartDelay(int32(n)); got != seconds*time.Second {
+		if got := delayOf(int32(n)); got != seconds*time.Second {
 			t.Errorf("restart %d waits %s, want %s", n, got, seconds*time.Second)
 		}
 	}
-	if got := RestartDelay(1 << 30); got != 5*time.Minute {
+	if got := delayOf(1 << 30); got != 5*time.Minute {
 		t.Errorf("restart %d waits %s, want 5 minutes", 1<<30, got)
 	}
 }

@@ -21,6 +21,8 @@ type pendingAction struct {
 	task    string
 	replica *replicas.Replica
 	why     string
+	// settled says that a pod concerned has run for long.
+	settled bool
 }
 
 // isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
@@ -42,6 +44,9 @@ func (l *planner) execute(d pendingAction) {
 			l.job.Status.State.Message = d.why
 			l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
 			return
+		}
+		if d.settled {
+			l.recordSettled()
 		}
 		l.job.Status.RetryCount++
 		l.restartJob(d.why)
@@ -87,6 +92,9 @@ func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
 		why = fmt.Sprintf("%s, and %d more", why, n)
 	}
 	l.recordAction(first.action, why)
+	if slices.ContainsFunc(pending, func(d pendingAction) bool { return d.settled }) {
+		l.recordSettled()
+	}
 	l.job.Status.RetryCount++
 	l.plan.StatusFirst = true
 	if l.job.Status.RetryCount >= maxRetry(l.job) {

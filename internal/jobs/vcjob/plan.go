@@ -23,6 +23,8 @@ type planner struct {
 	createsPods bool
 	// failureWaits says that a policy with a timeout will act on a failed pod later.
 	failureWaits bool
+	// delayed are the names of pods that a policy will restart once the delay of its restart has passed.
+	delayed map[string]bool
 }
 
 // plan returns what to do about a VCJob. A decision about the job's phase is written to the status
@@ -47,7 +49,7 @@ func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 
 func newPlanner(seen jobs.Seen[*volcano.Job]) *planner {
 	job := within(seen.Job.DeepCopy())
-	l := &planner{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), records: readPodRecords(&job.Status)}
+	l := &planner{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), records: readPodRecords(&job.Status), delayed: map[string]bool{}}
 	for i := range job.Spec.Tasks {
 		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]
 	}

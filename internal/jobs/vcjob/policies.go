@@ -31,9 +31,10 @@ type policyEvent struct {
 // react executes the policies for what has happened, and reports whether it did anything. An action on
 // the whole job takes precedence; if there are several, the first in order of tasks and pods. Actions
 // on single tasks and pods are executed together and count as one restart, as pods that fail together
-// have one cause.
+// have one cause. Restarts in a row are delayed, and then all that wait are executed with the first
+// that is due; one of the whole job takes those of its parts with it.
 func (l *planner) react() bool {
-	var single []pendingAction
+	var single, delayed []pendingAction
 	for _, h := range l.policyEvents() {
 		policy := l.policyFor(h)
 		if policy == nil || policy.Action == bus.ResumeJobAction {
@@ -43,14 +44,21 @@ func (l *planner) react() bool {
 			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
 			continue
 		}
-		d := pendingAction{policy.Action, h.task, h.replica, h.description}
-		if !d.isSingle() {
+		d := pendingAction{policy.Action, h.task, h.replica, h.description, l.isSettled(h)}
+		switch {
+		case l.isDelayed(d.action, h):
+			delayed = append(delayed, d)
+		case d.isSingle():
+			single = append(single, d)
+		default:
 			l.execute(d)
 			return true
 		}
-		single = append(single, d)
 	}
-	return l.restartTasksAndPods(single)
+	if len(single) == 0 || slices.ContainsFunc(delayed, func(d pendingAction) bool { return !d.isSingle() }) {
+		return false
+	}
+	return l.restartTasksAndPods(append(single, delayed...))
 }
 
 // policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,7 @@ func TestInvariantsHoldForRandomHistories(t *testing.T) {
 				}
 			}
 			h.removeGoing()
+			h.now = h.now.Add(5 * time.Minute) // the longest delay of a restart
 			h.reconcile(false)
 		}
 		if !finished(h.job.Job) && h.job.Status.State.Phase != volcano.Aborted { // as a policy may want
@@ -49,6 +51,7 @@ type history struct {
 	commands  []*bus.Command
 	admission jobs.Admission
 	asked     int
+	now       time.Time
 }
 
 func newHistory(t *rapid.T) *history {
@@ -61,7 +64,7 @@ func newHistory(t *rapid.T) *history {
 	}
 	job.Spec.MaxRetry = rapid.Int32Range(3, 9).Draw(t, "maxRetry")
 	job.Spec.MinAvailable = rapid.Int32Range(0, 4).Draw(t, "minAvailable")
-	return &history{T: t, job: job, pods: map[string]podBuilder{}, admission: admitted("ps", 1, "worker", 3)}
+	return &history{T: t, job: job, pods: map[string]podBuilder{}, admission: admitted("ps", 1, "worker", 3), now: now}
 }
 
 // happen has something happen to a pod, to the quota, or a Command be given.
@@ -113,7 +116,7 @@ func (h *history) reconcile(lost bool) {
 	for _, c := range h.commands {
 		children = append(children, c)
 	}
-	got := plan(jobs.Seen[*volcano.Job]{Job: h.job.Job, Admission: h.admission, Children: of(children...), Now: now})
+	got := plan(jobs.Seen[*volcano.Job]{Job: h.job.Job, Admission: h.admission, Children: of(children...), Now: h.now})
 	before := h.job.Status
 	if !lost || got.StatusFirst {
 		h.job = then(got, h.job)

@@ -122,12 +122,15 @@ func isInactive(r *replicas.Replica) bool {
 	return notStarted(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
 }
 
-// recordPods records which pods have finished, and which unfinished ones of the current attempt
-// exist, unless the job may not run.
-func recordPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
+// recordPods records which pods have finished, and which of the current attempt exist that have not or
+// await their restart, unless the job may not run.
+func (l *planner) recordPods(mayRun bool) {
+	status, roster := &l.job.Status, l.roster
 	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
-	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
-	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Finished() })
+	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !l.awaitsRestart(r) })
+	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {
+		return mayRun && r.UID() != "" && (!r.Phase.Finished() || l.awaitsRestart(r))
+	})
 }
 
 // recordMatching records under the key the pods for which holds is true.

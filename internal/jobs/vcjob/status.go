@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -19,7 +18,7 @@ func (l *planner) report() {
 	l.countPods()
 	if !finished(l.seen.Job) {
 		mayRun := l.seen.Admission.MayRun() && !stopped(l.job)
-		recordPods(status, l.roster, mayRun)
+		l.recordPods(mayRun)
 		recordEvictions(status, l.records.evicted, l.roster, mayRun)
 	}
 	l.recordObjects()
@@ -163,13 +162,7 @@ func (l *planner) reclaimable() map[string]int32 {
 // restartsEnded reports whether a policy may restart pods that have succeeded, or any that have failed.
 func restartsEnded(lists ...[]volcano.LifecyclePolicy) bool {
 	for _, list := range lists {
-		if slices.ContainsFunc(list, func(p volcano.LifecyclePolicy) bool {
-			switch p.Action {
-			case bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
-				return true
-			}
-			return false
-		}) {
+		if slices.ContainsFunc(list, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
 			return true
 		}
 	}
