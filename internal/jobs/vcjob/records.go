@@ -1,7 +1,8 @@
 package vcjob
 
 import (
-	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +21,10 @@ const (
 	// evicted, even if its deletion was never observed.
 	aliveKey = "muster.dev/alive"
 	// evictedKey holds since when pods that await a policy's timeout have been gone or terminating, in
-	// Unix seconds, as in "worker/1=1766491200".
+	// Unix seconds, as in "worker/1=1766491200,2=1766491201".
 	evictedKey = "muster.dev/evicted"
 	// restartsKey holds how often tasks and pods were restarted on their own, over the life of the job,
-	// as in "worker=1;worker/3=2". Added to status.version, this is the number of an attempt.
+	// as in "worker=1;worker/3=2,4=1". Added to status.version, this is the number of an attempt.
 	restartsKey = "muster.dev/restarts"
 	// commandKey holds the UID of the last Command that was executed.
 	commandKey = "muster.dev/command"
@@ -61,18 +62,12 @@ func readPodRecords(status *volcano.JobStatus) podRecords {
 	read(failedKey, func(slot string) { m.ended[slot] = replicas.Failed })
 	read(succeededKey, func(slot string) { m.ended[slot] = replicas.Succeeded })
 	read(aliveKey, func(slot string) { m.alive[slot] = true })
-	for part := range strings.SplitSeq(status.ControlledResources[evictedKey], ";") {
-		slot, text, ok := strings.Cut(part, "=")
-		if seconds, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
-			m.evicted[slot] = time.Unix(seconds, 0)
-		}
-	}
-	for part := range strings.SplitSeq(status.ControlledResources[restartsKey], ";") {
-		name, text, ok := strings.Cut(part, "=")
-		if n, err := strconv.ParseInt(text, 10, 32); ok && err == nil && n > 0 {
+	readValues(status.ControlledResources[evictedKey], func(slot string, seconds int64) { m.evicted[slot] = time.Unix(seconds, 0) })
+	readValues(status.ControlledResources[restartsKey], func(name string, n int64) {
+		if n > 0 && n <= math.MaxInt32 {
 			m.restarts[name] = int32(n)
 		}
-	}
+	})
 	return m
 }
 
@@ -90,26 +85,25 @@ func (m podRecords) of(version int32) func(string, int32) replicas.Record {
 
 // setRestarts records the restart counts.
 func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
-	var parts []string
+	values := make(map[string]int64, len(restarts))
 	for name, n := range restarts {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, n))
+		values[name] = int64(n)
 	}
-	slices.Sort(parts)
-	setRecord(status, restartsKey, strings.Join(parts, ";"))
+	setRecord(status, restartsKey, writeValues(values))
 }
 
 // recordEvictions records since when pods that await a policy's timeout have been gone. Entries of
 // replicas that run again are dropped.
 func recordEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
-	var parts []string
+	values := map[string]int64{}
 	for i := range roster.Replicas {
 		r := &roster.Replicas[i]
 		at := slot(r.Group, r.Index)
 		if since, waits := evicted[at]; waits && mayRun && isInactive(r) {
-			parts = append(parts, fmt.Sprintf("%s=%d", at, since.Unix()))
+			values[at] = since.Unix()
 		}
 	}
-	setRecord(status, evictedKey, strings.Join(parts, ";"))
+	setRecord(status, evictedKey, writeValues(values))
 }
 
 // notStarted reports whether the replica has no pod that has started to run.
@@ -209,6 +203,52 @@ func writeRanges(indices []int32) string {
 			out.WriteString("-" + strconv.Itoa(int(indices[j])))
 		}
 		i = j + 1
+	}
+	return out.String()
+}
+
+// readValues parses "worker=1;worker/3=2,4=1", a value for a task and two for pods. Invalid entries are
+// skipped.
+func readValues(text string, put func(key string, value int64)) {
+	for part := range strings.SplitSeq(text, ";") {
+		task, list, ofPods := strings.Cut(part, "/")
+		if !ofPods {
+			list = part
+		}
+		for entry := range strings.SplitSeq(list, ",") {
+			key, value, ok := strings.Cut(entry, "=")
+			n, err := strconv.ParseInt(value, 10, 64)
+			if !ok || err != nil {
+				continue
+			}
+			if ofPods {
+				key = task + "/" + key
+			}
+			put(key, n)
+		}
+	}
+}
+
+// writeValues formats values by task and by task/index as readValues parses them: each task is named once,
+// as etcd takes no more than 1.5 MiB.
+func writeValues(values map[string]int64) string {
+	var out strings.Builder
+	before := ""
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		task, index, ofPod := strings.Cut(key, "/")
+		switch {
+		case ofPod && task == before:
+			out.WriteString("," + index)
+		case out.Len() > 0:
+			out.WriteString(";" + key)
+		default:
+			out.WriteString(key)
+		}
+		before = ""
+		if ofPod {
+			before = task
+		}
+		out.WriteString("=" + strconv.FormatInt(values[key], 10))
 	}
 	return out.String()
 }
