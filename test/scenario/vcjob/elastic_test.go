@@ -74,14 +74,3 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 		t.Errorf("retryCount = %d, version = %d, minAvailable = %d, want 0, 0 and 2", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
 	}
 }
-
-// TestTwoAnnotatedTasksAreRejected: only one task of a job may be elastic. A job with two is reported by an event and
-// does not block the queue.
-func TestTwoAnnotatedTasksAreRejected(t *testing.T) {
-	w := newWorld(t)
-	w.queue(2)
-	w.Create(w.job("both", with("a", 1, endless, between(1, 2)), with("b", 1, endless, between(1, 2))))
-	w.UntilEvent("both", "InvalidJob")
-	w.Create(w.job("next", with("worker", 2, endless)))
-	w.untilPhase("next", volcano.Running)
-}
