@@ -4,15 +4,8 @@ package validation
 func genericJobElasticRules() []rule {
 	of := "GenericJob"
 	between := func(least, most string) edits {
-		annotations := map[string]any{}
-		if least != "" {
-			annotations["muster.dev/min-replicas"] = least
-		}
-		if most != "" {
-			annotations["muster.dev/max-replicas"] = most
-		}
 		return edits{worker + "template": map[string]any{
-			"metadata": map[string]any{"annotations": annotations},
+			"metadata": map[string]any{"annotations": sizeAnnotations(least, most)},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
 		}}
 	}
@@ -49,4 +42,16 @@ func genericJobElasticRules() []rule {
 			[]attempt{{what: "one that may go", change: and(between("2", ""), "spec>failureRules", "yaml:[{worker: [2]}]")}},
 			[]attempt{{what: "those that stay", change: and(between("2", ""), "spec>failureRules", "yaml:[{worker: [0]}, {worker: [1]}]")}}},
 	}
+}
+
+// sizeAnnotations returns the annotations of a template with these bounds, "" for none.
+func sizeAnnotations(least, most string) map[string]any {
+	out := map[string]any{}
+	if least != "" {
+		out["muster.dev/min-replicas"] = least
+	}
+	if most != "" {
+		out["muster.dev/max-replicas"] = most
+	}
+	return out
 }

@@ -6,14 +6,7 @@ import "strings"
 func vcJobElasticRules() []rule {
 	of := "VCJob"
 	between := func(least, most string) edits {
-		annotations := map[string]any{}
-		if least != "" {
-			annotations["muster.dev/min-replicas"] = least
-		}
-		if most != "" {
-			annotations["muster.dev/max-replicas"] = most
-		}
-		return edits{vcWorker + "template>metadata": map[string]any{"annotations": annotations}}
+		return edits{vcWorker + "template>metadata": map[string]any{"annotations": sizeAnnotations(least, most)}}
 	}
 	long := strings.Repeat("a", 51) // with -worker-9998 that is 63
 	return []rule{
