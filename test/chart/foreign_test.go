@@ -114,22 +114,39 @@ func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 // removes Muster completely.
 func removeFinalizers(t *testing.T) {
 	t.Helper()
-	c := testcluster.Get(t).Client
-	for _, list := range []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.ResourceFlavorList{}} {
-		switch err := c.List(context.Background(), list); {
+	none := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+	for _, object := range finalized(t) {
+		if err := testcluster.Get(t).Client.Patch(context.Background(), object, none); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// finalizedKinds returns an empty list for each kind whose objects have finalizers of the operator.
+func finalizedKinds() []client.ObjectList {
+	return []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.ResourceFlavorList{}}
+}
+
+// finalized returns all objects of these kinds.
+func finalized(t *testing.T) []client.Object {
+	t.Helper()
+	var objects []client.Object
+	for _, list := range finalizedKinds() {
+		switch err := testcluster.Get(t).Client.List(context.Background(), list); {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			continue // the test did not install the kind
 		case err != nil:
 			t.Fatal(err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
-			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-			return client.IgnoreNotFound(c.Patch(context.Background(), item.(client.Object), none))
+			objects = append(objects, item.(client.Object))
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	return objects
 }
 
 // deleteDefinitions deletes all definitions, and waits until they are gone.
@@ -138,8 +155,8 @@ func deleteDefinitions(t *testing.T) {
 	c := definitionClient(t)
 	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 	defer cancel()
+	var list apiextensionsv1.CustomResourceDefinitionList
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		var list apiextensionsv1.CustomResourceDefinitionList
 		if err := c.List(ctx, &list); err != nil {
 			return false, err
 		}
@@ -151,6 +168,12 @@ func deleteDefinitions(t *testing.T) {
 		return len(list.Items) == 0, nil
 	})
 	if err != nil {
+		for _, definition := range list.Items {
+			t.Logf("%s is left: %+v", definition.Name, definition.Status.Conditions)
+		}
+		for _, object := range finalized(t) {
+			t.Logf("%T %s/%s of %v is left with %v", object, object.GetNamespace(), object.GetName(), object.GetOwnerReferences(), object.GetFinalizers())
+		}
 		t.Fatalf("waiting until all definitions are deleted: %v", err)
 	}
 }

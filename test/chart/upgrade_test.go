@@ -173,13 +173,20 @@ func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	w.Create(w.Job("waits", "q", 7))
 	w.UntilWorkloadOf("waits", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
 
+	// One at a time, as kubectl does: the API server deletes a collection of definitions without their objects, which
+	// would be there again with the next installation.
 	c := definitionClient(t)
-	if err := c.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"muster.dev/served": "true"}); err != nil {
+	var left apiextensionsv1.CustomResourceDefinitionList
+	if err := c.List(t.Context(), &left, client.MatchingLabels{"muster.dev/served": "true"}); err != nil {
 		t.Fatal(err)
+	}
+	for i := range left.Items {
+		if err := c.Delete(t.Context(), &left.Items[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
-	var left apiextensionsv1.CustomResourceDefinitionList
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		err := c.List(ctx, &left)
 		return len(left.Items) == 0, err
@@ -191,4 +198,22 @@ func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	// moment between would count as a right that the chart forgot.
 	o.End(syscall.SIGTERM)
 	h.uninstall()
+
+	h.install(nil)
+	served, cancelServed := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancelServed()
+	err = wait.PollUntilContextCancel(served, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		for _, list := range finalizedKinds() {
+			if err := w.Client.List(ctx, list); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until the new definitions are served: %v", err)
+	}
+	for _, object := range finalized(t) {
+		t.Errorf("%T %s is there again after the removal and a new installation", object, object.GetName())
+	}
 }
