@@ -16,7 +16,7 @@ import (
 // Now is the time at which tests plan.
 var Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// container is the name of the container that has a status.
+// container is the name of the only container.
 const container = "main"
 
 // Pod builds a pod as the API server returns it. Its methods modify the pod and return it.
@@ -26,7 +26,8 @@ type Pod struct{ *corev1.Pod }
 func NewPod(name string) Pod {
 	return Pod{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(Now.Add(-time.Hour)),
-		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
+		Annotations: map[string]string{muster.RestartsAnnotation: "0"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: container}}}}}
 }
 
 // Attempt makes the pod belong to this attempt.

@@ -58,6 +58,39 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// TestExitCodeIsThatOfTheTrainingContainer: kubelets list the statuses of containers by name, whatever their order in
+// the pod.
+func TestExitCodeIsThatOfTheTrainingContainer(t *testing.T) {
+	ended := func(name string, code int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
+	}
+	for name, tc := range map[string]struct {
+		containers []string
+		statuses   []corev1.ContainerStatus
+		fails      bool
+	}{
+		"the first was ended by a signal, another succeeded":      {[]string{"train", "log"}, []corev1.ContainerStatus{ended("log", 0), ended("train", 137)}, false},
+		"the first failed, another was ended by a signal":         {[]string{"train", "log"}, []corev1.ContainerStatus{ended("log", 137), ended("train", 1)}, true},
+		"the one of the default name failed, the first by signal": {[]string{"log", "trainingjob"}, []corev1.ContainerStatus{ended("log", 137), ended("trainingjob", 1)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newJob(1, 1).restarts(breezeml.RestartExitCode)
+			failed := pod(0).Ended(1)
+			failed.Spec.Containers = nil
+			for _, container := range tc.containers {
+				failed.Spec.Containers = append(failed.Spec.Containers, corev1.Container{Name: container})
+			}
+			failed.Status.ContainerStatuses = tc.statuses
+			job.Spec.ReplicaSpecs.Template.Spec.Containers = failed.Spec.Containers
+			job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Running())), job)
+			p := checkedPlan(t, now, job.TrainingJob, admitted(1), of(failed))
+			if o := outcome(withStatus(p, job).TrainingJob); (o != nil) != tc.fails {
+				t.Errorf("outcome %+v, want a failure: %v", o, tc.fails)
+			}
+		})
+	}
+}
+
 func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)

@@ -33,16 +33,14 @@ func isRetried(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
 	return false
 }
 
-// exitCodeOf returns the exit code of the training container, 0 if there is none.
+// exitCodeOf returns the exit code of the training container, 0 if there is none. Statuses are in the order of names,
+// not in that of the containers, so the first is not that of the first container.
 func exitCodeOf(pod *corev1.Pod) int32 {
-	containers := replicas.Containers(pod)
-	for _, c := range containers {
-		if c.Name == breezeml.DefaultContainerName {
+	training := trainingContainer(&pod.Spec)
+	for _, c := range replicas.Containers(pod) {
+		if training != nil && c.Name == training.Name {
 			return c.ExitCode
 		}
-	}
-	if len(containers) > 0 {
-		return containers[0].ExitCode
 	}
 	return 0
 }
