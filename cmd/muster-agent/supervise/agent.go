@@ -63,7 +63,8 @@ type Agent struct {
 	began    time.Time
 	failures int
 	losses   int
-	hung     bool
+	// hung says that the command of the current round was killed because it gave no heartbeat.
+	hung bool
 }
 
 // New returns an agent that runs a command. grace is how long the command may take to stop.
@@ -84,7 +85,7 @@ func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 		a.phase = ended
 		return Do{Exit: true, Code: 1, Note: "the operator refuses this pod: " + answer.Refused}
 	case answer.Round != nil && a.phase == waiting:
-		a.phase, a.part, a.began = running, *answer.Round, now
+		a.phase, a.part, a.began, a.hung = running, *answer.Round, now, false
 		do := Do{Start: answer.Round, Say: a.inRound(), Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}
 		return do
 	case answer.Over != "" && a.phase == running && a.sidecar:
@@ -124,7 +125,6 @@ func (a *Agent) Ended(end End, now time.Time) Do {
 
 func (a *Agent) failed(do Do, end End, now time.Time) Do {
 	failure := end.failure(a.hung)
-	a.hung = false
 	within := true
 	if failure.Infrastructure {
 		if now.Sub(a.began) >= a.budget.Steady {

@@ -99,6 +99,21 @@ func TestFailureClassification(t *testing.T) {
 	}
 }
 
+// TestAHangCountsOnlyInItsRound: where one command hangs the others often do too, so a round may be over just when a
+// command is killed for hanging. That says nothing about its next end.
+func TestAHangCountsOnlyInItsRound(t *testing.T) {
+	a := inRound(t)
+	a.Hung()
+	a.Answered(protocol.Response{Over: "another command has failed"}, start)
+	if do := a.Ended(End{Signal: syscall.SIGKILL}, start); do.Say == nil || do.Say.Failure != nil {
+		t.Fatalf("action after the end of a stopped command = %+v, want a request for the next round, without a failure", do)
+	}
+	a.Answered(part(2), start)
+	if do := a.Ended(lost, start); do.Say == nil || do.Say.Failure == nil || !do.Say.Failure.Infrastructure {
+		t.Fatalf("action after a lost connection = %+v, want an infrastructure failure", do)
+	}
+}
+
 func TestSidecarEndsWithItsRound(t *testing.T) {
 	a := NewSidecar(42)
 	a.Begin()
