@@ -65,6 +65,14 @@ func TestAgentExitsWithTheCodeOfItsCommand(t *testing.T) {
 	o.run(3, "exec /nowhere/to/be/found", "LATTICE_MAX_RESTARTS=0").awaitExit(127)
 }
 
+func TestAgentThatComesAfterTheWorkIsDoneExitsWithSuccess(t *testing.T) {
+	o := newOperator(t, "1:2")
+	o.run(0, "exit 0").awaitExit(0)
+	late := o.run(1, works)
+	late.awaitOutput("the command need not run")
+	late.awaitExit(0)
+}
+
 func TestFirstSIGTERMIsForwardedAndSecondKills(t *testing.T) {
 	o := newOperator(t, "1:1")
 	polite := o.run(0, `trap 'echo saved; exit 5' TERM; echo runs; sleep 1000 & wait $!`)

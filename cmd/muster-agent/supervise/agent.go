@@ -84,6 +84,9 @@ func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 	case answer.Refused != "" && a.phase == waiting:
 		a.phase = ended
 		return Do{Exit: true, Code: 1, Note: "the operator refuses this pod: " + answer.Refused}
+	case answer.Finished != "" && a.phase == waiting:
+		a.phase = ended
+		return Do{Exit: true, Note: "the command need not run: " + answer.Finished}
 	case answer.Round != nil && a.phase == waiting:
 		a.phase, a.part, a.began, a.hung = running, *answer.Round, now, false
 		do := Do{Start: answer.Round, Say: a.inRound(), Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}

@@ -114,6 +114,19 @@ func TestAHangCountsOnlyInItsRound(t *testing.T) {
 	}
 }
 
+// TestAgentThatComesTooLateEndsSuccessfully: its job waits for it to succeed.
+func TestAgentThatComesTooLateEndsSuccessfully(t *testing.T) {
+	finished := protocol.Response{Finished: "all have succeeded"}
+	a := New(budget, time.Second)
+	a.Begin()
+	if do := a.Answered(finished, start); !do.Exit || do.Code != 0 || do.Start != nil {
+		t.Errorf("action of a waiting agent = %+v, want an exit with code 0", do)
+	}
+	if do := inRound(t).Answered(finished, start); do.Exit || do.Signal != 0 {
+		t.Errorf("action of an agent in a round = %+v, want none", do)
+	}
+}
+
 func TestSidecarEndsWithItsRound(t *testing.T) {
 	a := NewSidecar(42)
 	a.Begin()

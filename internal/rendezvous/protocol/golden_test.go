@@ -23,6 +23,7 @@ func TestWireFormatIsStable(t *testing.T) {
 			`{"round":{"number":3,"id":"3-x","rank":0,"size":4,"masterAddress":"10.0.0.7","masterPort":29500,"min":2,"max":4}}`},
 		"round over": {Response{Over: "pod a is gone"}, `{"over":"pod a is gone"}`},
 		"refused":    {Response{Refused: "no"}, `{"refused":"no"}`},
+		"finished":   {Response{Finished: "all have succeeded"}, `{"finished":"all have succeeded"}`},
 		"no change":  {Response{}, `{}`},
 	} {
 		if got, err := json.Marshal(test.says); err != nil || string(got) != test.want {

@@ -81,6 +81,9 @@ type Response struct {
 	Over string `json:"over,omitempty"`
 	// Refused tells the agent to give up: its pod will never get a round. It holds the reason.
 	Refused string `json:"refused,omitempty"`
+	// Finished tells a waiting agent to end successfully, without having run its command: the others have done
+	// all of the work. It holds the reason. Agents older than this field wait on.
+	Finished string `json:"finished,omitempty"`
 }
 
 // Round is one agent's part in a round.

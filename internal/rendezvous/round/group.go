@@ -138,6 +138,8 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 		g.observeRunning(m)
 	case protocol.Waiting:
 		g.observeWaiting(m, now)
+	case protocol.Done:
+		g.version++
 	}
 	g.settle(now)
 	return true
@@ -169,6 +171,9 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 			part := g.first
 			part.Rank, m.answered = m.rank, m.join
 			return protocol.Response{Round: &part}, true
+		}
+		if g.workIsDone() && g.excluded()[m] {
+			return protocol.Response{Finished: "all members of the last round have succeeded"}, true
 		}
 	case protocol.Running:
 		if !g.runsCurrent(m) {

@@ -425,11 +425,42 @@ func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
 	r.pass(time.Hour)
 	r.settle()
 	r.want("3: 0=2/1") // it replaces a member that was lost
+	r.start(4)         // the job has grown once more
+	r.pass(time.Hour)
+	if answer, says := r.group.Answer(r.pods[name(4)].pod.UID); says {
+		t.Errorf("answer to a newcomer while a member runs = %+v, want none", answer)
+	}
+	before := r.group.Version()
 	ends(2)
+	if r.group.Version() == before {
+		t.Error("the version is the same after the last member has ended, so that held requests are not answered")
+	}
 	r.start(3)
 	r.pass(time.Hour)
 	r.settle()
 	if got := r.membership(); got != "0: " {
 		t.Errorf("members after all have ended = %q, want none", got)
+	}
+	r.group.RemovePod(r.pods[name(2)].pod.UID, true, r.now)
+	for _, i := range []int{3, 4} {
+		if answer, _ := r.group.Answer(r.pods[name(i)].pod.UID); answer.Finished == "" {
+			t.Errorf("answer to newcomer %d after all have ended = %+v, want that the work is finished", i, answer)
+		}
+	}
+}
+
+// TestReplacementOfAMemberThatSucceededIsFinished: the pod of a member that has succeeded is lost, with its node for
+// instance, and its job creates another. The work of the member is done, and so is that of its replacement.
+func TestReplacementOfAMemberThatSucceededIsFinished(t *testing.T) {
+	r := newSimulation(t, 2, 2)
+	r.start(0, 1)
+	r.settle()
+	r.group.RemovePod(r.pods[name(0)].pod.UID, true, r.now)
+	r.start(0)
+	r.pass(time.Hour)
+	r.want("1: 1=1/2")
+	r.group.RemovePod(r.pods[name(1)].pod.UID, true, r.now)
+	if answer, _ := r.group.Answer(r.pods[name(0)].pod.UID); answer.Finished == "" {
+		t.Errorf("answer to the replacement = %+v, want that the work is finished", answer)
 	}
 }

@@ -70,6 +70,10 @@ func (g *Group) finished() int {
 	return n
 }
 
+// workIsDone reports whether all who had a part in the work have succeeded. A pod that came too late for it
+// would wait in vain, and its job, which waits for that pod, would never end.
+func (g *Group) workIsDone() bool { return g.participants > 0 && g.finished() >= g.participants }
+
 // excluded returns the pods that come too late to take part: once a member has succeeded, pods that
 // were in no round may only replace members that were lost; any others would repeat work that is done.
 // It returns nil if no member has succeeded.
