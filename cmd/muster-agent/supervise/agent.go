@@ -67,8 +67,14 @@ type Agent struct {
 	hung bool
 }
 
+// leastGrace replaces a grace period of 0, which pods may have: an Alarm of 0 would be none, and a command that ignores
+// SIGTERM would run on.
+const leastGrace = time.Millisecond
+
 // New returns an agent that runs a command. grace is how long the command may take to stop.
-func New(budget Budget, grace time.Duration) *Agent { return &Agent{budget: budget, grace: grace} }
+func New(budget Budget, grace time.Duration) *Agent {
+	return &Agent{budget: budget, grace: max(grace, leastGrace)}
+}
 
 // NewSidecar returns an agent beside the other containers of its pod, which exits with code once its round is over.
 func NewSidecar(code int) *Agent { return &Agent{sidecar: true, sidecarCode: code} }

@@ -114,6 +114,16 @@ func TestAHangCountsOnlyInItsRound(t *testing.T) {
 	}
 }
 
+// TestCommandWithoutGraceIsKilled: a pod's grace period may be 0.
+func TestCommandWithoutGraceIsKilled(t *testing.T) {
+	a := New(budget, 0)
+	a.Begin()
+	a.Answered(part(1), start)
+	if do := a.Answered(protocol.Response{Over: "over"}, start); do.Alarm <= 0 {
+		t.Errorf("action at the end of a round = %+v, want an alarm after which the command is killed", do)
+	}
+}
+
 // TestAgentThatComesTooLateEndsSuccessfully: its job waits for it to succeed.
 func TestAgentThatComesTooLateEndsSuccessfully(t *testing.T) {
 	finished := protocol.Response{Finished: "all have succeeded"}
