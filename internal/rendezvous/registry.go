@@ -83,14 +83,16 @@ func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 }
 
 // roundsOf returns the ID of the rounds that the pod asks for, and the bounds of their sizes. The
-// namespace is part of the ID, so that jobs of different namespaces never meet.
+// namespace is part of the ID, so that jobs of different namespaces never meet, and so is the attempt of
+// a JobSet: its next one begins anew, also the work of members that had succeeded, while pods of the last
+// one may still exist.
 func roundsOf(pod *corev1.Pod) (id string, least, most int, asks bool) {
 	label := pod.Labels[muster.RendezvousLabel]
 	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
 	if label == "" || err != nil { // not as Muster created it
 		return "", 0, 0, false
 	}
-	return pod.Namespace + "/" + label, least, most, true
+	return pod.Namespace + "/" + label + "/" + pod.Labels[jobset.RestartAttemptKey], least, most, true
 }
 
 // leaveOthers ends the pod's membership in rounds other than those with the ID.

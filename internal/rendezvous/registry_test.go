@@ -183,6 +183,49 @@ func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 	}
 }
 
+// TestAttemptsOfAJobSetShareNoRounds: the first pods of the next attempt may exist before the last of the previous one
+// are deleted. What had succeeded in that is done again.
+func TestAttemptsOfAJobSetShareNoRounds(t *testing.T) {
+	h := newRegistry(fake.NewClientBuilder().Build())
+	pod := func(name, attempt string) *corev1.Pod {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-" + name + "-0", UID: types.UID(name + attempt),
+			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "job-uid")}}
+		job.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
+		h.handler().OnAdd(job, false)
+		out := newPod(job.Name+"-0-"+attempt, "3:3", "", controlledBy("batch/v1", "Job", job.Name, string(job.UID)))
+		out.Labels["jobset.sigs.k8s.io/restart-attempt"] = attempt
+		h.handler().OnAdd(out, false)
+		return out
+	}
+	waits := func(pod *corev1.Pod) *protocol.Round {
+		agent, request := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, protocol.Request{State: protocol.Waiting, Join: pod.Name, Address: "10.0.0.1", Port: 1}
+		found := h.byPod[agent.UID]
+		found.observe(agent, request, 1)
+		answer, _, _ := found.answer(t.Context(), agent, request, 1)
+		return answer.Round
+	}
+	ends := func(pod *corev1.Pod, phase corev1.PodPhase) {
+		pod = pod.DeepCopy()
+		pod.Status.Phase = phase
+		h.handler().OnUpdate(pod, pod)
+	}
+	a, b, c := pod("a", "0"), pod("b", "0"), pod("c", "0")
+	waits(a)
+	waits(b)
+	if part := waits(c); part == nil || part.Size != 3 {
+		t.Fatalf("answer to the last pod = %+v, want a round of all", part)
+	}
+	ends(a, corev1.PodSucceeded)
+	ends(b, corev1.PodFailed)
+	again := pod("a", "1")
+	h.handler().OnDelete(c)
+	waits(again)
+	waits(pod("b", "1"))
+	if part := waits(pod("c", "1")); part == nil || part.Size != 3 {
+		t.Errorf("answer to the last pod of the next attempt = %+v, want a round of all", part)
+	}
+}
+
 // TestMasterAddressIsFromTheNewestRequest: held requests of an agent that is gone, and of a pod that is being deleted,
 // are evaluated again with each change. If they replaced newer requests, each would notify the other without end.
 func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
