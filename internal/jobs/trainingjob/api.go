@@ -60,7 +60,11 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 // matters reports whether an update of a child can change the plan.
 func matters(before, after client.Object) bool {
 	pod, isPod := after.(*corev1.Pod)
-	return isPod && replicas.Changed(before.(*corev1.Pod), pod) // of a Service, only its existence matters
+	if !isPod {
+		return false // of a Service, only its existence matters
+	}
+	was := before.(*corev1.Pod)
+	return replicas.Changed(was, pod) || restartsInPlace(was) != restartsInPlace(pod)
 }
 
 // describe returns what a TrainingJob asks for: one pod set of as many workers as it can use, and the minimum that it

@@ -91,6 +91,20 @@ func TestExitCodeIsThatOfTheTrainingContainer(t *testing.T) {
 	}
 }
 
+// TestRestartsOfContainersMatter: a container may run again so soon that only its number of restarts shows it, and
+// nothing else may happen until the end of the job.
+func TestRestartsOfContainersMatter(t *testing.T) {
+	runs, again := pod(0).Running().Pod, pod(0).Running().Pod
+	again.ResourceVersion = "2"
+	if matters(runs, again) {
+		t.Error("an update that changes nothing matters")
+	}
+	again.Status.ContainerStatuses[0].RestartCount = 1
+	if !matters(runs, again) {
+		t.Error("a restart of a container, which counts towards backoffLimit, does not matter")
+	}
+}
+
 func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
