@@ -28,21 +28,24 @@ func isRetried(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
 	case breezeml.RestartAlways, breezeml.RestartOnFailure:
 		return true
 	case breezeml.RestartExitCode:
-		return exitCodeOf(pod) >= 128 // the program was ended by a signal
+		code, ended := exitCodeOf(pod)
+		return !ended || code >= 128 // it never ran, or its program was ended by a signal
 	}
 	return false
 }
 
-// exitCodeOf returns the exit code of the training container, 0 if there is none. Statuses are in the order of names,
-// not in that of the containers, so the first is not that of the first container.
-func exitCodeOf(pod *corev1.Pod) int32 {
+// exitCodeOf returns the exit code of the training container, or of one that failed before it could start; false if no
+// container has ended, as in a pod that its node has refused. Statuses are in the order of names, not in that of the
+// containers, so the first is not that of the first container.
+func exitCodeOf(pod *corev1.Pod) (code int32, ended bool) {
 	training := trainingContainer(&pod.Spec)
 	for _, c := range replicas.Containers(pod) {
-		if training != nil && c.Name == training.Name {
-			return c.ExitCode
+		if training != nil && c.Name == training.Name && c.State == replicas.ContainerTerminated {
+			return c.ExitCode, true
 		}
 	}
-	return 0
+	code, _, ended = replicas.Failure(pod)
+	return code, ended
 }
 
 // judge returns how the job has ended, nil if it has not.
