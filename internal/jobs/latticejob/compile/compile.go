@@ -42,6 +42,8 @@ type compiler struct {
 	skipped  map[schema.GroupResource]bool
 	missing  map[schema.GroupResource]bool
 	warnings []string
+	// values is how many bytes the values of placeholders had so far.
+	values int
 }
 
 // Compile compiles the job to objects. It fails if no cluster with these facts could ever run the job. Of its errors,

@@ -85,6 +85,25 @@ func TestErrorsOfTemplates(t *testing.T) {
 	})
 }
 
+// TestValuesOfPlaceholdersAreBounded: a short placeholder may stand for a long value, and a job may have many. The
+// operator holds all of them in memory.
+func TestValuesOfPlaceholdersAreBounded(t *testing.T) {
+	long := "r: {type: external-service, params: {endpoints: {default: 'https://a/" + strings.Repeat("x", 100_000) + "'}}}, " + secrets
+	const want = "more than 16777216 bytes together in the job"
+	for what, fields := range map[string]string{
+		"a variable":            "variables: {X: '" + strings.Repeat("${resources.r.url}", 200) + "'}",
+		"several variables":     "variables: {X: '" + strings.Repeat("${resources.r.url}", 100) + "', Y: '" + strings.Repeat("${resources.r.url}", 100) + "'}",
+		"a file":                "files: {/f: {content: '" + strings.Repeat("${resources.r.url}", 200) + "'}}",
+		"a file with a secret":  "files: {/f: {content: '${secret.s.k}" + strings.Repeat("${resources.r.url}", 200) + "'}}",
+		"fewer, which are kept": "variables: {X: '${resources.r.url}${resources.r.url}'}",
+	} {
+		_, err := Compile(jobOf(t, dependent(fields, long)), everywhere())
+		if kept := what == "fewer, which are kept"; kept && err != nil || !kept && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %.200v, want an error: %v", what, err, !kept)
+		}
+	}
+}
+
 func TestErrorsOfFiles(t *testing.T) {
 	file := func(path, fields string) string { return dependent("files: {'"+path+"': {"+fields+"}}", secrets) }
 	const at = "file compilation error: container 'main': file "

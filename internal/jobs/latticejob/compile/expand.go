@@ -64,6 +64,9 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 			out.pieces = append(out.pieces, textPiece{reference: ref})
 		default:
 			value, err := t.value(p.path)
+			if err == nil {
+				err = t.countValue(value)
+			}
 			if err != nil {
 				return text{}, fmt.Errorf("template error: %s: %w", what, err)
 			}
@@ -76,6 +79,18 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 		out.pieces = append(out.pieces, textPiece{literal: literal.String()})
 	}
 	return out, nil
+}
+
+// maxValues is how many bytes the values of all placeholders of a job may have together, as much as 16 ConfigMaps hold.
+// A job of a megabyte could have thousands of placeholders for a value of almost that size, which no memory holds.
+const maxValues = 16 << 20
+
+// countValue counts a value that is put into a text of the job, and fails if there are too many.
+func (c *compiler) countValue(value string) error {
+	if c.values += len(value); c.values > maxValues {
+		return fmt.Errorf("the values of placeholders have more than %d bytes together in the job", maxValues)
+	}
+	return nil
 }
 
 // secretAt resolves ${secret.R.K}.
