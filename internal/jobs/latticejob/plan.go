@@ -115,8 +115,18 @@ func (l *planner) report() {
 	}
 }
 
+// messageBytes bounds the message of the status: errors quote names of any length, and a status for which
+// etcd has no room beside the spec would never be written.
+const messageBytes = 4096
+
+// cut truncates a message to this many bytes without splitting a character.
+func cut(message string, bytes int) string {
+	return strings.ToValidUTF8(message[:min(len(message), bytes)], "")
+}
+
 // setStatus sets the status, and adds the event if the status is new.
 func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
+	message = cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
 		event.WithStatus = true
@@ -209,7 +219,8 @@ func (l *planner) apply(result *compile.Result) {
 	}
 	retry := l.job.DeepCopy()
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
-		message := fmt.Sprintf(lattice.RetryApplyMessage, err)
+		// The time of the first refusal, which is read back, must follow.
+		message := cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
 		if l.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
 			since, _ := l.refusedSince()
 			message += refusedSince + cmp.Or(since, l.seen.Now).UTC().Format(time.RFC3339)

@@ -213,7 +213,7 @@ func (l *planner) failCompile(message string) {
 func (l *planner) keepStatusOnError(before *lattice.LatticeJob) {
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
-		before.Status.Message = fmt.Sprintf("Leaving the service graph failed (will retry): %v", err)
+		before.Status.Message = cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v", err), messageBytes)
 		return before, jobs.Warning(leaveFailedReason, before.Status.Message)
 	}
 }

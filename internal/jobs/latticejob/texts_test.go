@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -27,6 +29,31 @@ func task(t *testing.T, text string) func(*scene) {
 			spec.Workload.Containers = s.seen.Job.Spec.Tasks["t"].Workload.Containers
 		}
 		s.seen.Job.Spec.Tasks["t"] = spec
+	}
+}
+
+// TestMessagesAreCut: an error may quote names of any length, and a status for which etcd has no room beside the spec is
+// never written.
+func TestMessagesAreCut(t *testing.T) {
+	long := strings.Repeat("é", 100_000)
+	p := newScene().with(task(t, "workload: {containers: {main: {image: i, envFrom: [x"+long+"]}}}")).plan(t)
+	said := p.Status.(*lattice.LatticeJob).Status
+	if said.Phase != lattice.Failed || len(said.Message) > messageBytes || !utf8.ValidString(said.Message) {
+		t.Errorf("phase %s with a message of %d bytes, valid %v; want Failed with at most %d", said.Phase, len(said.Message), utf8.ValidString(said.Message), messageBytes)
+	}
+	s := newScene().external(jobs.Admission{Grant: jobs.Admitted, UnreadySince: now, PodSets: map[string]jobs.PodSetAdmission{"t": {Count: 2, Asked: 2}}})
+	p = s.plan(t)
+	if p.StatusOnError == nil {
+		t.Fatalf("nothing is applied: %s", writes(p))
+	}
+	status, _ := p.StatusOnError(apierrors.NewBadRequest(long))
+	s.seen.Job = status.(*lattice.LatticeJob)
+	if n := len(s.seen.Job.Status.Message); n > messageBytes {
+		t.Errorf("a message of %d bytes after a refusal, want at most %d", n, messageBytes)
+	}
+	s.seen.Now = now.Add(time.Hour)
+	if s.plan(t).Progress.Refused == "" {
+		t.Error("the job keeps its quota though it is refused: the time of the first refusal is lost")
 	}
 }
 
