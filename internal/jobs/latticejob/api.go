@@ -132,7 +132,8 @@ func related(job *lattice.LatticeJob) []client.Object {
 	for _, key := range compile.ServicesOf(job) {
 		out = append(out, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 		for i := range key.Name {
-			if key.Name[i] == '-' && i > 0 {
+			// A DNS label has - only within, so that the name of no job ends with it, and that of no task begins so.
+			if key.Name[i] == '-' && key.Name[i-1] != '-' && key.Name[i+1] != '-' {
 				out = append(out, &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name[:i]}})
 			}
 		}

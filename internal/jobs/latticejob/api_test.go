@@ -1,6 +1,7 @@
 package latticejob
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,21 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
+// kindsAndNames returns the related objects as "Kind namespace/name".
+func kindsAndNames(objects []client.Object) (out []string) {
+	for _, o := range objects {
+		switch o.(type) {
+		case *nodev1.RuntimeClass:
+			out = append(out, "RuntimeClass "+o.GetName())
+		case *corev1.Service:
+			out = append(out, "Service "+o.GetNamespace()+"/"+o.GetName())
+		case *lattice.LatticeJob:
+			out = append(out, "LatticeJob "+o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	return out
+}
+
 func TestRelatedObjectsAreThoseTheSpecRefersTo(t *testing.T) {
 	s := newScene()
 	callService(s)
@@ -21,18 +37,7 @@ func TestRelatedObjectsAreThoseTheSpecRefersTo(t *testing.T) {
 	task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource}
 	s.seen.Job.Spec.Tasks["t"] = task
 	api := New(Settings{})
-	var got []string
-	for _, o := range api.Related(s.seen.Job) {
-		switch o.(type) {
-		case *nodev1.RuntimeClass:
-			got = append(got, "RuntimeClass "+o.GetName())
-		case *corev1.Service:
-			got = append(got, "Service "+o.GetNamespace()+"/"+o.GetName())
-		case *lattice.LatticeJob:
-			got = append(got, "LatticeJob "+o.GetNamespace()+"/"+o.GetName())
-		}
-	}
-	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, kindsAndNames(api.Related(s.seen.Job))); diff != "" {
 		t.Error(diff)
 	}
 	if n := len(api.AsksNodes(s.seen.Job)); n != 2 {
@@ -57,6 +62,21 @@ func TestACreatedVCJobNeedsNoReconcile(t *testing.T) {
 	} {
 		if got := expected(test.child); got != test.want {
 			t.Errorf("a VCJob %s is expected: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestOnlyWhatMayBeCalledIsRelated: each related object is read in each reconcile, and a job has room for a thousand ids
+// of as many characters.
+func TestOnlyWhatMayBeCalledIsRelated(t *testing.T) {
+	for id, want := range map[string][]string{
+		"a-b-c":                         {"Service ns/a-b-c", "LatticeJob ns/a", "LatticeJob ns/a-b"},
+		"a--b":                          {"Service ns/a--b"}, // no job is called a-, and no task -b
+		strings.Repeat("a-", 500) + "a": nil,                 // no Service is called that
+	} {
+		s := newScene().with(task(t, "workload: {resources: {r: {type: service, id: "+id+"}}}"))
+		if diff := cmp.Diff(want, kindsAndNames(related(s.seen.Job))); diff != "" {
+			t.Errorf("id %.20s (-want +got): %.1000s", id, diff)
 		}
 	}
 }

@@ -35,7 +35,7 @@ const anyService = "*"
 func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.ID != anyService }
 
 // ServicesOf are the services that the job's tasks call, of which the graph must say
-// their ports.
+// their ports. Without those whose names are none of a service, with which no job compiles.
 func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	found := map[ServiceKey]bool{}
 	tasks, err := Tasks(job)
@@ -44,8 +44,12 @@ func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	}
 	for _, task := range tasks {
 		for name, spec := range task.Workload.Resources {
-			if d := (dependency{name: name, ResourceSpec: &spec}); spec.Type == lattice.ServiceResource && d.calls() {
-				found[d.key(job.Namespace)] = true
+			d := dependency{name: name, ResourceSpec: &spec}
+			if spec.Type != lattice.ServiceResource || !d.calls() {
+				continue
+			}
+			if key := d.key(job.Namespace); len(validation.IsDNS1123Label(key.Name)) == 0 {
+				found[key] = true
 			}
 		}
 	}
