@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,8 @@ func TestExitCodeIsThatOfTheTrainingContainer(t *testing.T) {
 			p := checkedPlan(t, now, job.TrainingJob, admitted(1), of(failed))
 			if o := outcome(withStatus(p, job).TrainingJob); (o != nil) != tc.fails {
 				t.Errorf("outcome %+v, want a failure: %v", o, tc.fails)
+			} else if tc.fails && !strings.HasSuffix(o.Message, "exit code 1 in job-worker-0") {
+				t.Errorf("message %q, want the exit code that decided", o.Message)
 			}
 		})
 	}

@@ -146,9 +146,13 @@ func restartsInPlace(pod *corev1.Pod) int64 {
 	return n
 }
 
-// failureOf describes how a pod has failed.
+// failureOf describes how a pod has failed: by the exit code that decides whether it is retried, if it is one of a
+// failure.
 func failureOf(pod *corev1.Pod) string {
 	code, why, ok := replicas.Failure(pod)
+	if of, _ := exitCodeOf(pod); of != 0 {
+		code = of
+	}
 	switch {
 	case ok:
 		return fmt.Sprintf("exit code %d in %s", code, pod.Name)
