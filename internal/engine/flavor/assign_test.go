@@ -108,6 +108,9 @@ func podSet(name string, count int32, asks ...any) PodSet {
 	return ps
 }
 
+// reclaimed returns the pod set after this number of its pods have ended.
+func reclaimed(ps PodSet, ended int32) PodSet { ps.Reclaimable = ended; return ps }
+
 var modes = map[Mode]string{NoFit: "no fit", Blocked: "blocked", Preempts: "preempts", Reclaims: "reclaims", Awaits: "awaits", Fits: "fits"}
 
 // line formats a choice in one line: "fits: main 2 cpu=4 of spot", or with what is missing.
@@ -184,6 +187,12 @@ func TestAssign(t *testing.T) {
 		"a resource that is not covered": {
 			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "tpu", 1)},
 			want: "no fit: NoMatchingFlavor"},
+		"a resource that is not covered, for no pods": {
+			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1), podSet("later", 0, "cpu", 1, "tpu", 1)},
+			want: "fits: main 1 cpu=1 of f: later 0 cpu=0 of f"},
+		"a resource that is not covered, for pods that have ended": {
+			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1), reclaimed(podSet("first", 2, "tpu", 1), 2)},
+			want: "fits: main 1 cpu=1 of f: first 0"},
 		"a flavor that does not exist": {
 			offer: func() *testQueue {
 				s := newTestQueue(of("gone", 9), of("f", 4))

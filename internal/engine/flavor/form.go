@@ -112,8 +112,12 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 	return group
 }
 
-// uncovered returns a reason if a requested resource is in no group of the queue. Requests of zero do not count.
+// uncovered returns a reason if a requested resource is in no group of the queue. Requests of zero do not count, and a
+// pod set of which no pods have to run requests nothing.
 func uncovered(ps PodSet, groups []Group) reason.Reason {
+	if ps.Needed() == 0 {
+		return reason.Reason{}
+	}
 	for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
 		if ps.PerPod[resource] == 0 {
 			continue
