@@ -32,8 +32,8 @@ type Explanation struct {
 	Line *Line `json:"line,omitempty"`
 	// QueuesThere are the queues that the job could name, if the one that it names does not exist.
 	QueuesThere []string `json:"queuesThere,omitempty"`
-	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them; for one
-	// that waits for quota, those that keep its ClusterQueue inactive.
+	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them, with what
+	// keeps them from ever being so; for one that waits for quota, those that keep its ClusterQueue inactive.
 	Checks []Check `json:"checks,omitempty"`
 	// Accepts is the namespaceSelector of the ClusterQueue, if it refuses the namespace of the waiting job.
 	Accepts *metav1.LabelSelector `json:"accepts,omitempty"`
@@ -140,7 +140,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.QueuesThere = queuesFor(snapshot, job.Namespace)
 	}
 	if workload != nil && job.Reason == reasonAdmissionChecks {
-		e.Checks = checksOf(workload)
+		e.Checks = checksOf(snapshot, workload)
 		return e // it has its quota: holders do not matter
 	}
 	if hidden || job.State != Pending && (job.State != Suspended || job.ClusterQueue != "") {
@@ -265,18 +265,26 @@ func findWorkload(snapshot *Snapshot, job *Job) *kueue.Workload {
 	return nil
 }
 
-// checksOf returns the admission checks that are not Ready, sorted by name.
-func checksOf(w *kueue.Workload) (out []Check) {
+// checksOf returns the admission checks that are not Ready, sorted by name. One that no controller will answer, because
+// it does not exist or is not active, is reported as such: the Workload still has it as Pending.
+func checksOf(snapshot *Snapshot, w *kueue.Workload) (out []Check) {
+	readable := !slices.Contains(snapshot.Unseen, "admissionchecks")
 	for i := range w.Status.AdmissionChecks {
-		if c := &w.Status.AdmissionChecks[i]; c.State != kueue.CheckStateReady {
-			out = append(out, Check{Name: string(c.Name), State: c.State, Message: c.Message})
+		c := &w.Status.AdmissionChecks[i]
+		if c.State == kueue.CheckStateReady {
+			continue
 		}
+		check := Check{Name: string(c.Name), State: c.State, Message: c.Message}
+		if faulty, is := checkFault(snapshot, check.Name); is && readable && c.State == kueue.CheckStatePending {
+			check = faulty
+		}
+		out = append(out, check)
 	}
 	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// States of a Check that keeps its ClusterQueue inactive; the API has none for it.
+// States of a Check that does not exist or is not active, which keeps its ClusterQueue inactive; the API has none for it.
 const (
 	CheckMissing  kueue.CheckState = "Missing"
 	CheckInactive kueue.CheckState = "Inactive"
@@ -289,17 +297,24 @@ func inactiveChecks(snapshot *Snapshot, queue string) (out []Check) {
 		return nil
 	}
 	for _, rule := range lifecycle.CheckRules(&snapshot.ClusterQueues[at].Spec) {
-		name := string(rule.Name)
-		found := slices.IndexFunc(snapshot.AdmissionChecks, func(c kueue.AdmissionCheck) bool { return c.Name == name })
-		switch {
-		case found < 0:
-			out = append(out, Check{Name: name, State: CheckMissing, Message: "create it, or remove it from the ClusterQueue"})
-		case !lifecycle.IsActive(&snapshot.AdmissionChecks[found]):
-			out = append(out, Check{Name: name, State: CheckInactive, Message: whyInactive(snapshot.AdmissionChecks[found].Spec.ControllerName)})
+		if check, is := checkFault(snapshot, string(rule.Name)); is {
+			out = append(out, check)
 		}
 	}
 	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
 	return slices.Compact(out)
+}
+
+// checkFault returns the admission check as one that does not exist or is not active; is reports whether that is so.
+func checkFault(snapshot *Snapshot, name string) (check Check, is bool) {
+	found := slices.IndexFunc(snapshot.AdmissionChecks, func(c kueue.AdmissionCheck) bool { return c.Name == name })
+	switch {
+	case found < 0:
+		return Check{Name: name, State: CheckMissing, Message: "create it, or remove it from the ClusterQueue"}, true
+	case !lifecycle.IsActive(&snapshot.AdmissionChecks[found]):
+		return Check{Name: name, State: CheckInactive, Message: whyInactive(snapshot.AdmissionChecks[found].Spec.ControllerName)}, true
+	}
+	return Check{}, false
 }
 
 func whyInactive(controller string) string {

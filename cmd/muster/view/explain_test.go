@@ -240,20 +240,36 @@ func TestExplainListsChecksThatKeepTheQueueInactive(t *testing.T) {
 	}
 }
 
-// TestExplainListsChecksOfAJobWithReservedQuota: holders are not listed, since the job does not wait for quota.
+// TestExplainListsChecksOfAJobWithReservedQuota: holders are not listed, since the job does not wait for quota. A check
+// that was deleted since, or whose controller has stopped, is not reported as if an answer could be expected.
 func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.JobSets = append(snapshot.JobSets, aJobSet("checked", inQueue("gpu")))
 	snapshot.Workloads = append(snapshot.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
 		w.Status.Conditions = w.Status.Conditions[:1]
 		w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
-			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}, {Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending}}
+			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}, {Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending},
+			{Name: "lost", State: kueue.CheckStatePending}, {Name: "idle", State: kueue.CheckStatePending}, {Name: "again", State: kueue.CheckStateRetry}}
 	}))
+	check := func(name string, active metav1.ConditionStatus) kueue.AdmissionCheck {
+		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/" + name},
+			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
+	}
+	snapshot.AdmissionChecks = []kueue.AdmissionCheck{check("nodes", metav1.ConditionTrue), check("budget", metav1.ConditionTrue), check("idle", metav1.ConditionFalse)}
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "checked"})[0], now)
-	want := []Check{{Name: "budget", State: kueue.CheckStatePending}, {Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}
+	want := []Check{{Name: "again", State: kueue.CheckStateRetry}, {Name: "budget", State: kueue.CheckStatePending},
+		{Name: "idle", State: CheckInactive, Message: "its controller example.com/idle has not reported it active"},
+		{Name: "lost", State: CheckMissing, Message: "create it, or remove it from the ClusterQueue"},
+		{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}
 	if diff := cmp.Diff(want, e.Checks); diff != "" {
 		t.Errorf("the checks differ (-want +got):\n%s", diff)
+	}
+	snapshot.AdmissionChecks, snapshot.Unseen = nil, []string{"admissionchecks"}
+	for _, c := range Explain(&snapshot, jobs, Find(jobs, Name{Name: "checked"})[0], now).Checks {
+		if c.State != kueue.CheckStatePending && c.State != kueue.CheckStateRetry {
+			t.Errorf("the check %s, which the reader may not list, is %s", c.Name, c.State)
+		}
 	}
 	if e.Quotas != nil || e.Holders != nil {
 		t.Errorf("quotas = %+v and holders = %+v, want none", e.Quotas, e.Holders)
