@@ -31,6 +31,7 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 		"the ClusterQueue is being deleted": {ending(false, true), reservedWorkload("a")},
 		"the LocalQueue is missing":         {func(q *twoQueues) { q.local = nil }, reservedWorkload("a")},
 		"the ClusterQueue is missing":       {func(q *twoQueues) { q.cluster = nil }, reservedWorkload("a")},
+		"it names no LocalQueue":            {func(q *twoQueues) { q.local = nil }, unnamed(reservedWorkload("a"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &twoQueues{newLocalQueue("q", "cq"), newClusterQueue("cq", "4")}
@@ -44,7 +45,7 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 			}
 			reported := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadQuotaReserved)
 			words, e := newTestTranslator(), engine.New(engine.Options{})
-			objects := []client.Object{newFlavor("f"), newWorkload("a", 1, nil)}
+			objects := []client.Object{newFlavor("f"), waitingLike(tc.of)}
 			if q.local != nil {
 				objects = append(objects, q.local)
 			}
@@ -64,6 +65,16 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 			expectEqual(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
 		})
 	}
+}
+
+// unnamed returns the Workload without the name of a queue.
+func unnamed(w *kueue.Workload) *kueue.Workload { w.Spec.QueueName = ""; return w }
+
+// waitingLike returns a Workload without quota that names the same queue.
+func waitingLike(w *kueue.Workload) *kueue.Workload {
+	waiting := newWorkload(w.Name, 1, nil)
+	waiting.Spec.QueueName = w.Spec.QueueName
+	return waiting
 }
 
 // twoQueues are the queues of a Workload, nil if they do not exist.

@@ -145,6 +145,10 @@ func TestDecide(t *testing.T) {
 			given: []Event{defaultFlavor, queueOf("q", "", 1), job("a", "nowhere", 1, 1, 0, 0)},
 			want:  []string{"a waits: Inadmissible: LocalQueue nowhere doesn't exist"},
 		},
+		"a workload that names no LocalQueue is told so": {
+			given: []Event{defaultFlavor, queueOf("q", "", 1), localOf("q"), job("a", "", 1, 1, 0, 0)},
+			want:  []string{"a waits: Inadmissible: the Workload names no LocalQueue: set its spec.queueName"},
+		},
 		"a missing ClusterQueue is reported": {
 			given: []Event{localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want:  []string{"a waits: Inadmissible: ClusterQueue q doesn't exist"},

@@ -361,6 +361,8 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
 	case w.Unheld:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
+	case w.Queue == "":
+		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
 	case !w.local.exists:
 		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
 	case w.local.Terminating:

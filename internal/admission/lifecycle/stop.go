@@ -13,6 +13,9 @@ import (
 // TerminatingMessage says that a ClusterQueue does not admit because it is being deleted.
 const TerminatingMessage = "Can't admit new workloads; clusterQueue is terminating"
 
+// unnamedMessage is the message of a Workload that no job owns and that names no LocalQueue.
+const unnamedMessage = "the Workload names no LocalQueue: set its spec.queueName"
+
 // queue is what LocalQueue and ClusterQueue have in common.
 type queue struct {
 	kind string
@@ -25,7 +28,10 @@ type queue struct {
 
 func (d *draft) localQueue() queue {
 	q := d.facts.LocalQueue
-	if q == nil {
+	switch {
+	case d.w.Spec.QueueName == "":
+		return queue{kind: "LocalQueue", reason: kueue.WorkloadInadmissible, message: unnamedMessage}
+	case q == nil:
 		return missing("LocalQueue", string(d.w.Spec.QueueName))
 	}
 	out := queue{kind: "LocalQueue", evictionReason: kueue.WorkloadEvictedByLocalQueueStopped}
