@@ -119,6 +119,9 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 				continue
 			}
 			first, second := &choice.Assignments[j], &choice.Assignments[i]
+			if first.Count == 0 || second.Count == 0 {
+				continue // it has no pods to be near the others
+			}
 			if a, b := s.placedBy(first), s.placedBy(second); a != b && a != "" && b != "" {
 				return &place.Shortfall{PodSet: other.Name, Flavor: a, Mistake: "pod sets " + other.Name + " and " + ps.Name +
 					" must get one flavor, and flavor " + a + " does not have enough quota for both"}

@@ -74,13 +74,12 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		for _, g := range offer.Groups {
 			if group := newFormGroup(ps, g, offer, tree); len(group.resources) > 0 {
 				set.choices = append(set.choices, group)
-				form.onNodes = form.onNodes || slices.ContainsFunc(group.flavors, func(f formFlavor) bool {
-					return f.refusal == "" && offer.Flavors[f.name].Topology != ""
-				})
 			}
 		}
 		form.sets = append(form.sets, set)
 	}
+	form.shareRefusals(podSets)
+	form.onNodes = form.takesAny(func(flavor string) bool { return offer.Flavors[flavor].Topology != "" })
 	form.compete = len(form.sets) > 1 && form.fault.Code == reason.None && compete(form.sets)
 	return form
 }
@@ -110,6 +109,43 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 		group.flavors = append(group.flavors, f)
 	}
 	return group
+}
+
+// shareRefusals makes a flavor that refuses one pod set of a group refuse the others, which must get the same flavor:
+// otherwise they would be reported to wait for quota or nodes of it.
+func (f *Form) shareRefusals(podSets []PodSet) {
+	type shared struct{ group, flavor string }
+	refusals := map[shared]string{}
+	f.eachGrouped(podSets, func(set *formSet, group string, known *formFlavor) {
+		if at := (shared{group, known.name}); known.refusal != "" && refusals[at] == "" {
+			refusals[at] = fmt.Sprintf("%s, for pod set %s, which must get the same flavor", known.refusal, set.name)
+		}
+	})
+	f.eachGrouped(podSets, func(_ *formSet, group string, known *formFlavor) {
+		known.refusal = cmp.Or(known.refusal, refusals[shared{group, known.name}])
+	})
+}
+
+// eachGrouped calls do for each flavor of each pod set that is in a group and has pods to run.
+func (f *Form) eachGrouped(podSets []PodSet, do func(set *formSet, group string, known *formFlavor)) {
+	for i := range f.sets {
+		if podSets[i].Topology == nil || podSets[i].Topology.Group == "" || f.sets[i].needed == 0 {
+			continue
+		}
+		for _, g := range f.sets[i].choices {
+			for n := range g.flavors {
+				do(&f.sets[i], podSets[i].Topology.Group, &g.flavors[n])
+			}
+		}
+	}
+}
+
+// takesAny reports whether any of these flavors accepts any pod set.
+func (f *Form) takesAny(these func(flavor string) bool) bool {
+	accepts := func(known formFlavor) bool { return known.refusal == "" && these(known.name) }
+	return slices.ContainsFunc(f.sets, func(s formSet) bool {
+		return slices.ContainsFunc(s.choices, func(g formGroup) bool { return slices.ContainsFunc(g.flavors, accepts) })
+	})
 }
 
 // uncovered returns a reason if a requested resource is in no group of the queue. Requests of zero do not count, and a
