@@ -230,6 +230,17 @@ func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
 	e.reportReady(q, whyBehind(q))
+	w := e.workloads[head.head().Key]
+	if e.setReason(w, head.why); w.blamesHead() {
+		e.unreported.add(w.Key)
+	}
+}
+
+// blamesHead reports whether the workload was told that it waits behind the head of its queue, which is now itself. The
+// code of the reason is the same, but the message would hide what it lacks.
+func (w *workload) blamesHead() bool {
+	c := w.class
+	return c != nil && c.queue.head == c && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
 }
 
 // whyBehind is the reason of workloads that wait behind a head of their queue.
@@ -247,7 +258,7 @@ func (p *pass) reportReasons() {
 		if !ok {
 			return
 		}
-		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) {
+		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
 			p.budget--
 			w.reported = w.why.Message()
 			p.addDecision(w, w.Priority, Decision{Why: w.why})
