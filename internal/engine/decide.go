@@ -260,7 +260,7 @@ func (p *pass) reportReasons() {
 		}
 		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
 			p.budget--
-			w.reported = w.why.Message()
+			w.reported, w.reportedWhy = w.why.Message(), w.why
 			p.addDecision(w, w.Priority, Decision{Why: w.why})
 		}
 	}

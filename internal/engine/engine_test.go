@@ -191,6 +191,38 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestTooLargeWorkloadIsToldOfTheNextResource once there is enough quota for the first one, here or in the cohort. Other
+// amounts alone are not told again.
+func TestTooLargeWorkloadIsToldOfTheNextResource(t *testing.T) {
+	with := func(name string, cpu, memory int64) ClusterQueueSet {
+		q := queueOf(name, "lab", cpu)
+		q.Groups[0].Resources = []string{"cpu", "tokens"}
+		q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "tokens"}] = quota.Limits{Nominal: memory, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+		return q
+	}
+	large := job("large", "q", 1, 9000, 0, 0)
+	large.PodSets[0].PerPod["tokens"] = 9
+	exceeds := func(what string) string {
+		return "large waits: ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for " + what
+	}
+	const cpu = "cpu in flavor default, previously considered podsets requests (0) + current podset request (9) > maximum capacity (4)"
+	const tokens = "tokens in flavor default, previously considered podsets requests (0) + current podset request (9) > maximum capacity (2)"
+	for name, more := range map[string]func(cpu int64) ClusterQueueSet{
+		"in its queue":  func(cpu int64) ClusterQueueSet { return with("q", 4000+cpu, 2) },
+		"in the cohort": func(cpu int64) ClusterQueueSet { return with("other", cpu, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, with("q", 4000, 2), with("other", 0, 0), localOf("q"))
+			s.want("the job arrives", decisionsAfter(s.engine, large), exceeds(cpu))
+			waits := large
+			waits.Version, waits.ReportedCode = 1, reason.ExceedsMaxQuota
+			s.want("that is written", decisionsAfter(s.engine, waits))
+			s.want("there is more cpu, but too little", decisionsAfter(s.engine, more(1000)))
+			s.want("there is enough cpu", decisionsAfter(s.engine, more(5000)), exceeds(tokens))
+		})
+	}
+}
+
 func TestReleasedQuotaGoesToWaitingWorkloads(t *testing.T) {
 	e := New(Options{})
 	decisionsAfter(e, defaultFlavor, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"),

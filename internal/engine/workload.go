@@ -68,9 +68,10 @@ type workload struct {
 	// refusal is the API server's last rejection of a decision about it.
 	refusal refusal
 	why     reason.Reason
-	// reported is the message of the reason that was reported last.
-	reported string
-	charged  charges
+	// reported is the message of the reason that was reported last, reportedWhy that reason if this engine reported it.
+	reported    string
+	reportedWhy reason.Reason
+	charged     charges
 	// gone is set once the workload no longer exists and must not be counted.
 	gone bool
 }
@@ -398,5 +399,8 @@ func (e *Engine) setReason(w *workload, why reason.Reason) {
 
 // blameChanged reports whether the reason names another cause than the one that was reported, with the same code.
 func (w *workload) blameChanged(why reason.Reason) bool {
-	return why.Code.Actionable() && w.reported != "" && w.reported != why.Message()
+	if why.Code.Actionable() {
+		return w.reported != "" && w.reported != why.Message()
+	}
+	return why.Code == w.reportedWhy.Code && !why.SameBlame(w.reportedWhy)
 }

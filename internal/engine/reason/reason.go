@@ -2,6 +2,7 @@ package reason
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,20 @@ const (
 // itself, so that a message must be updated when it changes: otherwise users fix the wrong thing.
 func (c Code) Actionable() bool {
 	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
+}
+
+// SameBlame reports whether both reasons, of the same code, name the same thing to fix. For ExceedsMaxQuota that is the
+// resources and flavors, whatever the amounts: the capacity of a queue may follow its nodes.
+func (r Reason) SameBlame(other Reason) bool {
+	switch {
+	case r.Code.Actionable():
+		return r.Message() == other.Message()
+	case r.Code != ExceedsMaxQuota:
+		return true
+	}
+	return r.PodSet == other.PodSet && slices.EqualFunc(r.Flavors, other.Flavors, func(a, b Verdict) bool {
+		return a.Flavor == b.Flavor && a.Resource == b.Resource && a.Detail == b.Detail
+	})
 }
 
 // Reason is why a workload waits. The zero value means that nothing keeps it waiting.
