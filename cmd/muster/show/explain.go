@@ -40,12 +40,16 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	for i := range e.Checks {
 		line(&text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
 	}
+	var podLines []string
 	if !e.Job.State.Over() {
-		line(&text, "pods", fmt.Sprintf("%s ready or done", pods(&e.Job)))
+		podLines = append(podLines, fmt.Sprintf("%s ready or done", pods(&e.Job)))
 	}
 	for i := range e.PodProblems {
 		problem := &e.PodProblems[i]
-		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+		podLines = append(podLines, fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+	}
+	for i, said := range podLines {
+		line(&text, first(i, "pods"), said)
 	}
 	if w := e.Warning; w != nil {
 		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))

@@ -220,6 +220,23 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 	}
 }
 
+// TestPodProblemsOfAnEndedJob: they have a label of their own, though its pods are not counted any more.
+func TestPodProblemsOfAnEndedJob(t *testing.T) {
+	e := &view.Explanation{
+		Job:         pendingJob(),
+		PodProblems: []view.PodProblem{{Pods: 2, Example: "eval-0", Reason: "Error", Message: "exit code 3"}, {Pods: 1, Example: "eval-1", Reason: "OOMKilled"}},
+	}
+	e.Job.State = view.Failed
+	const want = "\n  pods      2 like eval-0: Error: exit code 3\n            1 like eval-1: OOMKilled\n"
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got.String(), want) {
+		t.Errorf("explanation does not have %q:\n%s", want, got.String())
+	}
+}
+
 func TestExplanationOfAJobWithAQueueThatIsNotForIt(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
 		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
