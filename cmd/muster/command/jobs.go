@@ -39,7 +39,7 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
 	addClusterFlags(cmd, o.config)
-	o.output.addTo(cmd)
+	o.output.addTo(cmd, ".waitSeconds")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, written as for kubectl: key=value,key!=value.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")

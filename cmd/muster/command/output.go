@@ -20,11 +20,12 @@ type outputFlags struct {
 
 func newOutputFlags() *outputFlags { return &outputFlags{kube: genericclioptions.NewPrintFlags("")} }
 
-func (o *outputFlags) addTo(cmd *cobra.Command) {
+// addTo adds the flags; sortable is a field by which users may want to sort.
+func (o *outputFlags) addTo(cmd *cobra.Command, sortable string) {
 	o.kube.AddFlags(cmd)
 	cmd.Flag("output").Usage = "Output format. One of: (wide, name, json, yaml, jsonpath=…, go-template=…)."
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no header line.")
-	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Sort by this field of -o json, such as .waitSeconds.")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Sort by this field of -o json, such as "+sortable+".")
 }
 
 // format returns the value of -o.

@@ -35,7 +35,7 @@ namespace points.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
 	addClusterFlags(cmd, o.config)
-	o.output.addTo(cmd)
+	o.output.addTo(cmd, ".pending")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List all ClusterQueues, which is the default without -n.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")
 	return cmd
