@@ -358,6 +358,11 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		p.DeletionTimestamp, p.Finalizers, p.Spec.NodeName = ptr.To(at(by)), finalizers, "n"
 		return p
 	}
+	ended := func(name string, finalizers ...string) corev1.Pod {
+		p := ending(name, 10, finalizers...)
+		p.Status.Phase = corev1.PodFailed
+		return p
+	}
 	unschedulable := func(s *corev1.PodStatus) {
 		s.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available",
@@ -382,12 +387,14 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		ignored("w-8", 50), ignored("w-9", 58),
 		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
 		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
+		ended("x-0", "example.com/backup"), ended("x-1", batchv1.JobTrackingFinalizer),
 	}, at(60).Time)
 	want := []PodProblem{
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
 		{Pods: 1, Example: "w-8", Reason: "NotScheduled", Message: "the scheduler volcano has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod"},
 		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
+		{Pods: 1, Example: "x-0", Reason: "Terminating", Message: "it has ended, and its finalizer example.com/backup keeps it; it holds no quota"},
 		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until the pod is gone"},
 		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not reported that the pod ended: the node may be unreachable or gone; its quota is kept until the pod is gone " +
 			"(if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},

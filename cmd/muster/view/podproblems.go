@@ -41,7 +41,9 @@ func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 // complaint returns the first problem of a pod, checked in the order of a pod's lifecycle; empty if it has none.
 func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 	if deleted := pod.DeletionTimestamp; deleted != nil && now.After(deleted.Time) {
-		return "Terminating", whyTerminating(pod)
+		if why := whyTerminating(pod); why != "" {
+			return "Terminating", why
+		}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -85,11 +87,19 @@ func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
 	return ": " + first
 }
 
-// whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long.
+// whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long, unless it
+// has ended. Empty for one that has ended and that no foreign finalizer keeps.
 func whyTerminating(pod *corev1.Pod) string {
 	const keeps = "; its quota is kept until the pod is gone"
-	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {
+	held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer })
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	switch {
+	case len(held) > 0 && ended:
+		return "it has ended, and its finalizer " + strings.Join(held, ", ") + " keeps it; it holds no quota"
+	case len(held) > 0:
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
+	case ended:
+		return ""
 	}
 	return "node " + pod.Spec.NodeName + " has not reported that the pod ended: the node may be unreachable or gone" + keeps +
 		" (if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
