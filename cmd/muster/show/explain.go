@@ -63,8 +63,8 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	switch {
 	case e.WhyNot != nil:
 		whyNot(&text, e)
-	case e.Warning != nil:
-		// The job waits until the problem of the warning is fixed, whatever the quota is.
+	case e.Warning != nil, e.Job.State == view.Pending && e.Job.Workload == "":
+		// The job waits until the problem of the warning is fixed, or until an operator sees it, whatever the quota is.
 	default:
 		quotaAndHolders(&text, e)
 	}

@@ -220,6 +220,24 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 	}
 }
 
+// TestExplanationWhileNoOperatorRuns: a job without Workload waits for an operator, not for the jobs that hold quota.
+func TestExplanationWhileNoOperatorRuns(t *testing.T) {
+	job := pendingJob()
+	job.Workload, job.Reason, job.Message = "", "", "no Workload yet: check that Muster's operator runs"
+	e := &view.Explanation{
+		Job: job, Line: &view.Line{ClusterQueue: "lab"},
+		Quotas:  []view.Quota{{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("64")}},
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}},
+	}
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if text := got.String(); strings.Contains(text, "held by") || strings.Contains(text, "quota ") {
+		t.Errorf("explanation blames quota:\n%s", text)
+	}
+}
+
 // TestPodProblemsOfAnEndedJob: they have a label of their own, though its pods are not counted any more.
 func TestPodProblemsOfAnEndedJob(t *testing.T) {
 	e := &view.Explanation{
