@@ -38,7 +38,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 			}
 			line(text, label, said)
 			label = ""
-			onNodes(text, flavor.Nodes)
+			onNodes(text, flavor)
 		}
 	}
 	together(text, x.Together)
@@ -181,8 +181,10 @@ func names(e *view.Explanation, list []reason.Name) string {
 	return strings.Join(titles, "")
 }
 
-// onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do.
-func onNodes(text *strings.Builder, nodes *place.Diagnosis) {
+// onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do. No change for the nodes' sake lets
+// in a job for which the quota is too small.
+func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
+	nodes := flavor.Nodes
 	if nodes == nil || nodes.Fits {
 		return
 	}
@@ -193,7 +195,7 @@ func onNodes(text *strings.Builder, nodes *place.Diagnosis) {
 			line(text, "  best", bestOf(best, said.Count))
 		}
 	}
-	if nodes.Relaxation != "" {
+	if nodes.Relaxation != "" && flavor.Fit != reason.TooLarge {
 		line(text, "  fits", nodes.Relaxation)
 	}
 }

@@ -106,3 +106,15 @@ func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 }
+
+// TestNoRelaxationOfAJobThatIsTooLarge: it would not be admitted after that change either.
+func TestNoRelaxationOfAJobThatIsTooLarge(t *testing.T) {
+	for fit, want := range map[reason.Fit]bool{reason.TooLarge: false, reason.Short: true, reason.Fits: true} {
+		var text strings.Builder
+		onNodes(&text, &reason.FlavorVerdict{Fit: fit, Nodes: &place.Diagnosis{
+			PodSets: []place.AskDiagnosis{{Shortfall: place.Shortfall{Topology: "dc", Count: 3, Nodes: 17}}}, Relaxation: "fewer pods"}})
+		if !strings.Contains(text.String(), "  nodes   topology") || strings.Contains(text.String(), "fewer pods") != want {
+			t.Errorf("%s: nodes =\n%s", fit, text.String())
+		}
+	}
+}
