@@ -284,6 +284,9 @@ func nextCommand(e *view.Explanation) string {
 	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
 		return "muster explain " + e.Title(e.WhyNot.Unready[0])
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
+		if e.Line == nil {
+			return "muster kubectl get localqueues -n " + job.Namespace // there is none of that name
+		}
 		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // `muster queues` needs rights beyond the namespace
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace

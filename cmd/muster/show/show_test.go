@@ -452,3 +452,16 @@ func TestNextCommand(t *testing.T) {
 		})
 	}
 }
+
+// TestNextCommandWithinANamespace: a user without rights beyond it cannot run `muster queues`, and a queue that does not
+// exist cannot be described.
+func TestNextCommandWithinANamespace(t *testing.T) {
+	for want, line := range map[string]*view.Line{
+		"muster kubectl describe localqueue gpu -n ml": {ClusterQueue: "lab"},
+		"muster kubectl get localqueues -n ml":         nil,
+	} {
+		if got := nextCommand(&view.Explanation{Job: pendingJob(), Line: line, Unseen: []string{"workloads", "clusterqueues"}}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
