@@ -138,6 +138,11 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 	if len(found) == 0 && name.Kind == "job" {
 		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // users say "job" for every kind
 	}
+	if len(found) == 0 {
+		for _, owner := range view.FindOwner(snapshot, name) {
+			found = append(found, view.Find(jobs, owner)...)
+		}
+	}
 	if schedule := view.FindSchedule(snapshot, name); len(found) == 0 && schedule != nil {
 		return nil, scheduleError(schedule)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
@@ -77,4 +79,25 @@ func Find(jobs []Job, name Name) []Job {
 		}
 	}
 	return found
+}
+
+// FindOwner returns the names of the jobs that created the batch Jobs and VCJobs of that name: kubectl lists these,
+// though they are only parts of a job.
+func FindOwner(snapshot *Snapshot, name Name) (owners []Name) {
+	add := func(kind string, part metav1.Object) {
+		owner := metav1.GetControllerOf(part)
+		if owner == nil || part.GetName() != name.Name || name.Namespace != "" && part.GetNamespace() != name.Namespace {
+			return
+		}
+		if name.Kind == "" || name.Kind == kind || name.Kind == "job" {
+			owners = append(owners, Name{Namespace: part.GetNamespace(), Kind: kindWord(owner.Kind), Name: owner.Name})
+		}
+	}
+	for i := range snapshot.Jobs {
+		add("job", &snapshot.Jobs[i])
+	}
+	for i := range snapshot.VCJobs {
+		add("vcjob", &snapshot.VCJobs[i])
+	}
+	return owners
 }

@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 func TestParseName(t *testing.T) {
@@ -71,5 +76,32 @@ func TestFind(t *testing.T) {
 				t.Errorf("found differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFindOwner: a part of a job leads to the job.
+func TestFindOwner(t *testing.T) {
+	part := func(name, ownerKind, owner string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ml", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: ownerKind, Name: owner, Controller: ptr.To(true)}}}
+	}
+	snapshot := &Snapshot{
+		Jobs:   []batchv1.Job{{ObjectMeta: part("x-workers-0", "JobSet", "x")}, {ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "own"}}},
+		VCJobs: []volcano.Job{{ObjectMeta: part("tune", "LatticeJob", "tune")}},
+	}
+	for text, want := range map[string][]Name{
+		"x-workers-0":         {{"ml", "jobset", "x"}},
+		"job/x-workers-0":     {{"ml", "jobset", "x"}},
+		"jobset/x-workers-0":  nil,
+		"lab/job/x-workers-0": nil,
+		"vcjob/tune":          {{"ml", "latticejob", "tune"}},
+		"own":                 nil,
+	} {
+		name, err := ParseName(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, FindOwner(snapshot, name)); diff != "" {
+			t.Errorf("owners of %s differ (-want +got):\n%s", text, diff)
+		}
 	}
 }
