@@ -465,3 +465,12 @@ func TestNextCommandWithinANamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestNextCommandListsTheQueuesThatExist: the ClusterQueue of the job does not, so those of its namespace may be none.
+func TestNextCommandListsTheQueuesThatExist(t *testing.T) {
+	job := pendingJob()
+	job.Reason, job.Message = "Inadmissible", "ClusterQueue lab doesn't exist"
+	if got, want := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab"}}), "muster queues"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
