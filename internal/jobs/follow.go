@@ -22,7 +22,11 @@ import (
 // workloadReplaced is the reason of the event on a job that follows another Workload than before.
 const workloadReplaced = "WorkloadReplaced"
 
-// workloads returns the Workload that the job follows, nil if there is none, and the others that it controls.
+// workloadDisowned is the reason of the event on a job whose Workload has lost its owner reference to the job.
+const workloadDisowned = "WorkloadDisowned"
+
+// workloads returns the Workload that the job follows, nil if there is none, and the others that it controls or that are
+// disowned.
 func (r *reconciler[T]) workloads(ctx context.Context, job T) (found *kueue.Workload, others []*kueue.Workload, err error) {
 	list, err := r.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))
 	if err != nil {
@@ -44,6 +48,8 @@ func (r *reconciler[T]) workloads(ctx context.Context, job T) (found *kueue.Work
 		found, wanted = found.DeepCopy(), found.Name
 	} else if found, err = r.wantedWorkload(ctx, job); err != nil {
 		return nil, nil, err
+	} else if found != nil && r.isDisowned(job, found) {
+		return nil, append(others, found), nil
 	}
 	return found, slices.DeleteFunc(others, func(w *kueue.Workload) bool { return w.Name == wanted }), nil
 }
@@ -65,10 +71,17 @@ func (r *reconciler[T]) wantedWorkload(ctx context.Context, job T) (*kueue.Workl
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
-	case prebuilt == "" && !isControlledBy(&w, job, r.api.Kind):
+	case prebuilt == "" && !isControlledBy(&w, job, r.api.Kind) && !r.isDisowned(job, &w):
 		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
 	}
 	return &w, nil
+}
+
+// isDisowned reports whether the Workload, of the name that is generated for the job, has no controller any more: someone
+// has removed the owner reference. The job does not take it back: by now it may be finished for having no job, or ask for
+// less than the job, which only the operator may change in the Workload of a job.
+func (r *reconciler[T]) isDisowned(job T, w *kueue.Workload) bool {
+	return metav1.GetControllerOfNoCopy(w) == nil && w.Name == workloadName(r.api.Kind, job.GetName(), job.GetUID()) && r.prebuiltOf(job) != w.Name
 }
 
 // prebuiltOf returns the Workload that the job names for itself, "" if there is none. In a job that delegates, the
@@ -100,7 +113,7 @@ func (r *reconciler[T]) followsPrebuilt(job T, followed *kueue.Workload) bool {
 	return followed.Name != workloadName(r.api.Kind, job.GetName(), job.GetUID())
 }
 
-// giveBack returns writes that delete the Workloads, which the job controls and does not follow. Quota that they hold is
+// giveBack returns writes that delete the Workloads, which the job controls, or which are disowned, and does not follow. Quota that they hold is
 // returned once the job has no pods, since it cannot be known which of the pods it was for.
 func (r *reconciler[T]) giveBack(job T, others []*kueue.Workload, followed *kueue.Workload, progress Progress) (writes []Write) {
 	follows := r.wantedName(job)
@@ -108,14 +121,19 @@ func (r *reconciler[T]) giveBack(job T, others []*kueue.Workload, followed *kueu
 		follows = followed.Name
 	}
 	for _, w := range others {
-		if workload.IsFinished(w) { // it is kept as a record
+		disowned := r.isDisowned(job, w)
+		if workload.IsFinished(w) && !disowned { // it is kept as a record
 			if free := withoutFinalizer(w, progress.Active); free != nil {
 				writes = append(writes, Change(w, free))
 			}
 			continue
 		}
 		for _, write := range pausedWrites(w, Progress{Active: progress.Active && workload.HoldsQuota(w)}) {
-			if write.verb == verbDelete {
+			switch {
+			case write.verb == verbDelete && disowned:
+				write = write.WithEvent(Warning(workloadDisowned, fmt.Sprintf(
+					"Workload %s is deleted: its owner reference to the job was removed, so its quota is not the job's any more. The job stops and is queued again", w.Name)))
+			case write.verb == verbDelete:
 				write = write.WithEvent(Normal(workloadReplaced, fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
 			}
 			writes = append(writes, write)
@@ -124,7 +142,8 @@ func (r *reconciler[T]) giveBack(job T, others []*kueue.Workload, followed *kueu
 	return writes
 }
 
-// awaited reports whether one of the Workloads, which the job does not follow, may still get or hold quota.
-func awaited(others []*kueue.Workload) bool {
-	return slices.ContainsFunc(others, func(w *kueue.Workload) bool { return !workload.IsFinished(w) })
+// awaited reports whether one of the Workloads, which the job does not follow, may still get or hold quota, or has the
+// name that the job's next one will have.
+func (r *reconciler[T]) awaited(job T, others []*kueue.Workload) bool {
+	return slices.ContainsFunc(others, func(w *kueue.Workload) bool { return !workload.IsFinished(w) || r.isDisowned(job, w) })
 }

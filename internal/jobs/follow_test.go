@@ -147,3 +147,54 @@ func TestWaitingJobGivesBackTheWorkloadThatItNamedBefore(t *testing.T) {
 		t.Errorf("events = %q, want one about the deletion", w.events.events)
 	}
 }
+
+// TestJobWhoseWorkloadIsDisownedIsQueuedAgain: a Workload without an owner is finished by admission, or held its quota for
+// ever. The job must neither run on without quota nor fail to be reconciled.
+func TestJobWhoseWorkloadIsDisownedIsQueuedAgain(t *testing.T) {
+	for name, change := range map[string]func(*kueue.Workload){
+		"owner removed":                 func(*kueue.Workload) {},
+		"owner and label removed":       func(wl *kueue.Workload) { wl.Labels = nil },
+		"owner removed, and finished":   func(wl *kueue.Workload) { finishOwnerless(wl) },
+		"owner and finalizer removed":   func(wl *kueue.Workload) { wl.Finalizers = nil },
+		"owner removed, without quota":  func(wl *kueue.Workload) { wl.Status = kueue.WorkloadStatus{} },
+		"controller made a plain owner": func(wl *kueue.Workload) { wl.OwnerReferences = []metav1.OwnerReference{plainOwner()} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := newJobSet("cq")
+			w := newWorld(t, fault{}, js, clusterQueue("cq"), flavor())
+			w.fate = running
+			w.settle()
+			status := list[kueue.WorkloadList](w).Items[0]
+			change(&status)
+			w.updateStatus(&status)
+			before := list[kueue.WorkloadList](w).Items[0]
+			before.OwnerReferences = nil
+			change(&before)
+			if err := w.api.Update(t.Context(), &before); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			if owned, left := w.controlled(js), len(list[kueue.WorkloadList](w).Items); len(owned) != 1 || owned[0] != before.Name || left != 1 {
+				t.Errorf("the job controls %v of %d Workloads, want a new %s alone", owned, left, before.Name)
+			}
+			if got := w.holders(); len(got) != 1 || w.runningJobs() != 3 {
+				t.Errorf("%d Jobs run and Workloads %v hold quota, want all 3 with quota", w.runningJobs(), got)
+			}
+			if !slices.ContainsFunc(w.events.events, func(e string) bool {
+				return strings.HasPrefix(e, "WorkloadDisowned: Workload "+before.Name+" is deleted")
+			}) {
+				t.Errorf("events = %q, want one that says why the job was stopped", w.events.events)
+			}
+		})
+	}
+}
+
+// finishOwnerless finishes the Workload as admission does if it has no owner.
+func finishOwnerless(wl *kueue.Workload) {
+	workload.SetCondition(wl, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound, "gone", metav1.Now().Time)
+}
+
+// plainOwner returns a reference to an owner that does not control.
+func plainOwner() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}
+}

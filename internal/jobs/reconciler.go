@@ -268,7 +268,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 		return Plan{}, err
 	}
 	// It gets and adopts no Workload while another one may hold quota for it.
-	if (found == nil || !workload.HoldsQuota(found)) && awaited(others) {
+	if (found == nil || !workload.HoldsQuota(found)) && r.awaited(job, others) {
 		return plan, nil
 	}
 	writes, events := r.queueWrites(job, described, queue.Name, facts, found, plan.Progress, seen.Now)
