@@ -3,6 +3,7 @@ package certificate
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"sync"
 	"time"
@@ -128,10 +129,11 @@ func (a *Authority) Trusted() string {
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !aged(a.serving.Leaf, 3, a.clock.Now()) {
+	now := a.clock.Now()
+	if !aged(a.serving.Leaf, 3, now) && !isEarly(a.serving.Leaf, now) {
 		return a.serving, nil
 	}
-	serving, err := signed(&a.signer, a.use.Server, a.clock.Now())
+	serving, err := signed(&a.signer, a.use.Server, now)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +181,7 @@ func (a *Authority) renew(ctx context.Context) error {
 		delete(after.Data, nextCertKey)
 		delete(after.Data, nextPrivateKeyKey)
 		a.log.Info("the next authority replaces the current one")
-	case aged(a.signer.Leaf, 2, now):
+	case aged(a.signer.Leaf, 2, now), farAhead(a.signer.Leaf, now):
 		authority, key, err := newAuthority(a.use.Server, authorityLifetime, now)
 		if err != nil {
 			return fmt.Errorf("creating the next authority: %w", err)
@@ -200,12 +202,18 @@ func (a *Authority) renew(ctx context.Context) error {
 	return a.load(written)
 }
 
+// farAhead reports whether the authority becomes valid only a day from now or later, so that no client accepts it. One
+// that is less early is waited for: an operator whose own clock is slow must not replace it.
+func farAhead(authority *x509.Certificate, now time.Time) bool {
+	return isEarly(authority, now.Add(24*time.Hour))
+}
+
 // isDue reports whether the next authority is to replace the current one: clients have had a quarter of its life to
-// read it, or the current one is about to expire.
+// read it, or the current one is about to expire or not valid yet.
 func (a *Authority) isDue(secret *corev1.Secret, now time.Time) (bool, error) {
 	next, err := tls.X509KeyPair(secret.Data[nextCertKey], secret.Data[nextPrivateKeyKey])
 	if err != nil {
 		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it created again): %w", a.use.Secret, nextCertKey, err)
 	}
-	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)), nil
+	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)) || farAhead(a.signer.Leaf, now), nil
 }

@@ -58,6 +58,39 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	}
 }
 
+// TestCertificatesOfAClockThatWasAheadAreReplaced: an operator that started while its clock was ahead serves valid
+// certificates again once the clock is right, whether it has made the authority then or found one.
+func TestCertificatesOfAClockThatWasAheadAreReplaced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		existed bool
+		ahead   time.Duration
+	}{
+		"by a day, authority made before":     {true, 24 * time.Hour},
+		"by half a year, authority made then": {false, 183 * 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(now)
+			if tc.existed {
+				open(t, secrets, clock)
+			}
+			clock.SetTime(now.Add(tc.ahead))
+			a := open(t, secrets, clock)
+			clock.SetTime(now)
+			for range 2 { // at first, the next authority is only added
+				if err := a.renew(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantTrusted(t, a.Trusted(), a, true)
+			before := a.Trusted()
+			if err := a.renew(t.Context()); err != nil || a.Trusted() != before {
+				t.Errorf("renew = %v, and changed the trusted certificates once more = %t", err, a.Trusted() != before)
+			}
+		})
+	}
+}
+
 // TestADeletedAuthorityIsReplaced: all operators replace it by the same new one, without a restart.
 func TestADeletedAuthorityIsReplaced(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())

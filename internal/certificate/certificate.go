@@ -29,6 +29,10 @@ func aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
 	return !now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 4 * fourths))
 }
 
+// isEarly reports whether the certificate is not valid yet: it was made while this machine's clock was ahead. That it
+// becomes valid may take as long as the clock was ahead, which may be years.
+func isEarly(c *x509.Certificate, now time.Time) bool { return now.Before(c.NotBefore) }
+
 // newAuthority makes a self-signed certificate that can sign others, and its key, both as PEM.
 func newAuthority(name string, lifetime time.Duration, now time.Time) (certificate, key []byte, err error) {
 	template, private, err := newTemplate(name, lifetime, now)
@@ -108,7 +112,7 @@ func (s *SelfSigned) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
-	if s.shown != nil && !aged(s.shown.Leaf, 3, now) {
+	if s.shown != nil && !aged(s.shown.Leaf, 3, now) && !isEarly(s.shown.Leaf, now) {
 		return s.shown, nil
 	}
 	template, private, err := newTemplate(s.Name, Lifetime, now)
