@@ -106,6 +106,9 @@ func (a *Authority) load(secret *corev1.Secret) error {
 	if err != nil {
 		return fmt.Errorf("reading Secret %s (delete it to have it created again): %w", a.use.Secret, err)
 	}
+	if !signer.Leaf.IsCA { // no client accepts what it signs
+		return fmt.Errorf("reading Secret %s (delete it to have it created again): its certificate is not one of an authority", a.use.Secret)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trusted = string(secret.Data[corev1.TLSCertKey]) + string(secret.Data[nextCertKey]) + string(secret.Data[formerCertKey])

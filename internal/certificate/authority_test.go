@@ -3,6 +3,8 @@ package certificate
 import (
 	"context"
 	"crypto/x509"
+	"encoding/pem"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,37 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	if _, err := OpenAuthority(context.Background(), secrets, use, clock, logr.Discard()); err == nil {
 		t.Error("OpenAuthority accepted a Secret without a certificate")
 	}
+}
+
+// TestACertificateThatCannotSignIsNoAuthority: a serving certificate that someone puts into the Secret is reported, and the
+// operator keeps the authority that it has. No client would accept what such a certificate signs.
+func TestACertificateThatCannotSignIsNoAuthority(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	a := open(t, secrets, clock)
+	before := a.Trusted()
+	template, key, err := newTemplate(use.Server, Lifetime, clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := sign(template, template, key, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret}, Data: map[string][]byte{
+		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]}),
+		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+	}}
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.renew(t.Context()); err == nil || !strings.Contains(err.Error(), "not one of an authority") {
+		t.Errorf("renew = %v, want an error that says what is wrong with the Secret", err)
+	}
+	wantTrusted(t, before, a, true)
 }
 
 // TestCertificatesOfAClockThatWasAheadAreReplaced: an operator that started while its clock was ahead serves valid
