@@ -6,7 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,9 +19,18 @@ import (
 // requests is a controller's workqueue.
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// needsReconcile reports whether the job has to be reconciled for an update of a child.
+// needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another controller,
+// or none, is no child any more: no later event of it, not even its deletion, reaches the job.
 func (a API[T]) needsReconcile(e event.UpdateEvent) bool {
-	return a.Matters == nil || a.Matters(e.ObjectOld, e.ObjectNew)
+	return a.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || a.Matters(e.ObjectOld, e.ObjectNew)
+}
+
+// controllerOf returns the UID of what controls the object, "" if nothing does.
+func controllerOf(object client.Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return owner.UID
+	}
+	return ""
 }
 
 // isUnexpected reports whether the job has to be reconciled for a new child.

@@ -3,13 +3,39 @@ package jobs
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
+
+// TestAChildThatChangesItsControllerTriggersAReconcile of the job that it leaves and of the one that it joins, even if no
+// update of such a child matters otherwise.
+func TestAChildThatChangesItsControllerTriggersAReconcile(t *testing.T) {
+	api := API[*corev1.Pod]{Matters: func(client.Object, client.Object) bool { return false }}
+	controlledBy := func(uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}}}
+	}
+	for name, tc := range map[string]struct {
+		before, after *corev1.Pod
+		want          bool
+	}{
+		"owner kept":    {controlledBy("a"), controlledBy("a"), false},
+		"owner removed": {controlledBy("a"), &corev1.Pod{}, true},
+		"owner added":   {&corev1.Pod{}, controlledBy("a"), true},
+		"owner changed": {controlledBy("a"), controlledBy("b"), true},
+		"never owned":   {&corev1.Pod{}, &corev1.Pod{}, false},
+	} {
+		if got := api.needsReconcile(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: the update triggers a reconcile: %t, want %t", name, got, tc.want)
+		}
+	}
+}
 
 // TestNewWorkloadDoesNotTriggerAReconcile of the job that has just created it. A Workload that another client created,
 // or that has a status or is being deleted already, does.
