@@ -113,8 +113,9 @@ func (r *reconciler[T]) followsPrebuilt(job T, followed *kueue.Workload) bool {
 	return followed.Name != workloadName(r.api.Kind, job.GetName(), job.GetUID())
 }
 
-// giveBack returns writes that delete the Workloads, which the job controls, or which are disowned, and does not follow. Quota that they hold is
-// returned once the job has no pods, since it cannot be known which of the pods it was for.
+// giveBack returns writes that delete the Workloads that the job does not follow although it controls them, and those
+// that are disowned. Quota that they hold is returned once the job has no pods, since it cannot be known which of the
+// pods it was for.
 func (r *reconciler[T]) giveBack(job T, others []*kueue.Workload, followed *kueue.Workload, progress Progress) (writes []Write) {
 	follows := r.wantedName(job)
 	if followed != nil {
