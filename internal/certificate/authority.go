@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 )
 
@@ -111,13 +113,26 @@ func (a *Authority) load(secret *corev1.Secret) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.trusted = string(secret.Data[corev1.TLSCertKey]) + string(secret.Data[nextCertKey]) + string(secret.Data[formerCertKey])
+	a.trusted = trustedIn(secret)
 	if a.signer.Leaf != nil && a.signer.Leaf.Equal(signer.Leaf) {
 		return nil
 	}
 	a.signer = signer
 	a.serving, err = signed(&signer, a.use.Server, a.clock.Now())
 	return err
+}
+
+// trustedIn returns the authorities of the Secret that clients must trust, as PEM: the one that signs, the next and the
+// former. What is no certificate is left out, because clients refuse a bundle with a part that they cannot read.
+func trustedIn(secret *corev1.Secret) string {
+	var bundle []byte
+	for _, key := range []string{corev1.TLSCertKey, nextCertKey, formerCertKey} {
+		found, _ := cert.ParseCertsPEM(secret.Data[key]) // fails if there is none
+		for _, c := range found {
+			bundle = append(bundle, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw})...)
+		}
+	}
+	return string(bundle)
 }
 
 // Trusted returns the certificates that clients must trust from now on, as PEM.

@@ -91,6 +91,31 @@ func TestACertificateThatCannotSignIsNoAuthority(t *testing.T) {
 	wantTrusted(t, before, a, true)
 }
 
+// TestOnlyCertificatesAreTrusted: what someone puts into the Secret in place of the next or the former authority, or
+// behind one, must not reach the clients.
+func TestOnlyCertificatesAreTrusted(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	a := open(t, secrets, clock)
+	secret, err := secrets.Get(t.Context(), use.Secret, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(secret.Data[corev1.TLSCertKey])
+	for _, key := range []string{corev1.TLSCertKey, nextCertKey, formerCertKey} {
+		secret.Data[key] = append(secret.Data[key], "-----BEGIN CERTIFICATE-----\ngarbage"...)
+	}
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.renew(t.Context()) // it reports the next authority, which cannot be read
+	if got := a.Trusted(); got != want {
+		t.Errorf("trusted:\n%s\nwant\n%s", got, want)
+	}
+	if got := open(t, secrets, clock).Trusted(); got != want {
+		t.Errorf("trusted after a restart:\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestCertificatesOfAClockThatWasAheadAreReplaced: an operator that started while its clock was ahead serves valid
 // certificates again once the clock is right, whether it has made the authority then or found one.
 func TestCertificatesOfAClockThatWasAheadAreReplaced(t *testing.T) {
