@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -65,7 +66,24 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to every flavor, and a Workload can have only %d; restrict some with onFlavors",
 				len(distinct(general)), admissionChecksMax)
 	}
+	if flavor, n := mostChecked(q); n > admissionChecksMax {
+		return kueue.ClusterQueueActiveReasonUnknown,
+			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to flavor %s, and a Workload can have only %d; remove some", n, flavor, admissionChecksMax)
+	}
 	return "", ""
+}
+
+// mostChecked returns the flavor to which the most checks apply, and their number; 0 if no check is for some flavors only.
+func mostChecked(q *kueue.ClusterQueueSpec) (most kueue.ResourceFlavorReference, checks int) {
+	for _, rule := range CheckRules(q) {
+		for _, flavor := range rule.OnFlavors {
+			alone := kueue.PodSetAssignment{Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourcePods: flavor}}
+			if n := len(ChecksFor(q, &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{alone}})); n > checks {
+				most, checks = flavor, n
+			}
+		}
+	}
+	return most, checks
 }
 
 // IsActive reports whether the check's controller reports it active.
@@ -105,12 +123,14 @@ func distinct(names []string) []string {
 }
 
 // listChecks updates the list of checks to that of the ClusterQueue until the Workload is admitted. After that the
-// list stays: later checks do not apply to what runs, and pods keep what a removed check has given them.
+// list stays: later checks do not apply to what runs, and pods keep what a removed check has given them. Of more checks
+// than the API accepts only the first are listed, so that the rest of the status can be written.
 func (d *draft) listChecks() {
 	if workload.IsAdmitted(d.w) || d.facts.ClusterQueue == nil {
 		return
 	}
 	wanted := ChecksFor(&d.facts.ClusterQueue.Spec, d.w.Status.Admission)
+	wanted = wanted[:min(len(wanted), admissionChecksMax)]
 	listed := d.w.Status.AdmissionChecks
 	place := func(name kueue.AdmissionCheckReference) int {
 		return slices.IndexFunc(listed, func(c kueue.AdmissionCheckState) bool { return c.Name == name })
@@ -190,13 +210,19 @@ func statesMessage(w *kueue.Workload, state kueue.CheckState) string {
 func (d *draft) admit() {
 	switch {
 	case workload.IsAdmitted(d.w) || !workload.IsTrue(d.w, kueue.WorkloadQuotaReserved):
-	case !ready(d.w.Status.AdmissionChecks):
+	case !ready(d.w.Status.AdmissionChecks), d.hasUnlistedChecks():
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, checksMessage)
 	case awaitsTopology(d.w.Status.Admission):
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadPendingDelayedTopologyRequests, delayedTopologyMessage)
 	default:
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, admittedMessage)
 	}
+}
+
+// hasUnlistedChecks reports whether more checks apply than the status can list.
+func (d *draft) hasUnlistedChecks() bool {
+	q := d.facts.ClusterQueue
+	return q != nil && len(ChecksFor(&q.Spec, d.w.Status.Admission)) > admissionChecksMax
 }
 
 func ready(checks []kueue.AdmissionCheckState) bool {

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,42 @@ func TestChecksFor(t *testing.T) {
 	expect(t, "checks before there are flavors", lifecycle.ChecksFor(&spec, nil), []kueue.AdmissionCheckReference{"z"})
 	spec = kueue.ClusterQueueSpec{AdmissionChecks: []kueue.AdmissionCheckReference{"b", "a"}}
 	expect(t, "checks of the list", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"b", "a"})
+}
+
+// TestMoreChecksThanAStatusCanListKeepAWorkloadFromStarting: the status of one that reserved quota before there were so
+// many must remain valid, or nothing about it could be written any more.
+func TestMoreChecksThanAStatusCanListKeepAWorkloadFromStarting(t *testing.T) {
+	names := []kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+	w := reserved()
+	for _, name := range names[:8] {
+		w = w.check(string(name), kueue.CheckStateReady)
+	}
+	step := next(t, w, checking(names...), policy, 0)
+	expectConditions(t, step, "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready")
+	if n := len(step.Status.Status.AdmissionChecks); n != 8 {
+		t.Errorf("the status lists %d checks, want 8", n)
+	}
+	step = next(t, reserved(), checking(names...), policy, 0)
+	if n := len(step.Status.Status.AdmissionChecks); n != 8 {
+		t.Errorf("the status lists %d checks, want 8", n)
+	}
+}
+
+func TestChecksOfOneFlavorAreAProblemIfThereAreTooMany(t *testing.T) {
+	rules, checks := []kueue.AdmissionCheckStrategyRule{{Name: "all"}}, map[string]*kueue.AdmissionCheck{}
+	for _, name := range strings.Split("a b c d e f g h", " ") {
+		rules = append(rules, kueue.AdmissionCheckStrategyRule{Name: kueue.AdmissionCheckReference(name), OnFlavors: []kueue.ResourceFlavorReference{"f"}})
+	}
+	rules[8].OnFlavors = append(rules[8].OnFlavors, "g")
+	for _, rule := range rules {
+		checks[string(rule.Name)] = &kueue.AdmissionCheck{Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True"}}}}
+	}
+	problem := func(rules []kueue.AdmissionCheckStrategyRule) string {
+		_, message := lifecycle.ChecksProblem(&kueue.ClusterQueueSpec{AdmissionChecksStrategy: &kueue.AdmissionChecksStrategy{AdmissionChecks: rules}}, checks)
+		return message
+	}
+	expect(t, "problem of 9", problem(rules), "Can't admit new workloads: 9 AdmissionChecks apply to flavor f, and a Workload can have only 8; remove some")
+	expect(t, "problem of 8", problem(rules[1:]), "")
 }
 
 func TestARejectedCheckDeactivatesTheWorkload(t *testing.T) {
