@@ -1,13 +1,12 @@
 package genericjob
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // conditionOrder is the order in which conditions are listed.
@@ -85,7 +84,7 @@ func (l *planner) setConditions(states map[tensorstack.JobConditionType]conditio
 	for _, kind := range conditionOrder {
 		s := states[kind]
 		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(l.seen.Now)}
-		c.Message = strings.ToValidUTF8(s.message[:min(len(s.message), messageBytes)], "")
+		c.Message = workload.Cut(s.message, messageBytes)
 		if s.status {
 			c.Status = metav1.ConditionTrue
 		}

@@ -18,6 +18,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // Reasons of events.
@@ -119,14 +120,9 @@ func (l *planner) report() {
 // etcd has no room beside the spec would never be written.
 const messageBytes = 4096
 
-// cut truncates a message to this many bytes without splitting a character.
-func cut(message string, bytes int) string {
-	return strings.ToValidUTF8(message[:min(len(message), bytes)], "")
-}
-
 // setStatus sets the status, and adds the event if the status is new.
 func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
-	message = cut(message, messageBytes)
+	message = workload.Cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
 		event.WithStatus = true
@@ -220,7 +216,7 @@ func (l *planner) apply(result *compile.Result) {
 	retry := l.job.DeepCopy()
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		// The time of the first refusal, which is read back, must follow.
-		message := cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
+		message := workload.Cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
 		if l.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
 			since, _ := l.refusedSince()
 			message += refusedSince + cmp.Or(since, l.seen.Now).UTC().Format(time.RFC3339)

@@ -14,6 +14,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // syncStatus sets the job's status from that of its VCJob.
@@ -213,7 +214,7 @@ func (l *planner) failCompile(message string) {
 func (l *planner) keepStatusOnError(before *lattice.LatticeJob) {
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
-		before.Status.Message = cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v", err), messageBytes)
+		before.Status.Message = workload.Cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v", err), messageBytes)
 		return before, jobs.Warning(leaveFailedReason, before.Status.Message)
 	}
 }
