@@ -288,7 +288,7 @@ func nextCommand(e *view.Explanation) string {
 			return "muster kubectl get localqueues -n " + job.Namespace // there is none of that name
 		}
 		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // `muster queues` needs rights beyond the namespace
-	case job.State == view.Pending && e.Line != nil && job.Message == fmt.Sprintf("ClusterQueue %s doesn't exist", e.Line.ClusterQueue):
+	case job.State == view.Pending && job.Workload != "" && e.Line != nil && e.Line.Missing:
 		return "muster queues" // those of the namespace may be none
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace

@@ -470,7 +470,7 @@ func TestNextCommandWithinANamespace(t *testing.T) {
 func TestNextCommandListsTheQueuesThatExist(t *testing.T) {
 	job := pendingJob()
 	job.Reason, job.Message = "Inadmissible", "ClusterQueue lab doesn't exist"
-	if got, want := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab"}}), "muster queues"; got != want {
+	if got, want := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Missing: true}}), "muster queues"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

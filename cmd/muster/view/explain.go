@@ -85,6 +85,8 @@ type Line struct {
 	Length       int    `json:"length"`
 	// Closed is set if the queue is held by its annotation alone and not by its stopPolicy.
 	Closed bool `json:"-"`
+	// Missing is set if the reader can see no ClusterQueue of this name.
+	Missing bool `json:"-"`
 }
 
 // Holder is a job that holds quota.
@@ -352,7 +354,7 @@ func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
 	at := slices.IndexFunc(snapshot.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
 	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) && ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
-	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed}
+	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed, Missing: at < 0}
 }
 
 // quotasFor returns the quotas of the resources that are requested.

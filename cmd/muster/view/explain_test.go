@@ -333,8 +333,9 @@ func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
 
 func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
 	snapshot := Snapshot{
-		JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
-		Workloads: []kueue.Workload{aWorkload("train", admitted(2))},
+		JobSets:       []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+		Workloads:     []kueue.Workload{aWorkload("train", admitted(2))},
+		ClusterQueues: []kueue.ClusterQueue{{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}},
 	}
 	jobs := Jobs(&snapshot, at(60).Time)
 	e := Explain(&snapshot, jobs, jobs[0], at(60).Time)
@@ -344,6 +345,10 @@ func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
 	}
 	if diff := cmp.Diff(&Line{ClusterQueue: "lab"}, e.Line); diff != "" {
 		t.Errorf("line differs (-want +got):\n%s", diff)
+	}
+	snapshot.ClusterQueues = nil
+	if line := Explain(&snapshot, jobs, jobs[0], at(60).Time).Line; !line.Missing {
+		t.Errorf("line without the ClusterQueue = %+v, want it missing", line)
 	}
 }
 
