@@ -41,7 +41,7 @@ func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.Ad
 // ChecksProblem returns why the checks of a ClusterQueue prevent admission, as the reason and message of its Active
 // condition; "" if they do not. checks are all AdmissionChecks by name.
 func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
-	var missing, inactive, general []string
+	var missing, inactive []string
 	for _, rule := range CheckRules(q) {
 		name := string(rule.Name)
 		switch check := checks[name]; {
@@ -50,10 +50,9 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 		case !IsActive(check):
 			inactive = append(inactive, name)
 		}
-		if len(rule.OnFlavors) == 0 {
-			general = append(general, name)
-		}
 	}
+	general := len(ChecksFor(q, nil))
+	flavor, ofFlavor := mostChecked(q)
 	switch {
 	case len(missing) > 0:
 		return kueue.ClusterQueueActiveReasonAdmissionCheckNotFound,
@@ -61,19 +60,20 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 	case len(inactive) > 0:
 		return kueue.ClusterQueueActiveReasonAdmissionCheckInactive,
 			fmt.Sprintf("Can't admit new workloads: references inactive AdmissionCheck(s): %v", distinct(inactive))
-	case len(distinct(general)) > admissionChecksMax:
+	case general > admissionChecksMax:
 		return kueue.ClusterQueueActiveReasonUnknown,
 			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to every flavor, and a Workload can have only %d; restrict some with onFlavors",
-				len(distinct(general)), admissionChecksMax)
-	}
-	if flavor, n := mostChecked(q); n > admissionChecksMax {
+				general, admissionChecksMax)
+	case ofFlavor > admissionChecksMax:
 		return kueue.ClusterQueueActiveReasonUnknown,
-			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to flavor %s, and a Workload can have only %d; remove some", n, flavor, admissionChecksMax)
+			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to flavor %s, and a Workload can have only %d; remove some",
+				ofFlavor, flavor, admissionChecksMax)
 	}
 	return "", ""
 }
 
-// mostChecked returns the flavor to which the most checks apply, and their number; 0 if no check is for some flavors only.
+// mostChecked returns the flavor of onFlavors to which the most checks apply, and their number; 0 if no check has
+// onFlavors.
 func mostChecked(q *kueue.ClusterQueueSpec) (most kueue.ResourceFlavorReference, checks int) {
 	for _, rule := range CheckRules(q) {
 		for _, flavor := range rule.OnFlavors {

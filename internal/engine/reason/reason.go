@@ -48,6 +48,19 @@ func (c Code) Actionable() bool {
 	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
 }
 
+// Reason is why a workload waits. The zero value means that nothing keeps it waiting.
+type Reason struct {
+	Code Code
+	// Detail is the whole message if there is no PodSet.
+	Detail string
+	// PodSet is the first pod set that could not be assigned flavors, and Flavors are the results of the flavors
+	// tried, in the order of the queue.
+	PodSet  string
+	Flavors []Verdict
+	// Preempted is the number of workloads evicted for it.
+	Preempted int
+}
+
 // SameBlame reports whether both reasons, of the same code, name the same thing to fix. For ExceedsMaxQuota that is the
 // resources and flavors, whatever the amounts: the capacity of a queue may follow its nodes.
 func (r Reason) SameBlame(other Reason) bool {
@@ -60,19 +73,6 @@ func (r Reason) SameBlame(other Reason) bool {
 	return r.PodSet == other.PodSet && slices.EqualFunc(r.Flavors, other.Flavors, func(a, b Verdict) bool {
 		return a.Flavor == b.Flavor && a.Resource == b.Resource && a.Detail == b.Detail
 	})
-}
-
-// Reason is why a workload waits. The zero value means that nothing keeps it waiting.
-type Reason struct {
-	Code Code
-	// Detail is the whole message if there is no PodSet.
-	Detail string
-	// PodSet is the first pod set that could not be assigned flavors, and Flavors are the results of the flavors
-	// tried, in the order of the queue.
-	PodSet  string
-	Flavors []Verdict
-	// Preempted is the number of workloads evicted for it.
-	Preempted int
 }
 
 // Verdict is the result of one flavor for one pod set.
