@@ -33,6 +33,10 @@ type Group struct {
 	timeouts Timeouts
 	min, max int
 	pods     map[string]*member
+	// states counts the pods by the state in the last requests of their agents.
+	states map[protocol.State]int
+	// due is no later than the next deadline; zero if there is none.
+	due time.Time
 
 	// number is that of the current round, or of the last one.
 	number int64
@@ -80,7 +84,9 @@ type member struct {
 
 // New returns a group that gathers its first round. A round has between min and max members.
 func New(min, max int, timeouts Timeouts, now time.Time) *Group {
-	return &Group{timeouts: timeouts, min: min, max: max, pods: map[string]*member{}, gathering: now}
+	g := &Group{timeouts: timeouts, min: min, max: max, pods: map[string]*member{}, states: map[protocol.State]int{}}
+	g.gather(now)
+	return g
 }
 
 // Resize changes the bounds of future rounds.
@@ -89,7 +95,8 @@ func (g *Group) Resize(min, max int, now time.Time) {
 	g.settle(now)
 }
 
-// Version returns a number that changes whenever Answer may have changed.
+// Version returns a number that changes whenever the answers to other pods than that of a call may have changed: in a
+// large job each change wakes thousands of requests.
 func (g *Group) Version() uint64 { return g.version }
 
 // Knows reports whether the pod is in the group.
@@ -104,7 +111,8 @@ func (g *Group) AddPod(pod Pod, now time.Time) {
 		m.Pod = pod
 	} else {
 		g.pods[pod.UID] = &member{Pod: pod, firstSeen: now}
-		g.version++
+		g.states[""]++
+		g.note(now.Add(g.timeouts.Gather))
 	}
 	g.settle(now)
 }
@@ -116,10 +124,11 @@ func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 		return
 	}
 	delete(g.pods, uid)
-	g.version++
+	g.states[m.request.State]--
 	switch {
 	case succeeded || m.request.State == protocol.Done:
 		g.done++
+		g.tellNewcomers()
 	case g.isMember(m):
 		g.end("pod "+m.Name+" is gone", now)
 	}
@@ -132,14 +141,17 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 	if !known {
 		return false
 	}
+	g.states[m.request.State]--
+	g.states[request.State]++
 	m.request, m.lastSeen, m.answered = request, now, ""
 	switch request.State {
 	case protocol.Running:
 		g.observeRunning(m)
 	case protocol.Waiting:
+		g.note(now.Add(g.timeouts.Presence))
 		g.observeWaiting(m, now)
 	case protocol.Done:
-		g.version++
+		g.tellNewcomers()
 	}
 	g.settle(now)
 	return true
@@ -216,10 +228,12 @@ func (g *Group) observeRunning(m *member) {
 		g.number, g.running, g.size, g.over = request.Round, true, request.Size, ""
 		g.adopted, g.master, g.id = true, request.Master, request.ID
 		g.participants = request.Size + g.finished()
+		g.version++
+	case g.id == "" && request.ID != "":
+		g.id = request.ID
+		g.version++
 	}
-	g.id = cmp.Or(g.id, request.ID)
 	m.round, m.rank, m.join = request.Round, request.Rank, request.Join
-	g.version++
 }
 
 // observeWaiting handles the request of a waiting agent: it may be a member that has not received its
@@ -265,11 +279,25 @@ func (g *Group) end(why string, now time.Time) {
 	if !g.running {
 		return
 	}
-	g.running, g.over, g.gathering = false, why, now
+	g.running, g.over = false, why
 	g.version++
 	g.adopted = false
 	for _, m := range g.pods {
 		m.round = 0
+	}
+	g.gather(now)
+}
+
+// gather begins to gather the next round.
+func (g *Group) gather(now time.Time) {
+	g.gathering = now
+	g.note(now.Add(g.timeouts.Gather))
+}
+
+// tellNewcomers makes pods that came too late ask for their answers, if all work is done.
+func (g *Group) tellNewcomers() {
+	if g.workIsDone() {
+		g.version++
 	}
 }
 

@@ -40,6 +40,8 @@ type agent struct {
 	disconnected bool             // the operator cannot receive its requests
 	unreported   bool             // it runs its round, but has not reported that yet
 	overs        int
+	held         bool // its request is held, since the version at which it had no answer
+	version      uint64
 }
 
 func newSimulation(t reporter, min, max int) *simulation {
@@ -80,7 +82,7 @@ func (r *simulation) start(indices ...int) {
 func (r *simulation) send(a *agent) {
 	a.unreported = a.unreported && a.disconnected
 	if a.request.State != "" && !a.disconnected {
-		a.observed = a.request
+		a.observed, a.held = a.request, false
 		r.group.Observe(a.pod.UID, a.request, r.now)
 	}
 }
@@ -109,6 +111,10 @@ func (r *simulation) obey(a *agent, index int) bool {
 		return true
 	}
 	answer, says := r.group.Answer(a.pod.UID)
+	if says && a.held && a.version == r.group.Version() {
+		r.t.Errorf("%s gets the answer %+v, but nothing made its held request ask again", a.pod.Name, answer)
+	}
+	a.held, a.version = !says, r.group.Version()
 	switch {
 	case !says:
 		return false
@@ -447,6 +453,34 @@ func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
 			t.Errorf("answer to newcomer %d after all have ended = %+v, want that the work is finished", i, answer)
 		}
 	}
+}
+
+// TestEventsOfALargeJobAreCheap: each change of the version wakes every agent of the job, so that one for each event of
+// each pod would make a job of 10,000 pods cost minutes.
+func TestEventsOfALargeJobAreCheap(t *testing.T) {
+	const size = 3000
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	group := round.New(size, size, timeouts, now)
+	each := func(what string, changes uint64, event func(uid string)) {
+		before := group.Version()
+		for i := range size {
+			event(name(i))
+		}
+		if got := group.Version() - before; got != changes {
+			t.Errorf("%s: the version changed %d times, want %d", what, got, changes)
+		}
+	}
+	each("pods come", 0, func(uid string) { group.AddPod(round.Pod{UID: uid, Name: uid}, now) })
+	each("agents wait", 1, func(uid string) {
+		group.Observe(uid, protocol.Request{State: protocol.Waiting, Join: uid, Address: uid, Port: 1}, now)
+	})
+	each("they run", 0, func(uid string) {
+		answer, _ := group.Answer(uid)
+		group.Observe(uid, protocol.Request{
+			State: protocol.Running, Join: uid, Round: 1, Rank: answer.Round.Rank, Size: size, Master: answer.Round.Master(), ID: answer.Round.ID,
+		}, now)
+	})
+	each("they end", 1, func(uid string) { group.Observe(uid, protocol.Request{State: protocol.Done, Join: uid, Round: 1}, now) })
 }
 
 // TestReplacementOfAMemberThatSucceededIsFinished: the pod of a member that has succeeded is lost, with its node for

@@ -7,8 +7,24 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Due returns when to call Tick if nothing is observed before; zero if never.
+// note records a deadline.
+func (g *Group) note(deadline time.Time) {
+	if g.due.IsZero() || deadline.Before(g.due) {
+		g.due = deadline
+	}
+}
+
+// Due returns when to call Tick if nothing is observed before; zero if never. It may be too early, so that not every
+// event has to look at every pod.
 func (g *Group) Due(now time.Time) time.Time {
+	if !g.due.IsZero() && !g.due.After(now) {
+		g.due = g.nextDeadline(now)
+	}
+	return g.due
+}
+
+// nextDeadline returns the first deadline after now; zero if there is none.
+func (g *Group) nextDeadline(now time.Time) time.Time {
 	var due time.Time
 	at := func(t time.Time) {
 		if t.After(now) && (due.IsZero() || t.Before(due)) {
@@ -51,8 +67,11 @@ func (g *Group) present(m *member, now time.Time) bool {
 // canBegin reports whether a round can begin: all expected pods wait, or the minimum does and the
 // others have taken too long.
 func (g *Group) canBegin(now time.Time) bool {
-	waiting := len(g.waiting(now))
-	return waiting >= max(g.minMembers(), min(g.expected(now), g.max))
+	least := g.minMembers()
+	if g.states[protocol.Waiting] < least {
+		return false
+	}
+	return len(g.waiting(now)) >= max(least, min(g.expected(now), g.max))
 }
 
 // minMembers is the least number of members with which a round begins. Members that have succeeded
@@ -60,15 +79,7 @@ func (g *Group) canBegin(now time.Time) bool {
 func (g *Group) minMembers() int { return max(1, g.min-g.finished()) }
 
 // finished returns how many members have succeeded.
-func (g *Group) finished() int {
-	n := g.done
-	for _, m := range g.pods {
-		if m.request.State == protocol.Done {
-			n++
-		}
-	}
-	return n
-}
+func (g *Group) finished() int { return g.done + g.states[protocol.Done] }
 
 // workIsDone reports whether all who had a part in the work have succeeded. A pod that came too late for it
 // would wait in vain, and its job, which waits for that pod, would never end.
@@ -124,22 +135,22 @@ func (g *Group) expected(now time.Time) int {
 }
 
 // shouldGrow reports whether the round is to end so that waiting pods can join it: it is smaller than
-// max, and all pods that are expected wait.
+// max, none of its members has succeeded, as the others are about to, and all pods that are expected wait.
 func (g *Group) shouldGrow(now time.Time) bool {
-	waiting := g.waiting(now)
-	if len(waiting) == 0 || g.size >= g.max || g.done > 0 {
+	if g.size >= g.max || g.finished() > 0 || g.states[protocol.Waiting] == 0 {
+		return false
+	}
+	waiting := len(g.waiting(now))
+	if waiting == 0 {
 		return false
 	}
 	inRound := 0
 	for _, m := range g.pods {
-		if m.request.State == protocol.Done {
-			return false // the round is about to succeed
-		}
 		if g.isMember(m) {
 			inRound++
 		}
 	}
-	return inRound+len(waiting) >= g.expected(now)
+	return inRound+waiting >= g.expected(now)
 }
 
 // lostMember reports whether an adopted round has lost a member: fewer pods are left that could be

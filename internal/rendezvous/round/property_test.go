@@ -2,12 +2,14 @@ package round_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
+	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
 // TestRoundsStayConsistent: after any event the parts that were assigned for a round are consistent, and once nothing
@@ -35,6 +37,41 @@ func TestRoundsStayConsistent(t *testing.T) {
 		r.pass(timeouts.Gather)
 		r.pass(timeouts.Gather)
 		checkQuiet(t, r, least, most)
+	})
+}
+
+// TestDueIsNeverLate: a group that is told the time only when it is due answers as one that is told it every second.
+func TestDueIsNeverLate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		least := rapid.IntRange(1, 3).Draw(t, "min")
+		group, ticked := round.New(least, 4, timeouts, now), round.New(least, 4, timeouts, now)
+		both := func(what func(*round.Group)) { what(group); what(ticked) }
+		due := group.Due(now)
+		for i := range rapid.IntRange(1, 200).Draw(t, "seconds") {
+			now = now.Add(time.Second)
+			uid := name(rapid.IntRange(0, 4).Draw(t, "pod"))
+			switch rapid.IntRange(0, 40).Draw(t, "what") {
+			case 0, 1:
+				both(func(g *round.Group) { g.AddPod(round.Pod{UID: uid, Name: uid}, now) })
+			case 2, 3:
+				wait := protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(i), Address: uid, Port: i}
+				both(func(g *round.Group) { g.Observe(uid, wait, now) })
+			case 4:
+				both(func(g *round.Group) { g.RemovePod(uid, false, now) })
+			}
+			ticked.Tick(now)
+			if !due.IsZero() && !due.After(now) {
+				group.Tick(now)
+			}
+			due = group.Due(now)
+			for i := range 5 {
+				got, _ := group.Answer(name(i))
+				if want, _ := ticked.Answer(name(i)); !reflect.DeepEqual(got, want) {
+					t.Fatalf("answer to %s = %+v, want %+v", name(i), got, want)
+				}
+			}
+		}
 	})
 }
 
