@@ -68,14 +68,14 @@ func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	if !r.isMember(pod) && !r.ownership.belongs(pod, pod.Labels[muster.RendezvousLabel], deleted) {
 		return
 	}
-	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	// A command that saves its state and exits 0 because its pod is being deleted has not done its
 	// part, unless it had succeeded before.
 	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
-	if found := r.roundCoordinatorOf(id, pod, least, most, lives); found != nil {
-		found.updatePod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
+	gone := deleted || !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed
+	if found := r.roundCoordinatorOf(id, pod, least, most, gone); found != nil {
+		found.updatePod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, succeeded, gone)
 		r.record(string(pod.UID), found, deleted)
-	} else if deleted { // the last pod of a job whose coordinator was closed when it terminated
+	} else if deleted { // the last pod of a job whose coordinator was closed before the pod was deleted
 		r.mu.Lock()
 		delete(r.byPod, string(pod.UID))
 		r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *registry) leaveOthers(uid, id string) {
 		return
 	}
 	delete(r.byPod, uid)
-	found.updatePod(round.Pod{UID: uid}, false, false)
+	found.removePod(uid)
 	r.closeIfEmpty(found)
 }
 
@@ -116,21 +116,20 @@ func (r *registry) isMember(pod *corev1.Pod) bool {
 	return found != nil && found == r.byID[found.id]
 }
 
-// roundCoordinatorOf returns the job's coordinator, which is created with the first pod that has not
-// terminated. The newest pod's annotation sets the sizes of the rounds, as older pods may carry
-// outdated ones.
-func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundCoordinator {
+// roundCoordinatorOf returns the job's coordinator, which is created with the first pod that is not gone; nil if there
+// is none. The newest pod's annotation sets the sizes of the rounds, as older pods may carry outdated ones.
+func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most int, gone bool) *roundCoordinator {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.byID[id]
 	if found == nil {
-		if !lives {
+		if gone {
 			return nil
 		}
 		found = newRoundCoordinator(id, least, most, r.timeouts)
 		r.byID[id] = found
 	}
-	if at := pod.CreationTimestamp.Time; lives && !at.Before(found.sizedAt) {
+	if at := pod.CreationTimestamp.Time; !gone && !at.Before(found.sizedAt) {
 		found.sizedAt = at
 		found.resize(least, most)
 	}
@@ -138,7 +137,7 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 }
 
 // record maps the pod to its coordinator for as long as the pod exists, and closes a coordinator whose
-// pods have all terminated.
+// pods have all failed, or are being deleted.
 func (r *registry) record(uid string, found *roundCoordinator, deleted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -340,3 +340,30 @@ func TestWaitingAgentsAreNotifiedWhenTheFirstIndexCompletes(t *testing.T) {
 		}
 	}
 }
+
+// TestSucceededPodsAreKnownToANewOperator: otherwise it would take a member that has succeeded for lost, end the round
+// of the others, and never begin another for want of members.
+func TestSucceededPodsAreKnownToANewOperator(t *testing.T) {
+	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
+	ended, runs := newPod("job-worker-0", "2:2", "0", own), newPod("job-worker-1", "2:2", "1", own)
+	ended.Status.Phase = corev1.PodSucceeded
+	for _, order := range [][]*corev1.Pod{{ended, runs}, {runs, ended}} {
+		r := newRegistry(fake.NewClientBuilder().Build())
+		for _, pod := range order {
+			r.updatePod(pod, false)
+		}
+		agent := caller{Namespace: "ns", Name: runs.Name, UID: string(runs.UID)}
+		found := r.byPod[agent.UID]
+		request := protocol.Request{State: protocol.Running, Round: 1, Rank: 1, Size: 2, Join: "a", Master: "10.0.0.1:1", ID: "1-a"}
+		found.observe(agent, request, 1)
+		if answer, says, _ := found.answer(t.Context(), agent, request, 1); says {
+			t.Errorf("pods listed as %s, %s: answer to the member that runs = %+v, want none", order[0].Name, order[1].Name, answer)
+		}
+		for _, pod := range order {
+			r.updatePod(pod, true)
+		}
+		if r.kept() > 0 {
+			t.Errorf("%d pods and %d coordinators of deleted pods are kept", len(r.byPod), len(r.byID))
+		}
+	}
+}

@@ -68,15 +68,25 @@ func (c *roundCoordinator) disconnected(agent caller, serial uint64) {
 	})
 }
 
-// updatePod adds or updates a pod, or removes one that has terminated.
-func (c *roundCoordinator) updatePod(pod round.Pod, lives, succeeded bool) {
+// updatePod adds or updates a pod, which may have succeeded, and removes it if it is gone.
+func (c *roundCoordinator) updatePod(pod round.Pod, succeeded, gone bool) {
 	c.change(func(g *round.Group, now time.Time) {
-		if lives {
+		switch {
+		case succeeded:
+			g.AddSucceeded(pod, now)
+		case !gone:
 			g.AddPod(pod, now)
-		} else {
-			g.RemovePod(pod.UID, succeeded, now)
-			delete(c.last, pod.UID)
 		}
+	})
+	if gone {
+		c.removePod(pod.UID)
+	}
+}
+
+func (c *roundCoordinator) removePod(uid string) {
+	c.change(func(g *round.Group, now time.Time) {
+		g.RemovePod(uid, now)
+		delete(c.last, uid)
 	})
 }
 

@@ -20,7 +20,7 @@ type Timeouts struct {
 	Presence time.Duration
 }
 
-// Pod is a pod of the group that has not terminated.
+// Pod is a pod of the group: it has not terminated, or has succeeded.
 type Pod struct {
 	UID  string
 	Name string
@@ -33,7 +33,7 @@ type Group struct {
 	timeouts Timeouts
 	min, max int
 	pods     map[string]*member
-	// states counts the pods by the state in the last requests of their agents.
+	// states counts the pods by the state that their agents have reported; pods that have succeeded are Done.
 	states map[protocol.State]int
 	// due is no later than the next deadline; zero if there is none.
 	due time.Time
@@ -55,7 +55,7 @@ type Group struct {
 	// done counts members that succeeded and whose pods are gone.
 	done int
 	// participants is how many pods had a part in the work when the round began: its members, and the
-	// pods that had succeeded by then.
+	// pods that had succeeded by then. For an adopted round it is the least number that is known of.
 	participants int
 	// first is the answer to the member with rank 0, if this operator began the round.
 	first protocol.Round
@@ -72,6 +72,8 @@ type member struct {
 	request   protocol.Request
 	// lastSeen is when the agent's last request arrived; zero if it has sent none, or has disconnected.
 	lastSeen time.Time
+	// succeeded is set once the pod has; then only old requests of its agent may still arrive.
+	succeeded bool
 	// round is the number of the current round that the member is in; 0 if none.
 	round int64
 	rank  int
@@ -105,20 +107,45 @@ func (g *Group) Knows(uid string) bool { return g.pods[uid] != nil }
 // Empty reports whether the group has no pods.
 func (g *Group) Empty() bool { return len(g.pods) == 0 }
 
-// AddPod adds a pod, or updates one that is in the group.
+// AddPod adds a pod that has not terminated, or updates one that is in the group.
 func (g *Group) AddPod(pod Pod, now time.Time) {
-	if m, known := g.pods[pod.UID]; known {
-		m.Pod = pod
-	} else {
-		g.pods[pod.UID] = &member{Pod: pod, firstSeen: now}
-		g.states[""]++
-		g.note(now.Add(g.timeouts.Gather))
-	}
+	g.add(pod, now)
 	g.settle(now)
 }
 
-// RemovePod removes a pod that has terminated, is being deleted or no longer exists.
-func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
+// AddSucceeded records that a pod has succeeded. It need not be in the group before: it may have succeeded while an
+// earlier operator led, and counts all the same.
+func (g *Group) AddSucceeded(pod Pod, now time.Time) {
+	m := g.add(pod, now)
+	m.succeeded = true
+	g.say(m, protocol.Request{State: protocol.Done})
+	g.tellNewcomers()
+	g.settle(now)
+}
+
+func (g *Group) add(pod Pod, now time.Time) *member {
+	m, known := g.pods[pod.UID]
+	if known {
+		m.Pod = pod
+		return m
+	}
+	m = &member{Pod: pod, firstSeen: now}
+	g.pods[pod.UID] = m
+	g.states[""]++
+	g.note(now.Add(g.timeouts.Gather))
+	return m
+}
+
+// say replaces the last request of the pod's agent.
+func (g *Group) say(m *member, request protocol.Request) {
+	g.states[m.request.State]--
+	g.states[request.State]++
+	m.request = request
+}
+
+// RemovePod removes a pod that has failed, is being deleted or no longer exists. If it had succeeded before, or its
+// agent had reported so, that still counts.
+func (g *Group) RemovePod(uid string, now time.Time) {
 	m, known := g.pods[uid]
 	if !known {
 		return
@@ -126,9 +153,8 @@ func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 	delete(g.pods, uid)
 	g.states[m.request.State]--
 	switch {
-	case succeeded || m.request.State == protocol.Done:
+	case m.request.State == protocol.Done:
 		g.done++
-		g.tellNewcomers()
 	case g.isMember(m):
 		g.end("pod "+m.Name+" is gone", now)
 	}
@@ -138,12 +164,11 @@ func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 // Observe records a request of the agent in a pod. It returns false if the pod is not in the group.
 func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (known bool) {
 	m, known := g.pods[uid]
-	if !known {
-		return false
+	if !known || m.succeeded {
+		return known
 	}
-	g.states[m.request.State]--
-	g.states[request.State]++
-	m.request, m.lastSeen, m.answered = request, now, ""
+	g.say(m, request)
+	m.lastSeen, m.answered = now, ""
 	switch request.State {
 	case protocol.Running:
 		g.observeRunning(m)
@@ -227,13 +252,16 @@ func (g *Group) observeRunning(m *member) {
 		}
 		g.number, g.running, g.size, g.over = request.Round, true, request.Size, ""
 		g.adopted, g.master, g.id = true, request.Master, request.ID
-		g.participants = request.Size + g.finished()
+		g.participants = request.Size
 		g.version++
 	case g.id == "" && request.ID != "":
 		g.id = request.ID
 		g.version++
 	}
 	m.round, m.rank, m.join = request.Round, request.Rank, request.Join
+	if g.adopted {
+		g.participants = max(g.participants, g.finished()+g.inRound())
+	}
 }
 
 // observeWaiting handles the request of a waiting agent: it may be a member that has not received its

@@ -88,7 +88,7 @@ func (r *simulation) send(a *agent) {
 }
 
 func (r *simulation) removePod(index int) {
-	r.group.RemovePod(r.pods[name(index)].pod.UID, false, r.now)
+	r.group.RemovePod(r.pods[name(index)].pod.UID, r.now)
 	delete(r.pods, name(index))
 }
 
@@ -447,11 +447,65 @@ func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
 	if got := r.membership(); got != "0: " {
 		t.Errorf("members after all have ended = %q, want none", got)
 	}
-	r.group.RemovePod(r.pods[name(2)].pod.UID, true, r.now)
+	r.group.AddSucceeded(r.pods[name(2)].pod, r.now)
 	for _, i := range []int{3, 4} {
 		if answer, _ := r.group.Answer(r.pods[name(i)].pod.UID); answer.Finished == "" {
 			t.Errorf("answer to newcomer %d after all have ended = %+v, want that the work is finished", i, answer)
 		}
+	}
+}
+
+// TestMemberThatSucceededBeforeTheOperatorStartedCounts: the other members of its round go on, and a later round, for
+// which fewer than the minimum are left, begins.
+func TestMemberThatSucceededBeforeTheOperatorStartedCounts(t *testing.T) {
+	r := newSimulation(t, 3, 3)
+	r.start(0, 1, 2)
+	r.settle()
+	succeeded := r.pods[name(0)].pod
+	r.group.AddSucceeded(succeeded, r.now)
+	delete(r.pods, name(0))
+	for _, first := range []bool{true, false} {
+		r.now = r.now.Add(time.Millisecond)
+		r.group = round.New(3, 3, timeouts, r.now)
+		if first {
+			r.group.AddSucceeded(succeeded, r.now)
+		}
+		for _, i := range []int{1, 2} {
+			r.group.AddPod(r.pods[name(i)].pod, r.now)
+		}
+		if !first {
+			r.group.AddSucceeded(succeeded, r.now)
+		}
+		r.send(r.pods[name(1)])
+		r.send(r.pods[name(2)])
+		r.want("1: 1=1/3 2=2/3")
+	}
+	r.wait(&protocol.Failure{ExitCode: 1}, 1)
+	r.want("2: 0=1/2 1=2/2")
+	r.removePod(1)
+	r.start(1)
+	r.want("3: 0=1/2 1=2/2")
+	for _, i := range []int{1, 2} {
+		r.group.AddSucceeded(r.pods[name(i)].pod, r.now)
+		delete(r.pods, name(i))
+	}
+	r.start(3)
+	if answer, _ := r.group.Answer(r.pods[name(3)].pod.UID); answer.Finished == "" {
+		t.Errorf("answer to a pod that comes after the work = %+v, want that it is finished", answer)
+	}
+}
+
+// TestSucceededPodSaysNothing: a request that its agent sent before may arrive late.
+func TestSucceededPodSaysNothing(t *testing.T) {
+	r := newSimulation(t, 1, 1)
+	r.start(0)
+	r.settle()
+	late := r.pods[name(0)]
+	r.group.AddSucceeded(late.pod, r.now)
+	r.send(late)
+	r.start(1)
+	if answer, _ := r.group.Answer(r.pods[name(1)].pod.UID); answer.Finished == "" {
+		t.Errorf("answer to a pod that comes after the work = %+v, want that it is finished", answer)
 	}
 }
 
@@ -489,11 +543,11 @@ func TestReplacementOfAMemberThatSucceededIsFinished(t *testing.T) {
 	r := newSimulation(t, 2, 2)
 	r.start(0, 1)
 	r.settle()
-	r.group.RemovePod(r.pods[name(0)].pod.UID, true, r.now)
+	r.group.AddSucceeded(r.pods[name(0)].pod, r.now)
 	r.start(0)
 	r.pass(time.Hour)
 	r.want("1: 1=1/2")
-	r.group.RemovePod(r.pods[name(1)].pod.UID, true, r.now)
+	r.group.AddSucceeded(r.pods[name(1)].pod, r.now)
 	if answer, _ := r.group.Answer(r.pods[name(0)].pod.UID); answer.Finished == "" {
 		t.Errorf("answer to the replacement = %+v, want that the work is finished", answer)
 	}

@@ -83,7 +83,9 @@ func (g *Group) finished() int { return g.done + g.states[protocol.Done] }
 
 // workIsDone reports whether all who had a part in the work have succeeded. A pod that came too late for it
 // would wait in vain, and its job, which waits for that pod, would never end.
-func (g *Group) workIsDone() bool { return g.participants > 0 && g.finished() >= g.participants }
+func (g *Group) workIsDone() bool {
+	return g.participants > 0 && g.finished() >= g.participants && g.inRound() == 0
+}
 
 // excluded returns the pods that come too late to take part: once a member has succeeded, pods that
 // were in no round may only replace members that were lost; any others would repeat work that is done.
@@ -141,16 +143,18 @@ func (g *Group) shouldGrow(now time.Time) bool {
 		return false
 	}
 	waiting := len(g.waiting(now))
-	if waiting == 0 {
-		return false
-	}
-	inRound := 0
+	return waiting > 0 && g.inRound()+waiting >= g.expected(now)
+}
+
+// inRound returns how many members of the round have not succeeded yet.
+func (g *Group) inRound() int {
+	n := 0
 	for _, m := range g.pods {
-		if g.isMember(m) {
-			inRound++
+		if g.isMember(m) && m.request.State != protocol.Done {
+			n++
 		}
 	}
-	return inRound+waiting >= g.expected(now)
+	return n
 }
 
 // lostMember reports whether an adopted round has lost a member: fewer pods are left that could be

@@ -58,7 +58,7 @@ func TestDueIsNeverLate(t *testing.T) {
 				wait := protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(i), Address: uid, Port: i}
 				both(func(g *round.Group) { g.Observe(uid, wait, now) })
 			case 4:
-				both(func(g *round.Group) { g.RemovePod(uid, false, now) })
+				both(func(g *round.Group) { g.RemovePod(uid, now) })
 			}
 			ticked.Tick(now)
 			if !due.IsZero() && !due.After(now) {
