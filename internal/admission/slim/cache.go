@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -57,18 +58,18 @@ func stripPod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	jobless := ControlledByOthers(pod)
+	keep := detailOf(pod)
 	meta := metav1.ObjectMeta{
 		Name: pod.Name, Namespace: shareText(pod.Namespace), UID: pod.UID, ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		OwnerReferences: shareOwners(pod.OwnerReferences),
 	}
-	if !jobless {
+	if keep > resizesOnly {
 		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(jobAnnotations(pod.Annotations)), shareFinalizers(pod.Finalizers)
 	}
 	pod.ObjectMeta = meta
 	pod.Spec = strippedSpec(&pod.Spec)
-	stripStatus(&pod.Status, &pod.Spec, jobless)
+	stripStatus(&pod.Status, &pod.Spec, keep)
 	return pod, nil
 }
 
@@ -133,15 +134,41 @@ func strippedContainers(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// stripStatus keeps the phase and some conditions; of a container, its state, its exit and its restarts.
-func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
-	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs, s.StartTime, s.NominatedNodeName, s.QOSClass = "", nil, "", nil, nil, "", ""
+// detail is how much is kept of a pod's status.
+type detail int
+
+const (
+	// resizesOnly: pods that no job can own.
+	resizesOnly detail = iota
+	// exits: of a container, also its state, its exit and its restarts.
+	exits
+	// starts: also when containers started, for the timeouts of VCJobs' policies. Such a status is that of one pod only,
+	// so that it cannot be interned.
+	starts
+)
+
+func detailOf(pod *corev1.Pod) detail {
+	switch {
+	case ControlledByOthers(pod):
+		return resizesOnly
+	case pod.Labels[volcano.JobNameKey] != "":
+		return starts
+	}
+	return exits
+}
+
+// stripStatus keeps the phase, some conditions, and of the rest what the detail says.
+func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, keep detail) {
+	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs, s.NominatedNodeName, s.QOSClass = "", nil, "", nil, "", ""
 	s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil
-	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, jobless)
-	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, jobless)
+	if keep < starts {
+		s.StartTime = nil
+	}
+	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, keep)
+	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, keep)
 	s.Phase = shareText(s.Phase)
 	kept := jobPodConditions
-	if jobless {
+	if keep == resizesOnly {
 		kept = otherPodConditions
 	}
 	s.Conditions = strippedConditions(s.Conditions, kept)
@@ -175,9 +202,9 @@ var (
 	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
 )
 
-// strippedStatuses drops images, mounts, users and start times. It keeps a container's resources if they differ from
-// those of its spec: then it is being resized, and uses the larger ones of its node.
-func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, jobless bool) []corev1.ContainerStatus {
+// strippedStatuses drops images, mounts and users. It keeps a container's resources if they differ from those of its
+// spec: then it is being resized, and uses the larger ones of its node.
+func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, keep detail) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(statuses))
 	for i := range statuses {
 		s := &statuses[i]
@@ -186,25 +213,30 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 		if resized {
 			kept.Resources, kept.AllocatedResources = s.Resources, s.AllocatedResources
 		}
-		if !jobless {
-			kept.State, kept.Ready, kept.RestartCount = strippedState(&s.State), s.Ready, s.RestartCount
+		if keep > resizesOnly {
+			kept.State, kept.Ready, kept.RestartCount = strippedState(&s.State, keep), s.Ready, s.RestartCount
 		}
-		if resized || !jobless {
+		if keep == starts {
+			kept.LastTerminationState = strippedState(&s.LastTerminationState, keep)
+		}
+		if resized || keep > resizesOnly {
 			out = append(out, kept)
 		}
 	}
 	return shareStatuses(out)
 }
 
-// running is the shared state of all running containers.
+// running is the shared state of all running containers whose start does not matter.
 var running = &corev1.ContainerStateRunning{}
 
-// strippedState keeps whether the container runs, and how and when it ended. A container that does neither is
-// waiting.
-func strippedState(s *corev1.ContainerState) (out corev1.ContainerState) {
+// strippedState keeps whether the container runs, or how it ended, when, and after what time. A container that does
+// neither is waiting.
+func strippedState(s *corev1.ContainerState, keep detail) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:
-		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, FinishedAt: s.Terminated.FinishedAt}
+		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt, FinishedAt: s.Terminated.FinishedAt}
+	case s.Running != nil && keep == starts:
+		out.Running = &corev1.ContainerStateRunning{StartedAt: s.Running.StartedAt}
 	case s.Running != nil:
 		out.Running = running
 	}

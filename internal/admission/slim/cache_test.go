@@ -149,7 +149,8 @@ func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	}
 }
 
-// TestAStrippedJobPodKeepsHowItEnded: the exit codes and times of several containers are kept.
+// TestAStrippedJobPodKeepsHowItEnded: the exit codes and times of several containers are kept. How long one ran says
+// whether the delays of restarts begin again.
 func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)
@@ -160,13 +161,34 @@ func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	got := stripped(t, pod).Status
 	want := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
 		Conditions: pod.Status.Conditions[1:],
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at}}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, StartedAt: at}}},
 			{Name: "other"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	if room := cap(stripped(t, pod).Status.Conditions); room != 2 {
 		t.Errorf("capacity of the conditions = %d, want 2", room)
+	}
+}
+
+// TestAStrippedPodOfAVCJobKeepsWhenItStarted: the timeouts of the VCJob's policies count from then, whatever became of
+// its containers since.
+func TestAStrippedPodOfAVCJobKeepsWhenItStarted(t *testing.T) {
+	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC)) }
+	began := at(1)
+	pod := fullPod(metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "j"})
+	pod.Labels["volcano.sh/job-name"] = "j"
+	pod.Status.StartTime = &began
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated.StartedAt = at(2)
+	pod.Status.ContainerStatuses[0].State.Running.StartedAt = at(3)
+	later := pod.DeepCopy()
+	later.Status.ContainerStatuses[0].State.Running.StartedAt = at(4)
+	for started, pod := range map[metav1.Time]*corev1.Pod{at(3): pod, at(4): later} {
+		got := stripped(t, stripped(t, pod)).Status // an informer may strip it twice
+		s := got.ContainerStatuses[0]
+		if got.StartTime == nil || *got.StartTime != began || s.LastTerminationState.Terminated.StartedAt != at(2) || s.State.Running.StartedAt != started {
+			t.Errorf("status = %+v, want the times of the whole pod %+v", got, pod.Status)
+		}
 	}
 }
 

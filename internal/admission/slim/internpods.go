@@ -50,8 +50,8 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return internedOwners.intern(key, owners)
 }
 
-// shareStatuses returns the interned statuses of containers that run or wait. A terminated container has a time of
-// its own, so its statuses are returned as they are.
+// shareStatuses returns the interned statuses of containers that run or wait. Times are those of one pod, so statuses
+// that have any are returned as they are.
 func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	if len(statuses) == 0 {
 		return nil
@@ -60,7 +60,8 @@ func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	for i := range statuses {
 		s := &statuses[i]
 		s.Name = shareText(s.Name)
-		if s.State.Terminated != nil || s.Resources != nil || s.AllocatedResources != nil {
+		if s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.State.Running != nil && s.State.Running != running ||
+			s.Resources != nil || s.AllocatedResources != nil {
 			return statuses
 		}
 		key = strconv.AppendBool(strconv.AppendBool(appendText(key, s.Name), s.State.Running != nil), s.Ready)
