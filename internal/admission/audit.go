@@ -61,7 +61,7 @@ func (a *auditor) due() time.Time { return a.next }
 
 // audit runs an audit if one is due, and reports whether it did. It sets found to how much more the engine counts
 // than the API's objects say.
-func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, now time.Time) (done bool) {
+func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues iter.Seq[string], now time.Time) (done bool) {
 	switch {
 	case a.every == 0:
 		return false
@@ -85,7 +85,7 @@ func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, 
 }
 
 // differences returns all current differences between the engine and the Workloads.
-func differences(e *engine.Engine, queues []string, workloads []kueue.Workload) map[difference]int64 {
+func differences(e *engine.Engine, queues iter.Seq[string], workloads []kueue.Workload) map[difference]int64 {
 	out := map[difference]int64{}
 	differ := func(d difference, by int64) {
 		if by != 0 {
@@ -138,28 +138,32 @@ func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(
 
 // compareQueues calls differ for each amount of a queue that is not the sum of the engine's holdings, and returns
 // the number of holdings.
-func compareQueues(e *engine.Engine, queues []string, differ func(difference, int64)) (all int) {
-	sums := map[amountOf]int64{}
+func compareQueues(e *engine.Engine, queues iter.Seq[string], differ func(difference, int64)) (all int) {
+	sums := map[string]map[quota.FlavorResource]int64{}
 	for h := range e.Holdings {
 		all++
+		own := sums[h.ClusterQueue]
+		if own == nil {
+			own = map[quota.FlavorResource]int64{}
+			sums[h.ClusterQueue] = own
+		}
 		for _, a := range h.Held {
-			of := amountOf{h.ClusterQueue, e.AmountName(a.Index)}
-			sums[of] = quota.Add(sums[of], a.Value)
+			of := e.AmountName(a.Index)
+			own[of] = quota.Add(own[of], a.Value)
 		}
 	}
-	for _, name := range queues {
+	for name := range queues {
 		usage, ok := e.QueueUsage(name)
 		if !ok {
 			continue
 		}
+		own := sums[name]
 		for of, sum := range usage.Reserved {
-			differ(difference{amountOf: amountOf{name, of}}, sum-sums[amountOf{name, of}])
-			delete(sums, amountOf{name, of})
+			differ(difference{amountOf: amountOf{name, of}}, sum-own[of])
+			delete(own, of)
 		}
-		for of, sum := range sums {
-			if of.queue == name {
-				differ(difference{amountOf: of}, -sum)
-			}
+		for of, sum := range own {
+			differ(difference{amountOf: amountOf{name, of}}, -sum)
 		}
 	}
 	return all

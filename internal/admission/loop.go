@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -296,7 +295,7 @@ func (l *loop) forgetQueue(key statusOf) {
 // metrics and the status of queues. Without a difference it writes nothing.
 func (l *loop) audit(ctx context.Context) {
 	began := l.clock.Now()
-	if !l.auditor.audit(ctx, l.engine, slices.Collect(maps.Keys(l.translator.clusterQueues)), began) {
+	if !l.auditor.audit(ctx, l.engine, maps.Keys(l.translator.clusterQueues), began) {
 		return
 	}
 	auditSeconds.Observe(l.clock.Since(began).Seconds())
