@@ -254,14 +254,14 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	}
 }
 
-// updateQueues updates the statuses and metrics of the queues whose usage changed.
+// updateQueues updates the metrics, and then the statuses, of the queues whose usage changed.
 func (l *loop) updateQueues() {
 	clusterQueues, localQueues := l.engine.TakeChangedQueues()
 	for _, name := range clusterQueues {
 		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
 		if usage, ok := l.engine.QueueUsage(name); ok {
-			l.queues.noteClusterQueue(name, usage)
 			l.gauges.note(key, usage, l.translator.clusterQueues[name])
+			l.queues.noteClusterQueue(name, usage)
 		} else {
 			l.forgetQueue(key)
 		}
@@ -269,8 +269,8 @@ func (l *loop) updateQueues() {
 	for _, name := range l.engine.TakeChangedCohorts() {
 		key := statusOf{ofCohort, engine.Key{Name: name}}
 		if share, ok := l.engine.CohortShare(name); ok {
-			l.queues.noteCohort(name, share)
 			l.gauges.note(key, engine.Usage{Share: &share}, nil)
+			l.queues.noteCohort(name, share)
 		} else {
 			l.forgetQueue(key)
 		}
@@ -278,8 +278,8 @@ func (l *loop) updateQueues() {
 	for _, name := range localQueues {
 		key := statusOf{ofLocalQueue, name}
 		if usage, ok := l.engine.LocalQueueUsage(name); ok {
-			l.queues.noteLocalQueue(name, usage)
 			l.gauges.note(key, usage, nil)
+			l.queues.noteLocalQueue(name, usage)
 		} else {
 			l.forgetQueue(key)
 		}

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -108,11 +107,13 @@ func (g *queueGauges) note(key statusOf, u engine.Usage, spec *kueue.ClusterQueu
 	}
 }
 
-// state sets the state of a queue, as its status has it.
+// state sets the state of a queue, as its status has it. A queue that was deleted since that status was begun has none.
 func (g *queueGauges) state(key statusOf, state string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.states[key] = state
+	if _, noted := g.usage[key]; noted {
+		g.states[key] = state
+	}
 }
 
 // setDifferences sets the differences that the last audit found.
@@ -255,8 +256,8 @@ func collectLocalQueue(set setter, key engine.Key, u engine.Usage, stuck int) {
 	set(localPending, float64(stuck), key.Name, key.Namespace, "inadmissible")
 	set(localReserving, float64(u.Reserving), key.Name, key.Namespace)
 	set(localAdmitted, float64(u.Admitted), key.Name, key.Namespace)
-	for of := range maps.Keys(u.Reserved) {
-		set(localReservation, asFloat(of, u.Reserved[of]), key.Name, key.Namespace, of.Flavor, of.Resource)
+	for of, reserved := range u.Reserved {
+		set(localReservation, asFloat(of, reserved), key.Name, key.Namespace, of.Flavor, of.Resource)
 		set(localUsage, asFloat(of, u.Used[of]), key.Name, key.Namespace, of.Flavor, of.Resource)
 	}
 }
