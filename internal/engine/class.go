@@ -184,6 +184,9 @@ func (e *Engine) leaveClass(w *workload) {
 		q.removeClaimant(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
+		for _, blocked := range e.blockedByFlavor {
+			delete(blocked, c)
+		}
 	} else if head && c.at.In() {
 		q.wake(c)
 	}

@@ -296,7 +296,7 @@ func (e *Engine) wakePlaces() {
 	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
 	for _, name := range reduced {
 		for _, c := range byHeadRank(e.blockedByFlavor[name]) {
-			if c.blocked && c.waiting.Len() > 0 && c.queue.affectedByFewerNodes() {
+			if c.blocked && c.queue.affectedByFewerNodes() {
 				delete(e.blockedByFlavor[name], c)
 				c.queue.retry(c)
 			}
@@ -315,7 +315,7 @@ func (e *Engine) wakePlaces() {
 		woken := e.blockedByFlavor[name]
 		delete(e.blockedByFlavor, name)
 		for _, c := range byHeadRank(woken) {
-			if c.blocked && c.waiting.Len() > 0 {
+			if c.blocked {
 				c.queue.retry(c)
 			}
 		}

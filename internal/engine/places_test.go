@@ -93,6 +93,19 @@ func TestGangGetsPlacesForAllItsPods(t *testing.T) {
 	s.want("one of the jobs ends", s.happens(gone("any")), "admit other in q")
 }
 
+// TestWhatNoLongerWaitsForPlacesIsForgotten: on full nodes nothing may be released for weeks, while users submit jobs and
+// delete them again.
+func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
+	s := cluster(t)
+	for size := range int64(3) {
+		s.want("a job arrives", s.happens(job("large", "q", 1, 5+size, 0, 0)), "large waits: TopologyPlacementFailed")
+		s.happens(gone("large"))
+	}
+	if left := s.engine.blockedByFlavor["default"]; len(left) != 0 {
+		t.Errorf("%d classes are kept, want none", len(left))
+	}
+}
+
 // TestTwoGangsThatFitAloneButNotTogether: two gangs that fit only one at a time run one after the other; never do parts
 // of both run.
 func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
