@@ -262,7 +262,6 @@ type growthState struct {
 //
 // No workload does so twice for the same one: if a workload took what another has, released it to a third and took it
 // again, there would be no end.
-// takes it again would never come to rest.
 func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indices []int) (later time.Time, any bool) {
 	y := t.yieldsOnceTo(priority, indices)
 	if y.Below() == 0 {

@@ -34,7 +34,7 @@ func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, wh
 	}
 }
 
-// breakPromise takes the promise back. The caller routes the workload, and settles it.
+// breakPromise takes the promise back. The caller must update the charges of the workload.
 func (e *Engine) breakPromise(w *workload) {
 	w.promise = nil
 	w.queue.promised.Remove(w.Key)

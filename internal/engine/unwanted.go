@@ -20,7 +20,7 @@ func (e *Engine) noteUnwanted(w *workload) {
 }
 
 // shrinkUnwanted shrinks these workloads before any other shrinks for what they have too much. One with a decision in
-// flight, or a rejected one, is skipped: settle notes it again once that is resolved.
+// flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
 func (p *pass) shrinkUnwanted() {
 	for _, key := range slices.SortedFunc(maps.Keys(p.unwanted), order.CompareKeys) {
 		if p.budget <= 0 {

@@ -69,7 +69,7 @@ func (l *stepQueue) step() (index int) {
 	return index
 }
 
-// stepped updates the line after a step of the first job.
+// stepped updates the queue after a step of the first job.
 func (l *stepQueue) stepped() {
 	first := &l.waiting[0]
 	if !l.canStep(first.index) {

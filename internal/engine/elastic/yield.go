@@ -26,7 +26,7 @@ type Yielding struct {
 	// spared are the sorted indices of jobs that give nothing.
 	spared []int
 	// sizes are the sizes after the computed steps, nil before the first. levels are the priorities still to come,
-	// line and stops the rest of the present one.
+	// queue and stops the rest of the present one.
 	sizes  []int32
 	levels [][]int
 	queue  *stepQueue

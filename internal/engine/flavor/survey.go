@@ -46,7 +46,7 @@ func (f *Form) Survey(counts []int32, q Question) [][]FlavorFit {
 	return out
 }
 
-// survey is look without stopping at the first resource that does not fit.
+// survey is evaluate without stopping at the first resource that does not fit.
 func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) FlavorFit {
 	l := FlavorFit{Flavor: f.name, Mode: Fits, Refusal: f.refusal}
 	if f.refusal != "" {

@@ -1,8 +1,8 @@
 package place
 
 // FitsAt reports whether the asks still fit at exactly the given places, in time proportional to these. It
-// does not check how near they are to each other: they were found so, and a change of node labels since
-// then does not matter.
+// does not check how near they are to each other: the caller does, if node labels may have changed since they
+// were found.
 func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
 	f := &search{on: on}
 	m.trial++
