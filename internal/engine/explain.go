@@ -295,16 +295,10 @@ func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	x.out.Together = x.together()
 	x.needs = quota.VectorOf(needs...)
 	for _, a := range x.needs {
-		if x.freeOf(a.Index) < a.Value {
+		if q.node.Free(a.Index) < a.Value {
 			x.short = append(x.short, a.Index)
 		}
 	}
-}
-
-// freeOf returns how much can be taken now without taking what is promised to others.
-func (x *explainer) freeOf(i quota.Index) int64 {
-	n := x.w.queue.node
-	return min(n.Available(quota.Held, i), n.Available(quota.Planned, i))
 }
 
 // verdictOf converts the result for a flavor for users.

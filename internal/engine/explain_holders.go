@@ -113,7 +113,7 @@ func (x *explainer) restore(w *workload) {
 // findEnds finds a small set of holders after whose end the nearest flavors would fit.
 func (x *explainer) findEnds(holders []holder) {
 	fits := func() bool {
-		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.freeOf(a.Index) < a.Value })
+		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.w.queue.node.Free(a.Index) < a.Value })
 	}
 	var ends []holder
 	x.tree.Try(func() {

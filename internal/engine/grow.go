@@ -136,9 +136,7 @@ func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	}
 	free := freeAmounts{}
 	p.options.Elastic.Grow(jobs, func(n int) bool {
-		return free.take(t.each[may[n]], func(i quota.Index) int64 {
-			return min(q.node.Available(quota.Held, i), q.node.Available(quota.Planned, i))
-		})
+		return free.take(t.each[may[n]], q.node.Free)
 	})
 	var out []growth
 	for n, i := range may {

@@ -109,22 +109,10 @@ func (a *assigner) evaluate(podSet string, g *formGroup, f *formFlavor, count in
 		return c
 	}
 	for i, index := range f.indices {
-		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[i], count)}
-		total := quota.Add(v.Earlier, v.Asked)
-		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
-		mode := Fits
-		switch {
-		case v.Asked == 0: // zero fits even where quota was cut below usage
-		case total > v.Capacity:
-			mode, v.Code = NoFit, reason.ExceedsMaxQuota
-		case total > v.Free:
-			v.Code = reason.WaitingForQuota
-			var borrowing int
-			mode, borrowing = a.otherwise(index, total, len(g.flavors) > 1)
-			c.borrowing = max(c.borrowing, borrowing)
+		v, mode, borrowing := a.judge(g, f, i, count, len(g.flavors) > 1)
+		c.borrowing = max(c.borrowing, borrowing)
+		if v.Code == reason.WaitingForQuota {
 			a.short(index)
-		default:
-			c.borrowing = max(c.borrowing, a.Queue.Borrows(quota.Planned, index, total))
 		}
 		if mode < c.mode {
 			c.mode, c.verdict = mode, v
@@ -136,9 +124,25 @@ func (a *assigner) evaluate(podSet string, g *formGroup, f *formFlavor, count in
 	return c
 }
 
-// free returns how much can be taken now without taking what is promised to others.
-func (a *assigner) free(i quota.Index) int64 {
-	return min(a.Queue.Available(quota.Held, i), a.Queue.Available(quota.Planned, i))
+// judge returns the numbers of one resource of a flavor, how well it fits, and the height from which it is borrowed then.
+// choice says whether there are other flavors.
+func (a *assigner) judge(g *formGroup, f *formFlavor, resource int, count int32, choice bool) (v reason.Verdict, m Mode, borrowing int) {
+	index := f.indices[resource]
+	v = reason.Verdict{Flavor: f.name, Resource: g.resources[resource], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[resource], count),
+		Free: a.Queue.Free(index), Capacity: a.Queue.Capacity(index)}
+	switch total := quota.Add(v.Earlier, v.Asked); {
+	case v.Asked == 0: // zero fits even where quota was cut below usage
+		return v, Fits, 0
+	case total > v.Capacity:
+		v.Code = reason.ExceedsMaxQuota
+		return v, NoFit, 0
+	case total > v.Free:
+		v.Code = reason.WaitingForQuota
+		m, borrowing = a.otherwise(index, total, choice)
+		return v, m, borrowing
+	default:
+		return v, Fits, a.Queue.Borrows(quota.Planned, index, total)
+	}
 }
 
 // otherwise returns how well an amount fits that is not free, and the height from which it is then borrowed. It calls

@@ -54,22 +54,8 @@ func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) FlavorFit {
 		return l
 	}
 	for i, index := range f.indices {
-		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[i], count)}
-		total := quota.Add(v.Earlier, v.Asked)
-		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
-		mode := Fits
-		switch {
-		case v.Asked == 0:
-		case total > v.Capacity:
-			mode, v.Code = NoFit, reason.ExceedsMaxQuota
-		case total > v.Free:
-			var borrowing int
-			mode, borrowing = a.otherwise(index, total, true)
-			v.Code, l.Borrowing = reason.WaitingForQuota, max(l.Borrowing, borrowing)
-		default:
-			l.Borrowing = max(l.Borrowing, a.Queue.Borrows(quota.Planned, index, total))
-		}
-		l.Mode = min(l.Mode, mode)
+		v, mode, borrowing := a.judge(g, f, i, count, true)
+		l.Mode, l.Borrowing = min(l.Mode, mode), max(l.Borrowing, borrowing)
 		l.Amounts, l.Indices = append(l.Amounts, v), append(l.Indices, index)
 	}
 	return l

@@ -106,6 +106,9 @@ func (n *Node) Available(l Ledger, i Index) int64 {
 	return n.offer(i, usage, n.parent.Available(l, i))
 }
 
+// Free returns how much can be taken now without taking what is promised to others.
+func (n *Node) Free(i Index) int64 { return min(n.Available(Held, i), n.Available(Planned, i)) }
+
 // offer returns what is available at n, given its usage and what is available at its parent: the unused quota that it
 // does not lend, plus what the parent can give within the borrowing limit.
 func (n *Node) offer(i Index, usage, fromParent int64) int64 {
