@@ -153,7 +153,7 @@ func (x *explainer) findHead() {
 	}
 	earlier := make([]*class, 0, len(q.classes))
 	for _, c := range q.classes {
-		if own := (turn{w.local.standing, w.rank()}); c != w.class && (turn{c.from.standing, c.head()}).before(own, q) {
+		if c != w.class && c.turn().before(w.turn(), q) {
 			earlier = append(earlier, c)
 		}
 	}

@@ -122,12 +122,25 @@ func (c *class) head() order.Rank {
 	return head
 }
 
-func (c *class) before(other *class) bool {
-	if c.queue.byUsage && c.from.standing != other.from.standing {
-		return c.from.standing < other.from.standing
-	}
-	return order.Compare(c.head(), other.head()) < 0
+// turn is the sort key of a waiting workload: the standing of its LocalQueue, if the ClusterQueue orders by usage,
+// then its rank.
+type turn struct {
+	standing float64
+	rank     order.Rank
 }
+
+func (t turn) before(other turn, q *clusterQueue) bool {
+	if q.byUsage && t.standing != other.standing {
+		return t.standing < other.standing
+	}
+	return order.Compare(t.rank, other.rank) < 0
+}
+
+func (c *class) turn() turn { return turn{c.from.standing, c.head()} }
+
+func (w *workload) turn() turn { return turn{w.local.standing, w.rank()} }
+
+func (c *class) before(other *class) bool { return c.turn().before(other.turn(), c.queue) }
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *workload, q *clusterQueue) {

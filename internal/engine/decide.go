@@ -30,7 +30,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.wakeGrowth(now)
-	p := pass{Engine: e, now: now, budget: e.budget}
+	p := pass{Engine: e, budget: e.budget}
 	p.spend((p.budget+1)/2, p.reroute)
 	p.countWithin()
 	p.evictWithdrawn()
@@ -49,10 +49,27 @@ func (e *Engine) Busy() bool {
 	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.toRepair.Len() > 0 || e.unwanted.Len() > 0
 }
 
+// Due returns when Decide has something to do even without events; zero means never.
+func (e *Engine) Due() time.Time {
+	due := e.sampleDue
+	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
+	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
+	for _, at := range e.growths {
+		if due.IsZero() || at.Before(due) {
+			due = at
+		}
+	}
+	return due
+}
+
 // pass is one call of Decide.
 type pass struct {
 	*Engine
-	now       time.Time
+	// budget is what is left of the Engine's.
 	budget    int
 	decisions []Decision
 }
@@ -151,10 +168,9 @@ func (e *Engine) open(q *clusterQueue) bool {
 	if q.head != nil || q.ready.Len() == 0 {
 		return false
 	}
-	c := q.ready.First()
-	first := turn{c.from.standing, c.head()}
+	first := q.ready.First().turn()
 	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
-		return !first.before(turn{e.workloads[r.Key].local.standing, r}, q)
+		return !first.before(e.workloads[r.Key].turn(), q)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -96,7 +95,7 @@ func (x *explainer) setPosition() {
 	if q.node != nil {
 		x.out.Path = path(q.node)
 	}
-	own := turn{standing: x.w.local.standing, rank: x.w.rank()}
+	own := x.w.turn()
 	first := own
 	in := x.w.class != nil || x.w.promise != nil
 	if in {
@@ -119,25 +118,11 @@ func (x *explainer) setPosition() {
 	}
 }
 
-// turn is the sort key of a waiting workload: the standing of its LocalQueue, if the ClusterQueue orders by usage,
-// then its rank.
-type turn struct {
-	standing float64
-	rank     order.Rank
-}
-
-func (p turn) before(other turn, q *clusterQueue) bool {
-	if q.byUsage && p.standing != other.standing {
-		return p.standing < other.standing
-	}
-	return order.Compare(p.rank, other.rank) < 0
-}
-
 // inLine returns the workloads that wait for quota in the queue, in no particular order.
 func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 	return func(yield func(turn) bool) {
 		for _, w := range e.promisees(q) {
-			if !yield(turn{w.local.standing, w.rank()}) {
+			if !yield(w.turn()) {
 				return
 			}
 		}

@@ -200,8 +200,6 @@ func (e *Engine) promisees(q *clusterQueue) []*workload {
 	for _, r := range q.promised.All() { // not all are holders: a promise may be of places alone
 		out = append(out, e.workloads[r.Key])
 	}
-	slices.SortFunc(out, func(a, b *workload) int {
-		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
-	})
+	slices.SortFunc(out, func(a, b *workload) int { return order.CompareKeys(a.Key, b.Key) })
 	return out
 }

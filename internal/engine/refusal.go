@@ -136,20 +136,3 @@ func (e *Engine) retryRefused(now time.Time) {
 		}
 	}
 }
-
-// Due returns when Decide has something to do even without events; zero means never.
-func (e *Engine) Due() time.Time {
-	due := e.sampleDue
-	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
-		due = next.Since
-	}
-	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
-		due = next.Since
-	}
-	for _, at := range e.growths {
-		if due.IsZero() || at.Before(due) {
-			due = at
-		}
-	}
-	return due
-}
