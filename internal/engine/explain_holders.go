@@ -60,13 +60,7 @@ func (x *explainer) holdersOfShort() []holder {
 		out = append(out, holder{w, x.hasOfShort(w, x.short[0])})
 	}
 	slices.SortFunc(out, func(a, b holder) int {
-		if a.leaving() != b.leaving() {
-			if a.leaving() {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+		return cmp.Or(order.TrueFirst(a.leaving(), b.leaving()), cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
 	})
 	return out
 }

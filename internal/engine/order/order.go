@@ -34,13 +34,14 @@ type Rank struct {
 func Compare(a, b Rank) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
-		firstFirst(a.First, b.First),
+		TrueFirst(a.First, b.First),
 		a.Since.Compare(b.Since),
 		CompareKeys(a.Key, b.Key),
 	)
 }
 
-func firstFirst(a, b bool) int {
+// TrueFirst orders true before false.
+func TrueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -3,6 +3,8 @@ package place
 import (
 	"cmp"
 	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
 )
 
 // search is one search for places.
@@ -291,9 +293,9 @@ func (f *search) groupOf(w *want) *askGroup {
 func (m *Map) byHardness(f *search) {
 	harder := func(a, b *want) int {
 		return cmp.Or(
-			-compareBools(a.exclusiveDepth >= 0, b.exclusiveDepth >= 0),
-			-compareBools(a.Level != "" && a.Mandatory, b.Level != "" && b.Mandatory),
-			-cmp.Compare(share(a), share(b)),
+			order.TrueFirst(a.exclusiveDepth >= 0, b.exclusiveDepth >= 0),
+			order.TrueFirst(a.Level != "" && a.Mandatory, b.Level != "" && b.Mandatory),
+			cmp.Compare(share(b), share(a)),
 			cmp.Compare(a.index, b.index),
 		)
 	}
@@ -305,16 +307,6 @@ func (m *Map) byHardness(f *search) {
 
 // share returns the fraction of the free places that an ask takes.
 func share(w *want) float64 { return float64(w.Count) / float64(max(1, w.tally.sums[0])) }
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
 
 // maxOrders bounds the number of orders that are tried.
 const maxOrders = 6

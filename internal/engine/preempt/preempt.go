@@ -89,13 +89,8 @@ type Holder struct {
 // CompareHolders orders holders by the harm of their eviction: promises first, then lower priorities, then the most
 // recent reservations.
 func CompareHolders(a, b *Holder) int {
-	if a.Promised != b.Promised {
-		if a.Promised {
-			return -1
-		}
-		return 1
-	}
 	return cmp.Or(
+		order.TrueFirst(a.Promised, b.Promised),
 		cmp.Compare(a.Priority, b.Priority),
 		b.ReservedAt.Compare(a.ReservedAt),
 		order.CompareKeys(a.Key, b.Key),
