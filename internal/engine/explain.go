@@ -164,10 +164,10 @@ func (x *explainer) explainWait() {
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // no others are evicted for it
 		}
-		counts := x.countsOf(form, found)
-		if x.mustBeFixed = why.Code == reason.Inadmissible; x.mustBeFixed {
-			x.releaseKept(q)
-			x.surveyFlavors(form, counts)
+		x.mustBeFixed = why.Code == reason.Inadmissible
+		x.releaseKept(q)
+		x.surveyFlavors(form, x.countsOf(form, found))
+		if x.mustBeFixed {
 			return
 		}
 		for _, y := range found.yields {
@@ -176,8 +176,6 @@ func (x *explainer) explainWait() {
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
-		x.releaseKept(q)
-		x.surveyFlavors(form, counts)
 		x.findHolders(found)
 		if why.Code == reason.None {
 			why = x.whyNow(found)

@@ -148,18 +148,22 @@ func (s *fairSearch) choose(strategy Strategy, p part) bool {
 		chosen := s.stop(p.candidate, s.victimsOf(p.Holder))
 		return s.chooseVictim(strategy, p.candidate, chosen)
 	}
-	n := sort.Search(int(p.pods), func(n int) bool {
-		return p.class != sameQueue && !s.borrowsWithout(p, int32(n)) || !s.chooseVictim(strategy, p.candidate, p.victim(int32(n)+1)) || !s.dropLast()
-	})
-	return n > 0 && s.chooseVictim(strategy, p.candidate, p.victim(int32(n)))
+	mayGive := func(pods int32) bool {
+		if p.class != sameQueue && !s.borrowsWithout(p, pods-1) || !s.chooseVictim(strategy, p.candidate, p.victim(pods)) {
+			return false
+		}
+		s.dropLast()
+		return true
+	}
+	most := int32(sort.Search(int(p.pods), func(n int) bool { return !mayGive(int32(n) + 1) }))
+	return most > 0 && s.chooseVictim(strategy, p.candidate, p.victim(most))
 }
 
 // dropLast reverses the last choice.
-func (s *fairSearch) dropLast() bool {
+func (s *fairSearch) dropLast() {
 	last := len(s.victims) - 1
 	s.charge(s.victims[last].Victim)
 	s.victims = s.victims[:last]
-	return true
 }
 
 // victimsOf returns the victims chosen from the holder.
