@@ -95,12 +95,8 @@ func (r *capacity) grow(resource int32) {
 // charge adds the amounts of a number of pods to a book; a negative number takes them back. The caller
 // must call settle to update the free amounts.
 func (r *capacity) charge(b book, v vector, pods int32) {
-	if len(v) > 0 {
-		for _, a := range v {
-			r.grow(a.resource)
-		}
-	}
 	for _, a := range v {
+		r.grow(a.resource)
 		s := quota.Product(a.value, abs(int64(pods)))
 		if pods < 0 {
 			s = s.Negative()

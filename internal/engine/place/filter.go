@@ -98,7 +98,7 @@ func (a *Ask) filterKey() string {
 	var k keyText
 	k.text(a.Flavor)
 	if a.Unpinned {
-		k.text("loose")
+		k.text("unpinned")
 	}
 	k.labels(a.NodeSelector)
 	k.text(a.NodeName)

@@ -1,5 +1,7 @@
 package place
 
+import "slices"
+
 // FitsAt reports whether the asks still fit at exactly the given places, in time proportional to these. It
 // does not check how near they are to each other: the caller does, if node labels may have changed since they
 // were found.
@@ -24,10 +26,11 @@ func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 		return false
 	}
 	m.knowExclusive(a.ExclusiveKey)
-	w := &want{Ask: a, takes: m.vector(a.PerPod), layout: m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey)}
-	t := &tally{ledger: f.on, takes: w.takes, ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: w.layout, filter: m.filter(a, a.filterKey())}
 	shared := *a // pods of the same part do not exclude each other
 	shared.ExclusiveKey = ""
+	w := &want{Ask: &shared, takes: m.vector(a.PerPod)}
+	t := &tally{ledger: f.on, takes: w.takes, ports: a.HostPorts, exclusive: a.ExclusiveKey,
+		layout: m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey), filter: m.filter(a, a.filterKey())}
 	size := max(1, a.Count)
 	if len(a.Slices) > 0 {
 		size = max(1, a.Slices[0].Size)
@@ -36,7 +39,7 @@ func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 	left := size
 	for _, at := range nodes {
 		h := m.hosts[at.Node]
-		if h == nil || len(h.nodes) != 1 || a.avoids(at.Node) {
+		if h == nil || len(h.nodes) != 1 || slices.Contains(a.Avoid, at.Node) {
 			return false
 		}
 		slot := h.nodes[0].slot
@@ -45,7 +48,7 @@ func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 			if fits, _ := m.fit(t, slot); fits < pods {
 				return false
 			}
-			m.chargeOne(f, &want{Ask: &shared, takes: w.takes}, slotCount{slot, pods})
+			m.chargeOne(f, w, slotCount{slot, pods})
 			part = append(part, slotCount{slot, pods})
 			at.Count -= pods
 			if left -= pods; left == 0 {
@@ -66,15 +69,6 @@ func (m *Map) chargeExclusivePart(f *search, a *Ask, part []slotCount) {
 	for _, at := range part {
 		m.chargeOne(f, &want{Ask: &Ask{ExclusiveKey: a.ExclusiveKey}}, at)
 	}
-}
-
-func (a *Ask) avoids(name string) bool {
-	for _, avoided := range a.Avoid {
-		if avoided == name {
-			return true
-		}
-	}
-	return false
 }
 
 // chargeOne charges places on one node until takeBackAll.

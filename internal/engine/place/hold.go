@@ -220,20 +220,20 @@ func (h *host) remove(s *hostPlaces) {
 // caller must settle that node.
 func (m *Map) updatePlaces(s *hostPlaces) {
 	var at *node
-	var absent, excused, dreaded int32
+	var absent, present, expected int32
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
 		if absent = s.count; !s.holder.Promised {
 			here := m.podsOf[s.holder.key].onHost(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
 			absent = max(0, absent-here)
 			if !s.holder.Leaving {
-				excused = min(s.excess, max(0, here-s.count))
-				dreaded = s.excess - excused
+				present = min(s.excess, max(0, here-s.count))
+				expected = s.excess - present
 			}
 		}
 	}
-	seated := m.countOccupied(s)
-	if at == s.node && absent == s.absent && excused == s.excessPresent && dreaded == s.excessExpected && seated == s.occupied {
+	occupied := m.countOccupied(s)
+	if at == s.node && absent == s.absent && present == s.excessPresent && expected == s.excessExpected && occupied == s.occupied {
 		return
 	}
 	if s.node != nil {
@@ -247,26 +247,26 @@ func (m *Map) updatePlaces(s *hostPlaces) {
 	s.node, s.absent = at, absent
 	set := &s.holder.podSets[s.podSet]
 	set.empty = addCount(set.empty, s.vacant()-before)
-	set.occupied += seated - s.occupied
-	s.occupied = seated
+	set.occupied += occupied - s.occupied
+	s.occupied = occupied
 	if at != nil {
 		m.chargeAbsent(s, 1)
-		m.setExcess(s, excused, dreaded)
+		m.setExcess(s, present, expected)
 	}
 	m.updateEmpty(s.holder, s.podSet)
 }
 
-// setExcess takes the given number of excess pods on the node out of the planned book, and charges the
+// setExcess takes this number of present excess pods out of the planned book of the node, and charges the
 // expected ones to the held book.
-func (m *Map) setExcess(s *hostPlaces, pods, dreaded int32) {
+func (m *Map) setExcess(s *hostPlaces, present, expected int32) {
 	ask, takes := &s.holder.PodSets[s.podSet].Ask, s.holder.podSets[s.podSet].takes
-	if pods != s.excessPresent {
-		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excessPresent-pods)
+	if present != s.excessPresent {
+		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excessPresent-present)
 	}
-	if dreaded != s.excessExpected {
-		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, dreaded-s.excessExpected)
+	if expected != s.excessExpected {
+		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, expected-s.excessExpected)
 	}
-	s.excessPresent, s.excessExpected = pods, dreaded
+	s.excessPresent, s.excessExpected = present, expected
 }
 
 // updateEmpty frees the empty places of a pod set if there are no more of them than pods that have ended

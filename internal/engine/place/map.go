@@ -117,7 +117,7 @@ func (m *Map) Places(flavor string) bool {
 func (m *Map) redefined() {
 	clear(m.filters)
 	clear(m.layouts)
-	m.tallies.clear()
+	clear(m.tallies.byKey)
 	m.changes++
 	for name := range m.flavors {
 		if m.Places(name) {

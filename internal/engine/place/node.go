@@ -74,7 +74,7 @@ func (m *Map) SetNode(set Node) {
 	if !same {
 		m.exclusiveLeave(n)
 	}
-	restood := m.changeUp(n, func() { n.exists, n.Node = true, set })
+	upChanged := m.changeUp(n, func() { n.exists, n.Node = true, set })
 	n.capacity.allocate(m, set.Allocatable)
 	m.countDevices(n)
 	if !same {
@@ -90,7 +90,7 @@ func (m *Map) SetNode(set Node) {
 		m.updatePlacesOn(n.host)
 		m.recheckHolders(n.host)
 	}
-	if restood {
+	if upChanged {
 		m.unpinnedChangedOn(n)
 	}
 	m.settle(n)
@@ -124,7 +124,7 @@ func (m *Map) DeleteNode(name string) {
 	}
 	m.exclusiveLeave(n)
 	m.markReduced(n.Labels)
-	restood := m.changeUp(n, func() { n.exists, n.Node = false, Node{Name: name} })
+	upChanged := m.changeUp(n, func() { n.exists, n.Node = false, Node{Name: name} })
 	for _, l := range m.layouts {
 		l.set(n)
 	}
@@ -133,7 +133,7 @@ func (m *Map) DeleteNode(name string) {
 	m.log.add(n.slot)
 	m.changes++
 	m.rename(n, "")
-	if restood {
+	if upChanged {
 		m.unpinnedChangedOn(n)
 	}
 	m.settle(n)

@@ -21,8 +21,6 @@ type tallies struct {
 // talliesKept bounds memory: a tally takes about 10 bytes per node.
 const talliesKept = 64
 
-func (t *tallies) clear() { clear(t.byKey) }
-
 // tally counts how many pods of one shape fit on each node and in each domain, as of a position in the
 // change log.
 type tally struct {
