@@ -44,10 +44,12 @@ func TestPendingWriter(t *testing.T) {
 			do:     func(p *pendingWriter) { p.note(waits("no quota")) }, tries: 1, want: says("no quota")},
 		"a message that the API truncated": {
 			before: func(w *world) {
-				w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", conditionMessageBytes)), now) })
+				w.editStatus(&a, func() {
+					wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", workload.ConditionMessageBytes)), now)
+				})
 			},
-			do: func(p *pendingWriter) { p.note(waits(strings.Repeat("no", conditionMessageBytes))) }, tries: 1,
-			want: says(strings.Repeat("no", conditionMessageBytes/2))},
+			do: func(p *pendingWriter) { p.note(waits(strings.Repeat("no", workload.ConditionMessageBytes))) }, tries: 1,
+			want: says(workload.Cut(strings.Repeat("no", workload.ConditionMessageBytes), workload.ConditionMessageBytes))},
 		"a reason that is withdrawn": {
 			do: func(p *pendingWriter) { p.note(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
 		"a failed write of a reason that is withdrawn": {

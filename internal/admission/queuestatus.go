@@ -24,9 +24,6 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// conditionMessageBytes is the API's limit for the message of a condition.
-const conditionMessageBytes = 32768
-
 // queueStatusWriter writes the status of queues and cohorts when it changes.
 type queueStatusWriter struct {
 	client client.Client
@@ -280,7 +277,7 @@ func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
 		return
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: workload.Cut(difference, conditionMessageBytes),
+		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: workload.Cut(difference, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 }
 

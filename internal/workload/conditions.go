@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,14 +10,14 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// conditionMessageBytes is the API's limit for the message of a condition, and of an admission check.
-const conditionMessageBytes = 32768
+// ConditionMessageBytes is the API's limit for the message of a condition, and of an admission check.
+const ConditionMessageBytes = 32768
 
 // SetCondition sets a condition of the Workload for its current generation. The transition time changes only with the
 // status; a message beyond the API's limit is truncated.
 func SetCondition(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: cut(message),
+		Type: kind, Status: status, Reason: reason, Message: Cut(message, ConditionMessageBytes),
 		ObservedGeneration: w.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
 }
@@ -60,8 +59,3 @@ func IsAdmitted(w *kueue.Workload) bool { return IsTrue(w, kueue.WorkloadAdmitte
 
 // HoldsQuota reports whether the Workload holds quota, which an evicted one does until its pods are gone.
 func HoldsQuota(w *kueue.Workload) bool { return w.Status.Admission != nil }
-
-// cut truncates a message to the API's limit without splitting a character.
-func cut(message string) string {
-	return strings.ToValidUTF8(message[:min(len(message), conditionMessageBytes)], "")
-}

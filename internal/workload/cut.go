@@ -1,6 +1,6 @@
 package workload
 
-import "unicode/utf8"
+import "strings"
 
 // Cut truncates text to at most limit bytes without splitting a character, and marks the cut with an ellipsis.
 func Cut(text string, limit int) string {
@@ -8,9 +8,5 @@ func Cut(text string, limit int) string {
 		return text
 	}
 	const ellipsis = "…"
-	text = text[:limit-len(ellipsis)]
-	for !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return text + ellipsis
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }

@@ -80,7 +80,7 @@ func ResetChecks(w *kueue.Workload, now time.Time) {
 		}
 		*check = kueue.AdmissionCheckState{
 			Name: check.Name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
-			Message: cut(checkResetMessage + check.Message), RetryCount: retries,
+			Message: Cut(checkResetMessage+check.Message, ConditionMessageBytes), RetryCount: retries,
 		}
 	}
 }
