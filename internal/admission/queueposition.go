@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"math"
-
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -10,11 +8,10 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // Rank returns the Workload's position among those waiting in its queue under the configuration, which must be
-// complete; in a ClusterQueue that is ordered by usage, Standing comes before it. considered is false if something
+// complete; in a ClusterQueue that is ordered by usage, RecentUsage comes before it. considered is false if something
 // about the Workload itself, such as a backoff or a gate, keeps it out of the queue.
 func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, considered bool) {
 	return order.Rank{
@@ -29,13 +26,6 @@ func RecentUsage(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *conf
 	if sharing == nil || scope == nil || scope.AdmissionMode != kueue.UsageBasedAdmissionFairSharing {
 		return 0
 	}
-	weight := quota.One
-	if own := weightOf(local.Spec.FairSharing); own != nil {
-		weight = *own
-	}
-	if weight <= 0 {
-		return math.Inf(1)
-	}
 	used := fair.Consumption{}
 	if sharing.HalfLife == 0 {
 		for _, flavor := range local.Status.FlavorsReservation {
@@ -48,5 +38,5 @@ func RecentUsage(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *conf
 		remember(&known, local.Status.FairSharing)
 		used = known.Consumed
 	}
-	return used.Weighed(sharing.Weights) / (float64(weight) / float64(quota.One))
+	return fair.Standing(used.Weighed(sharing.Weights), weightOf(local.Spec.FairSharing))
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -96,21 +95,12 @@ func (l *localQueue) reorderLeft() {
 }
 
 func (e *Engine) standingOf(l *localQueue) float64 {
-	sharing, weight := e.options.AdmissionFairSharing, quota.One
-	if l.Weight != nil {
-		weight = *l.Weight
-	}
-	if weight <= 0 {
-		return math.Inf(1)
-	}
-	var sum float64
+	sharing := e.options.AdmissionFairSharing
 	if sharing.HalfLife == 0 {
-		sum = e.units(l.reserved).Weighed(sharing.Weights)
-	} else {
-		advance := fair.Fading(sharing.Interval, sharing.HalfLife)
-		sum = l.consumed.Weighed(sharing.Weights) + float64(advance*e.units(l.prepaid).Weighed(sharing.Weights))
+		return fair.Standing(e.units(l.reserved).Weighed(sharing.Weights), l.Weight)
 	}
-	return sum / (float64(weight) / float64(quota.One))
+	advance := fair.Fading(sharing.Interval, sharing.HalfLife)
+	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*e.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
 }
 
 // reorder sorts the classes of the queue again after a standing has changed.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // Consumption is recent usage by resource, in cores, bytes or pieces; older usage counts less.
@@ -39,6 +41,19 @@ func (c Consumption) After(elapsed, halfLife time.Duration, used Consumption) Co
 	}
 	maps.DeleteFunc(out, func(resource string, amount float64) bool { return amount < negligible && used[resource] == 0 })
 	return out
+}
+
+// Standing returns the sort key of a LocalQueue that has consumed this sum, by its weight, nil for One: the smallest goes
+// first, and a weight of 0 last.
+func Standing(sum float64, weight *quota.Weight) float64 {
+	share := float64(quota.One)
+	if weight != nil {
+		share = float64(*weight)
+	}
+	if share <= 0 {
+		return math.Inf(1)
+	}
+	return sum / (share / float64(quota.One))
 }
 
 // Weighed returns the sum of all resources, each multiplied by its weight, 1 by default. It adds in the order of
