@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -42,10 +43,9 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 		fmt.Sprintf("Quota reserved in ClusterQueue %s", given.ClusterQueue), now)
 	awaitChecks(w, given.Checks, now)
 	if len(given.Checks) == 0 {
-		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "The workload is admitted", now)
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, lifecycle.AdmittedMessage, now)
 	} else {
-		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks,
-			"The workload has not all checks ready", now)
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, lifecycle.ChecksMessage, now)
 	}
 	workload.ResumeQueueing(w, now)
 	for _, past := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {

@@ -48,7 +48,7 @@ func addIndexes(indexer client.FieldIndexer) error {
 // reservedQueue returns the ClusterQueue whose quota a Workload holds, if any.
 func reservedQueue(o client.Object) []string {
 	w := o.(*kueue.Workload)
-	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
+	if !holdsQuota(w) {
 		return nil
 	}
 	return []string{string(w.Status.Admission.ClusterQueue)}

@@ -20,13 +20,7 @@ func logChange(ctx context.Context, before, after *kueue.Workload) {
 	if !ok {
 		return
 	}
-	var queue string
-	for _, w := range []*kueue.Workload{before, after} {
-		if w.Status.Admission != nil {
-			queue = string(w.Status.Admission.ClusterQueue)
-		}
-	}
-	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.reason, "job", jobName(after), "workload", keyOf(after).String(), "clusterQueue", queue, "message", c.message)
+	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.reason, "job", jobName(after), "workload", keyOf(after).String(), "clusterQueue", firstQueueOf(after, before), "message", c.message)
 }
 
 // jobName returns the Workload's job as kind/namespace/name; for a Workload that no job controls, the Workload itself.

@@ -16,11 +16,11 @@ var endOfTime = time.Unix(1<<40, 0)
 // which must be complete. It has made no decisions: it is for queries, not for admitting. The objects must be of the
 // kinds that the operator watches, in any order, and must not be changed afterwards.
 func NewReplica(cfg *config.Configuration, objects ...client.Object) *engine.Engine {
-	words := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
+	translator := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
 	replica := engine.New(engineOptions(cfg))
 	for _, object := range objects {
 		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.
-		for _, ev := range words.changed(object, endOfTime) {
+		for _, ev := range translator.changed(object, endOfTime) {
 			replica.Apply(ev)
 		}
 	}

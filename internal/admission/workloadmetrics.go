@@ -131,7 +131,7 @@ func countEvictions(before, after *kueue.Workload) {
 	if after.Status.SchedulingStats == nil {
 		return
 	}
-	queue := evictedFrom(before, after)
+	queue := firstQueueOf(before, after) // "" if it was evicted while it waited
 	for _, is := range after.Status.SchedulingStats.Evictions {
 		var was int32
 		if before.Status.SchedulingStats != nil {
@@ -152,9 +152,10 @@ func countEvictions(before, after *kueue.Workload) {
 	}
 }
 
-// evictedFrom returns the ClusterQueue whose quota the Workload held, "" if it was evicted while it waited.
-func evictedFrom(before, after *kueue.Workload) string {
-	for _, w := range []*kueue.Workload{before, after} {
+// firstQueueOf returns the ClusterQueue whose quota a Workload holds in the first of the states in which it holds any, ""
+// if in none.
+func firstQueueOf(states ...*kueue.Workload) string {
+	for _, w := range states {
 		if w.Status.Admission != nil {
 			return string(w.Status.Admission.ClusterQueue)
 		}

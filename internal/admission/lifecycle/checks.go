@@ -16,10 +16,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Messages of the Admitted condition.
+// Messages of the Admitted condition, which the write that admits a Workload and its lifecycle share.
 const (
-	admittedMessage        = "The workload is admitted"
-	checksMessage          = "The workload has not all checks ready"
+	AdmittedMessage        = "The workload is admitted"
+	ChecksMessage          = "The workload has not all checks ready"
 	delayedTopologyMessage = "There are pending delayed topology requests"
 )
 
@@ -211,11 +211,11 @@ func (d *draft) admit() {
 	switch {
 	case workload.IsAdmitted(d.w) || !workload.IsTrue(d.w, kueue.WorkloadQuotaReserved):
 	case !ready(d.w.Status.AdmissionChecks), d.hasUnlistedChecks():
-		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, checksMessage)
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, ChecksMessage)
 	case awaitsTopology(d.w.Status.Admission):
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadPendingDelayedTopologyRequests, delayedTopologyMessage)
 	default:
-		d.set(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, admittedMessage)
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, AdmittedMessage)
 	}
 }
 
