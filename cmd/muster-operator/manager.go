@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -33,10 +31,6 @@ import (
 )
 
 func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks webhooks) (manager.Manager, error) {
-	namespace := o.leaderElectionNamespace
-	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		namespace = "kube-system"
-	}
 	metrics, err := metricsServer(o)
 	if err != nil {
 		return nil, err
@@ -52,7 +46,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		WebhookServer:                 webhookserver.NewServer(hooks.options(o)),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",
-		LeaderElectionNamespace:       namespace,
+		LeaderElectionNamespace:       ownNamespace(o),
 		LeaderElectionReleaseOnCancel: true, // after a clean shutdown another operator can lead at once
 		LeaseDuration:                 &term.lease,
 		RenewDeadline:                 &term.renew,

@@ -36,20 +36,14 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-// nativeGangs reports whether jobs create PodGroups for kube-scheduler's own gang scheduling, by asking the API server
-// in namespace, or in "default" if that is empty. If this fails, jobs do without PodGroups: these only add a check in
-// kube-scheduler to gangs that Muster admits and places anyway.
+// nativeGangs reports whether jobs create PodGroups for kube-scheduler's own gang scheduling. If the API server does not
+// tell, jobs do without PodGroups: these only add a check in kube-scheduler to gangs that Muster admits and places anyway.
 func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration, namespace string) bool {
 	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
 		return false
 	}
+	has, err := ask(ctx, mgr, namespace, jobs.HasNativeGangs)
 	log := ctrl.Log.WithName("gangs")
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
-	if err != nil {
-		log.Error(err, "making a client; kube-scheduler is not told about gangs")
-		return false
-	}
-	has, err := jobs.HasNativeGangs(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
 	if err != nil {
 		log.Error(err, "kube-scheduler is not told about gangs; the next start tries again")
 		return false
@@ -58,21 +52,25 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	return has
 }
 
-// strictServiceNames reports whether the cluster takes only names of Services that begin with a letter, by asking the API
-// server as nativeGangs does. If this fails, jobs may have other names: the API server then refuses their Services, and
-// the jobs give their quota back, again and again.
+// strictServiceNames reports whether the cluster takes only names of Services that begin with a letter. If the API server
+// does not tell, jobs may have other names: the API server then refuses their Services, and the jobs give their quota
+// back, again and again.
 func strictServiceNames(ctx context.Context, mgr manager.Manager, namespace string) bool {
-	log := ctrl.Log.WithName("service-names")
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	strict, err := ask(ctx, mgr, namespace, jobs.HasStrictServiceNames)
 	if err != nil {
-		log.Error(err, "making a client; jobs that need a Service may have names that begin with a digit")
-		return false
-	}
-	strict, err := jobs.HasStrictServiceNames(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
-	if err != nil {
-		log.Error(err, "jobs that need a Service may have names that begin with a digit; the next start tries again")
+		ctrl.Log.WithName("service-names").Error(err, "jobs that need a Service may have names that begin with a digit; the next start tries again")
 	}
 	return strict
+}
+
+// ask asks the API server itself, as the cache has not started yet, about objects in namespace, or in "default" if that
+// is empty.
+func ask(ctx context.Context, mgr manager.Manager, namespace string, has func(context.Context, client.Client, string) (bool, error)) (bool, error) {
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return false, fmt.Errorf("making a client: %w", err)
+	}
+	return has(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
 }
 
 // backoffOf returns the configured backoff of jobs whose pods cannot be created. cfg must be defaulted.
