@@ -181,8 +181,7 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 // number.
 func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
-	const completionIndex = "batch.kubernetes.io/job-completion-index"
-	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[completionIndex], pod.Annotations[completionIndex]))
+	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation]))
 	if err1 != nil || err2 != nil {
 		return 0, 0, false
 	}

@@ -249,7 +249,7 @@ func indexOf(pod *corev1.Pod) []int {
 		return []int{n}
 	}
 	var out []int
-	for _, key := range []string{jobset.JobGlobalIndexKey, "batch.kubernetes.io/job-completion-index"} {
+	for _, key := range []string{jobset.JobGlobalIndexKey, batchv1.JobCompletionIndexAnnotation} {
 		if n, err := strconv.Atoi(cmp.Or(pod.Labels[key], pod.Annotations[key])); err == nil {
 			out = append(out, n)
 		}
