@@ -276,36 +276,3 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 		}
 	}
 }
-
-// reportReason reports the reason to the workloads of the class that have not been told yet.
-func (e *Engine) reportReason(c *class, why reason.Reason) {
-	for _, key := range c.unreported {
-		if w := e.workloads[key]; w != nil && w.class == c {
-			e.setReason(w, why)
-		}
-	}
-	c.unreported = c.unreported[:0]
-}
-
-// reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
-// reason of the last evaluation keep it.
-func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
-	if c.otherCode != why.Code {
-		c.reportAgain()
-	}
-	if why.Code != c.why.Code {
-		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
-		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
-			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
-				w := e.workloads[key]
-				return w == nil || w.class != c
-			})
-		}
-	}
-	e.reportReason(c, why)
-}
-
-// reportAgain makes those unreported to which another reason was reported.
-func (c *class) reportAgain() {
-	c.unreported, c.otherwise = append(c.unreported, c.otherwise...), nil
-}

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -213,35 +211,6 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	return nil, false
 }
 
-// mustWait returns why the whole queue has to wait even if there is capacity.
-func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
-	switch {
-	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
-	case e.options.BlockUntilReady == BlockAll && e.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
-	}
-	return reason.Reason{}
-}
-
-// reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
-// heap depends on its history.
-func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
-	var unreported []*class
-	for _, c := range q.ready.All() {
-		if c.otherCode != why.Code {
-			c.reportAgain()
-		}
-		if len(c.unreported) > 0 {
-			unreported = append(unreported, c)
-		}
-	}
-	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
-	for _, c := range unreported {
-		e.reportOtherwise(c, why)
-	}
-}
-
 // holdBack makes the class the head of a strict queue, behind which the others wait.
 func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
@@ -250,67 +219,4 @@ func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	if e.setReason(w, head.why); w.blamesHead() {
 		e.unreported.add(w.Key)
 	}
-}
-
-// blamesHead reports whether the workload was told that it waits behind the head of its queue, which is now itself. The
-// code of the reason is the same, but the message would hide what it lacks.
-func (w *workload) blamesHead() bool {
-	c := w.class
-	return c != nil && c.queue.head == c && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
-}
-
-// whyBehind is the reason of workloads that wait behind a head of their queue.
-func whyBehind(q *clusterQueue) reason.Reason {
-	if q.Strategy == ByResource {
-		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
-	}
-	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
-}
-
-// reportReasons appends the reasons that have changed, oldest first, within the budget.
-func (p *pass) reportReasons() {
-	for p.budget > 0 {
-		key, ok := p.unreported.take()
-		if !ok {
-			return
-		}
-		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
-			p.budget--
-			w.reported, w.reportedWhy = w.why.Message(), w.why
-			p.addDecision(w, w.Priority, Decision{Why: w.why})
-		}
-	}
-}
-
-// keyQueue is a queue of unique keys. The zero value is empty and ready to use.
-type keyQueue struct {
-	keys    []Key
-	present sets.Set[Key]
-}
-
-func (l *keyQueue) len() int { return l.present.Len() }
-
-func (l *keyQueue) add(key Key) {
-	if !l.present.Has(key) {
-		if l.present == nil {
-			l.present = sets.New[Key]()
-		}
-		l.present.Insert(key)
-		l.keys = append(l.keys, key)
-	}
-}
-
-func (l *keyQueue) drop(key Key) { l.present.Delete(key) }
-
-// take removes and returns the oldest key.
-func (l *keyQueue) take() (Key, bool) {
-	for len(l.keys) > 0 {
-		key := l.keys[0]
-		l.keys = l.keys[1:]
-		if l.present.Has(key) {
-			l.present.Delete(key)
-			return key, true
-		}
-	}
-	return Key{}, false
 }

@@ -186,14 +186,6 @@ func (e *Engine) observeAdmission(w *workload, observed *Admission) {
 	}
 }
 
-// refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
-// written, or one from another writer.
-func (e *Engine) refreshReason(w *workload) {
-	if w.held == nil && w.ReportedCode != reason.None && w.why.Code != w.ReportedCode {
-		e.unreported.add(w.Key)
-	}
-}
-
 // waitsLike reports whether both wait for the same thing in the same position. Pod sets are not compared.
 func (w *Workload) waitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
@@ -353,54 +345,4 @@ func (e *Engine) route(w *workload) {
 		return
 	}
 	e.joinClass(w, w.queue)
-}
-
-// whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
-func (e *Engine) whyInadmissible(w *workload) reason.Reason {
-	switch {
-	case w.Inactive:
-		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
-	case w.Unheld:
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
-	case w.Queue == "":
-		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
-	case !w.local.exists:
-		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
-	case w.local.Terminating:
-		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
-	case w.Refused != "":
-		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.inForce(w.Generation):
-		return w.refusal.why()
-	case w.local.Stopped:
-		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
-	}
-	if why := w.queue.fault(); why.Code != reason.None {
-		return why
-	}
-	switch {
-	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
-		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
-	case w.BackoffReason != "":
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
-	case w.Gated != "":
-		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
-	}
-	return reason.Reason{}
-}
-
-// setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
-func (e *Engine) setReason(w *workload, why reason.Reason) {
-	if w.why.Code != why.Code || w.blameChanged(why) {
-		e.unreported.add(w.Key)
-	}
-	w.why = why
-}
-
-// blameChanged reports whether the reason names another cause than the one that was reported, with the same code.
-func (w *workload) blameChanged(why reason.Reason) bool {
-	if why.Code.Actionable() {
-		return w.reported != "" && w.reported != why.Message()
-	}
-	return why.Code == w.reportedWhy.Code && !why.SameBlame(w.reportedWhy)
 }

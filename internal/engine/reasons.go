@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// Each waiting workload has a reason, which is found as it is routed or as its class is evaluated, and reported at the end
+// of a pass if its status shows another one. What is found for a class is the reason of all its workloads; each is told
+// once, and again after it was told otherwise.
+
+// whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
+func (e *Engine) whyInadmissible(w *workload) reason.Reason {
+	switch {
+	case w.Inactive:
+		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
+	case w.Unheld:
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
+	case w.Queue == "":
+		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
+	case !w.local.exists:
+		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
+	case w.local.Terminating:
+		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
+	case w.Refused != "":
+		return reason.Inadmissiblef("%s", w.Refused)
+	case w.refusal.inForce(w.Generation):
+		return w.refusal.why()
+	case w.local.Stopped:
+		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
+	}
+	if why := w.queue.fault(); why.Code != reason.None {
+		return why
+	}
+	switch {
+	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
+		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
+	case w.BackoffReason != "":
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
+	case w.Gated != "":
+		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
+	}
+	return reason.Reason{}
+}
+
+// mustWait returns why the whole queue has to wait even if there is capacity.
+func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
+	switch {
+	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
+	case e.options.BlockUntilReady == BlockAll && e.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
+	}
+	return reason.Reason{}
+}
+
+// whyBehind is the reason of workloads that wait behind a head of their queue.
+func whyBehind(q *clusterQueue) reason.Reason {
+	if q.Strategy == ByResource {
+		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
+	}
+	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
+}
+
+// setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
+func (e *Engine) setReason(w *workload, why reason.Reason) {
+	if w.why.Code != why.Code || w.blameChanged(why) {
+		e.unreported.add(w.Key)
+	}
+	w.why = why
+}
+
+// blameChanged reports whether the reason names another cause than the one that was reported, with the same code.
+func (w *workload) blameChanged(why reason.Reason) bool {
+	if why.Code.Actionable() {
+		return w.reported != "" && w.reported != why.Message()
+	}
+	return why.Code == w.reportedWhy.Code && !why.SameBlame(w.reportedWhy)
+}
+
+// blamesHead reports whether the workload was told that it waits behind the head of its queue, which is now itself. The
+// code of the reason is the same, but the message would hide what it lacks.
+func (w *workload) blamesHead() bool {
+	c := w.class
+	return c != nil && c.queue.head == c && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
+}
+
+// refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
+// written, or one from another writer.
+func (e *Engine) refreshReason(w *workload) {
+	if w.held == nil && w.ReportedCode != reason.None && w.why.Code != w.ReportedCode {
+		e.unreported.add(w.Key)
+	}
+}
+
+// reportReason reports the reason to the workloads of the class that have not been told yet.
+func (e *Engine) reportReason(c *class, why reason.Reason) {
+	for _, key := range c.unreported {
+		if w := e.workloads[key]; w != nil && w.class == c {
+			e.setReason(w, why)
+		}
+	}
+	c.unreported = c.unreported[:0]
+}
+
+// reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
+// reason of the last evaluation keep it.
+func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
+	if c.otherCode != why.Code {
+		c.reportAgain()
+	}
+	if why.Code != c.why.Code {
+		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
+		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
+			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
+				w := e.workloads[key]
+				return w == nil || w.class != c
+			})
+		}
+	}
+	e.reportReason(c, why)
+}
+
+// reportAgain makes those unreported to which another reason was reported.
+func (c *class) reportAgain() {
+	c.unreported, c.otherwise = append(c.unreported, c.otherwise...), nil
+}
+
+// reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
+// heap depends on its history.
+func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
+	var unreported []*class
+	for _, c := range q.ready.All() {
+		if c.otherCode != why.Code {
+			c.reportAgain()
+		}
+		if len(c.unreported) > 0 {
+			unreported = append(unreported, c)
+		}
+	}
+	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
+	for _, c := range unreported {
+		e.reportOtherwise(c, why)
+	}
+}
+
+// reportReasons appends the reasons that have changed, oldest first, within the budget.
+func (p *pass) reportReasons() {
+	for p.budget > 0 {
+		key, ok := p.unreported.take()
+		if !ok {
+			return
+		}
+		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
+			p.budget--
+			w.reported, w.reportedWhy = w.why.Message(), w.why
+			p.addDecision(w, w.Priority, Decision{Why: w.why})
+		}
+	}
+}
+
+// keyQueue is a queue of unique keys. The zero value is empty and ready to use.
+type keyQueue struct {
+	keys    []Key
+	present sets.Set[Key]
+}
+
+func (l *keyQueue) len() int { return l.present.Len() }
+
+func (l *keyQueue) add(key Key) {
+	if !l.present.Has(key) {
+		if l.present == nil {
+			l.present = sets.New[Key]()
+		}
+		l.present.Insert(key)
+		l.keys = append(l.keys, key)
+	}
+}
+
+func (l *keyQueue) drop(key Key) { l.present.Delete(key) }
+
+// take removes and returns the oldest key.
+func (l *keyQueue) take() (Key, bool) {
+	for len(l.keys) > 0 {
+		key := l.keys[0]
+		l.keys = l.keys[1:]
+		if l.present.Has(key) {
+			l.present.Delete(key)
+			return key, true
+		}
+	}
+	return Key{}, false
+}
