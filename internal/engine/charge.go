@@ -112,11 +112,7 @@ func (q *clusterQueue) free(freed []quota.Index) {
 		return
 	}
 	q.family.enqueue()
-	for _, i := range freed {
-		if !slices.Contains(q.family.freed, i) {
-			q.family.freed = append(q.family.freed, i)
-		}
-	}
+	q.family.freed = quota.Union(q.family.freed, freed...)
 }
 
 // vectorOf returns what the admission takes, including the surplus of terminating pods.

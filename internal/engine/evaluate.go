@@ -107,11 +107,7 @@ func (e *Engine) considerCapacity(w *workload, c *class, counts []int32) outcome
 	if split.Mode != flavor.NoFit {
 		return e.resolve(w, c, counts, split)
 	}
-	for _, i := range split.Short {
-		if !slices.Contains(found.choice.Short, i) {
-			found.choice.Short = append(found.choice.Short, i)
-		}
-	}
+	found.choice.Short = quota.Union(found.choice.Short, split.Short...)
 	if found.choice.Why.Code == reason.ExceedsMaxQuota && split.Why.Code != reason.None {
 		found.choice.Why = split.Why // it may fit with other flavors once other workloads end
 	}
@@ -141,11 +137,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 			return e.preempting(q, choice, victims)
 		}
 		// Whether it may evict others depends on all that it requests, not only on what was short.
-		for _, i := range choice.Usage.Indices() {
-			if !slices.Contains(choice.Short, i) {
-				choice.Short = append(choice.Short, i)
-			}
-		}
+		choice.Short = quota.Union(choice.Short, choice.Usage.Indices()...)
 	}
 	return outcome{choice: choice, lacks: lacks}
 }
@@ -239,7 +231,7 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 
 // victims returns the workloads to evict so that the workload can have the amounts.
 func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return e.search(e.preemptor(w, q, usage, short))
+	return e.victimsOf(e.preemptor(w, q, usage, short))
 }
 
 // preemptor describes the workload as one that wants the amounts, some of which are short.

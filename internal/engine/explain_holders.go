@@ -27,7 +27,7 @@ func (x *explainer) findHolders(found outcome) {
 		return // it would not help if any of them ended
 	}
 	q := x.w.queue
-	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.w, q, x.needs, x.short), x.holdersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range x.out.WouldPreempt {
 		victims.Insert(v.Name)

@@ -154,11 +154,7 @@ func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
 
 // note adds to what was short.
 func (s *search) note(short []quota.Index) {
-	for _, i := range short {
-		if !slices.Contains(s.short, i) {
-			s.short = append(s.short, i)
-		}
-	}
+	s.short = quota.Union(s.short, short...)
 }
 
 // indicesOf returns the quota that the choice takes for pods placed on nodes.
@@ -216,18 +212,14 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	w, q := s.w, s.class.queue
 	short := shortOf(q.node, choice.Usage)
 	if fault != nil {
-		for _, i := range s.indicesOf(choice) {
-			if !slices.Contains(short, i) {
-				short = append(short, i)
-			}
-		}
+		short = quota.Union(short, s.indicesOf(choice)...)
 		if slices.ContainsFunc(short, func(i quota.Index) bool { return !mayPreempt(q, i, choice.Usage.Of(i)) }) {
 			return outcome{}, fault
 		}
 	}
 	p := s.preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 || fault == nil {
-		switch victims := s.search(p); {
+		switch victims := s.victimsOf(p); {
 		case len(victims) == 0:
 			return s.hopeless(choice), nil // quota is short, whatever the nodes have
 		case len(asks) == 0:
@@ -256,10 +248,13 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 	return s.lastResort(choice)
 }
 
-// search returns the victims of a preemptor.
-func (e *Engine) search(p preempt.Preemptor) []preempt.Victim {
-	return preempt.Search(&e.tree, p, func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+// victimsOf returns the victims of a preemptor.
+func (e *Engine) victimsOf(p preempt.Preemptor) []preempt.Victim {
+	return preempt.Search(&e.tree, p, e.holdersOf)
 }
+
+// holdersOf returns the workloads of a queue that can be evicted.
+func (e *Engine) holdersOf(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders }
 
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
@@ -267,7 +262,7 @@ func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims [
 	room := &nodeCapacity{Engine: e, asks: asks}
 	p.Nodes = room
 	e.places.Try(func() {
-		victims = e.search(p)
+		victims = e.victimsOf(p)
 		for i := range victims {
 			room.Without(victims[i].Holder, victims[i].Without())
 		}

@@ -112,7 +112,7 @@ func (a *assigner) evaluate(podSet string, g *formGroup, f *formFlavor, count in
 		v, mode, borrowing := a.judge(g, f, i, count, len(g.flavors) > 1)
 		c.borrowing = max(c.borrowing, borrowing)
 		if v.Code == reason.WaitingForQuota {
-			a.short(index)
+			a.choice.Short = quota.Union(a.choice.Short, index)
 		}
 		if mode < c.mode {
 			c.mode, c.verdict = mode, v
@@ -157,12 +157,6 @@ func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) (m Mode, 
 		return Preempts, 0
 	default:
 		return a.Preempt(i, amount)
-	}
-}
-
-func (a *assigner) short(i quota.Index) {
-	if !slices.Contains(a.choice.Short, i) {
-		a.choice.Short = append(a.choice.Short, i)
 	}
 }
 

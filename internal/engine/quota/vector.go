@@ -56,6 +56,16 @@ func (v Vector) Indices() []Index {
 	return out
 }
 
+// Union adds to a the indices of b that it lacks.
+func Union(a []Index, b ...Index) []Index {
+	for _, i := range b {
+		if !slices.Contains(a, i) {
+			a = append(a, i)
+		}
+	}
+	return a
+}
+
 // Times returns the vector multiplied by count, saturating.
 func (v Vector) Times(count int32) Vector {
 	if count == 0 {
