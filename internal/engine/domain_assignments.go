@@ -52,8 +52,8 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 		e.places.Hold(w.Key, nil)
 		for i := range w.held.PodSets {
 			a := &w.held.PodSets[i]
-			n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet })
-			if n < 0 || len(a.Places) > 0 {
+			ps := w.podSet(a.PodSet)
+			if ps == nil || len(a.Places) > 0 {
 				continue
 			}
 			ended := -a.Count
@@ -68,7 +68,7 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 				}
 				gone := max(0, min(ended, missing))
 				ended, missing = ended-gone, missing-gone
-				nodes := append(there, e.roomWithin(&w.PodSets[n], a, d.Labels, missing)...)
+				nodes := append(there, e.roomWithin(ps, a, d.Labels, missing)...)
 				out[a.PodSet] = merge(out[a.PodSet], nodes)
 				w.within = out // so that the next domain sees what is left
 				e.places.Hold(w.Key, e.holding(w, placed{by: w.held}))
@@ -85,10 +85,7 @@ func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string,
 		return nil
 	}
 	ask.Count, ask.Level, ask.Mandatory, ask.Slices, ask.Group, ask.ExclusiveKey = pods, "", false, nil, "", ""
-	ask.NodeSelector = maps.Clone(ask.NodeSelector)
-	if ask.NodeSelector == nil {
-		ask.NodeSelector = map[string]string{}
-	}
+	ask.NodeSelector = writable(ask.NodeSelector)
 	maps.Copy(ask.NodeSelector, labels)
 	found, fault := e.places.Find([]place.Ask{ask}, place.Now)
 	if fault != nil {

@@ -186,19 +186,18 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 	out := &place.Holding{Promised: has.promised, Leaving: has.leaving}
 	for i := range has.by.PodSets {
 		a := &has.by.PodSets[i]
-		n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet })
-		places := a.Places
+		ps, places := w.podSet(a.PodSet), a.Places
 		if len(places) == 0 && has.by == w.held {
 			places = w.within[a.PodSet]
 		}
-		if n < 0 || len(places) == 0 {
+		if ps == nil || len(places) == 0 {
 			continue
 		}
 		var count int32
 		for _, p := range places {
 			count += p.Count
 		}
-		ask, _ := e.askOf(&w.PodSets[n], a)
+		ask, _ := e.askOf(ps, a)
 		ask.Count, ask.Avoid = count, w.avoid.nodes
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
 		set.Excess = e.podsBeyondPlaces(w, a)
@@ -239,10 +238,7 @@ func (e *Engine) placedBy(a *Assignment) (first string) {
 
 // addOtherFlavors adds the node requirements of the other flavors of the assignment.
 func (e *Engine) addOtherFlavors(ask *place.Ask, a *Assignment) {
-	ask.NodeSelector, ask.Tolerations = maps.Clone(ask.NodeSelector), slices.Clone(ask.Tolerations)
-	if ask.NodeSelector == nil {
-		ask.NodeSelector = map[string]string{}
-	}
+	ask.NodeSelector, ask.Tolerations = writable(ask.NodeSelector), slices.Clone(ask.Tolerations)
 	for _, name := range slices.Sorted(maps.Values(a.Flavors)) {
 		if name == ask.Flavor {
 			continue
@@ -255,6 +251,13 @@ func (e *Engine) addOtherFlavors(ask *place.Ask, a *Assignment) {
 			}
 		}
 	}
+}
+
+// writable returns a copy of the labels, never nil.
+func writable(labels map[string]string) map[string]string {
+	out := make(map[string]string, len(labels)+1)
+	maps.Copy(out, labels)
+	return out
 }
 
 // asksOf returns the requests for places of the workload's pods in their assigned flavors.

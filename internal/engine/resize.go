@@ -54,9 +54,12 @@ func (e *Engine) setSpare(w *workload, h *preempt.Holder) {
 	}
 }
 
-// podSet returns the workload's pod set of that name.
+// podSet returns the workload's pod set of that name, nil if it has none: a Workload's admission may name any.
 func (w *workload) podSet(name string) *PodSet {
-	return &w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name })]
+	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name }); n >= 0 {
+		return &w.PodSets[n]
+	}
+	return nil
 }
 
 // listElastic lists the workload among the elastic ones of its queue, or removes it.
@@ -194,7 +197,7 @@ func first(places []place.NodeCount, pods int32) []place.NodeCount {
 // podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if
 // no surplus is recorded any more.
 func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
-	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
+	if ps := w.podSet(a.PodSet); ps == nil || ps.Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
 	there := beyond(e.places.PodNodes(w.Key, a.PodSet, nil), a.Places)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/place"
@@ -92,8 +91,7 @@ func (e *Engine) yielding(q *clusterQueue, t *resizable, sizes []int32, f func()
 // domain.
 func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
 	a := &w.held.PodSets[at]
-	n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet })
-	ask, ok := e.askOf(&w.PodSets[n], a)
+	ask, ok := e.askOf(w.podSet(a.PodSet), a)
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
@@ -112,10 +110,7 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 // others of the same name. It reports whether the node has these labels.
 func (e *Engine) staysIn(ask *place.Ask, node string) bool {
 	levels := e.topologies[e.flavors[ask.Flavor].Topology]
-	ask.NodeSelector = maps.Clone(ask.NodeSelector)
-	if ask.NodeSelector == nil {
-		ask.NodeSelector = map[string]string{}
-	}
+	ask.NodeSelector = writable(ask.NodeSelector)
 	if at := slices.Index(levels, ask.Level); at >= 0 {
 		levels = levels[:at]
 	}
