@@ -167,7 +167,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	h := policyEvent{task: r.Group, replica: r}
 	switch {
 	case r.Phase == replicas.Failed:
-		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(endOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
+		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
 		h.exitCode, _, _ = replicas.Failure(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			h.event, h.failed, h.description = bus.PodEvictedEvent, true, h.description+": it was evicted from its node"
@@ -219,19 +219,9 @@ func (l *planner) restartsOfTask(task string) (n int32) {
 func (l *planner) lastEnd(task string) (last time.Time) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" {
-			if at := endOf(r.Pod); at.After(last) {
+			if at := replicas.EndOf(r.Pod); at.After(last) {
 				last = at
 			}
-		}
-	}
-	return last
-}
-
-// endOf returns when the pod's last container terminated; zero if none has.
-func endOf(pod *corev1.Pod) (last time.Time) {
-	for i := range pod.Status.ContainerStatuses {
-		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil && ended.FinishedAt.After(last) {
-			last = ended.FinishedAt.Time
 		}
 	}
 	return last
