@@ -47,7 +47,7 @@ func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, giv
 	if !holdsIn(seen, given.ClusterQueue) {
 		return nil, superseded, nil
 	}
-	places, known, err := a.places(ctx, given)
+	places, known, err := a.places(ctx, given, seen.Status.Admission)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
@@ -68,7 +68,7 @@ func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d e
 	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
 		return nil, superseded, nil
 	}
-	places, known, err := a.places(ctx, d.Admit)
+	places, known, err := a.places(ctx, d.Admit, nil)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
@@ -101,10 +101,10 @@ func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
 	return key.Namespace + "/workload/" + key.Name
 }
 
-// places returns the places of an admission in the form of the API. known is false if an object that they refer to is
-// gone.
-func (a *decisionWriter) places(ctx context.Context, given *engine.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
-	return placeReader{a.client}.assignments(ctx, given)
+// places returns the places of an admission in the form of the API, where before is the one that it replaces. known is
+// false if an object that they refer to is gone.
+func (a *decisionWriter) places(ctx context.Context, given *engine.Admission, before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
+	return placeReader{a.client}.assignments(ctx, given, before)
 }
 
 // jobUID returns the UID of the Workload's job, "" if it has none.

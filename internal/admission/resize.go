@@ -40,7 +40,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	if err != nil || !wanted {
 		return nil, superseded, err
 	}
-	places, known, err := a.places(ctx, r.Admission)
+	places, known, err := a.places(ctx, r.Admission, seen.Status.Admission)
 	if err != nil || !known {
 		return nil, superseded, err
 	}

@@ -69,20 +69,24 @@ func placesFrom(t *kueue.TopologyAssignment) (places []place.NodeCount, within [
 // placeReader reads the topologies of flavors and the labels of nodes that a topologyAssignment needs.
 type placeReader struct{ client.Reader }
 
-// assignments returns the places of each placed pod set in the form of the API, by pod set. known is false if a
-// topology or node that they refer to no longer exists.
-func (r placeReader) assignments(ctx context.Context, given *engine.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
+// assignments returns the places of each placed pod set in the form of the API, by pod set. before is what the Workload
+// has, nil if it is not admitted: it still describes a topology or a node that is gone, since places of pods that have
+// ended are kept there. known is false if a topology or node that they refer to does not exist, and before has it not.
+func (r placeReader) assignments(ctx context.Context, given *engine.Admission, before *kueue.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
 	for i := range given.PodSets {
 		a := &given.PodSets[i]
 		if len(a.Places) == 0 {
 			continue
 		}
+		had, labels := describedBy(before, a.PodSet)
 		levels, err := r.levels(ctx, a)
+		if levels == nil {
+			levels = had
+		}
 		if err != nil || levels == nil {
 			return nil, false, err
 		}
-		labels, err := r.labels(ctx, a, levels)
-		if err != nil {
+		if err := r.addLabels(ctx, a, levels, labels); err != nil {
 			return nil, false, err
 		}
 		assignment := topologyAssignment(a.Places, levels, func(host string) map[string]string { return labels[host] })
@@ -95,6 +99,38 @@ func (r placeReader) assignments(ctx context.Context, given *engine.Admission) (
 		out[a.PodSet] = assignment
 	}
 	return out, true, nil
+}
+
+// describedBy returns what the present assignment of a pod set says of its topology: the levels, nil if there are no
+// nodes in it, and the labels of the nodes by hostname.
+func describedBy(before *kueue.Admission, podSet string) (levels []string, labels map[string]map[string]string) {
+	labels = map[string]map[string]string{}
+	if before == nil {
+		return nil, labels
+	}
+	at := slices.IndexFunc(before.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return string(a.Name) == podSet })
+	if at < 0 || before.PodSetAssignments[at].TopologyAssignment == nil {
+		return nil, labels
+	}
+	t := before.PodSetAssignments[at].TopologyAssignment
+	last := len(t.Levels) - 1
+	if last < 0 || t.Levels[last] != place.Hostname {
+		return nil, labels
+	}
+	for _, domain := range t.Domains {
+		if len(domain.Values) != len(t.Levels) {
+			continue
+		}
+		of := make(map[string]string, last)
+		for i, level := range t.Levels[:last] {
+			of[level] = domain.Values[i]
+		}
+		labels[domain.Values[last]] = of
+	}
+	if last == 0 {
+		return t.Levels, labels
+	}
+	return t.Levels[:last], labels // the hostname was added to them
 }
 
 // levels returns the levels of the topology by which the pod set was placed, nil if it no longer exists.
@@ -122,31 +158,30 @@ func (r placeReader) levels(ctx context.Context, a *engine.Assignment) ([]string
 	return nil, nil
 }
 
-// labels returns the labels of the nodes of the places, by hostname; nil if the levels do not need them.
-func (r placeReader) labels(ctx context.Context, a *engine.Assignment, levels []string) (map[string]map[string]string, error) {
+// addLabels adds the labels of the nodes of the places that exist, by hostname, if the levels need them.
+func (r placeReader) addLabels(ctx context.Context, a *engine.Assignment, levels []string, labels map[string]map[string]string) error {
 	if levels[len(levels)-1] == place.Hostname {
-		return nil, nil
+		return nil
 	}
-	out := map[string]map[string]string{}
 	for _, p := range a.Places {
 		var node corev1.Node
 		err := r.Get(ctx, client.ObjectKey{Name: p.Node}, &node, client.UnsafeDisableDeepCopy)
 		switch {
 		case err == nil && hostOf(&node) == p.Node:
-			out[p.Node] = node.Labels
+			labels[p.Node] = node.Labels
 		case client.IgnoreNotFound(err) != nil:
-			return nil, fmt.Errorf("reading the Node %s: %w", p.Node, err)
+			return fmt.Errorf("reading the Node %s: %w", p.Node, err)
 		default: // the hostname differs from the Node's name
 			var list corev1.NodeList
 			if err := r.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
-				return nil, fmt.Errorf("looking for the node %s: %w", p.Node, err)
+				return fmt.Errorf("looking for the node %s: %w", p.Node, err)
 			}
 			if len(list.Items) > 0 {
-				out[p.Node] = list.Items[0].Labels
+				labels[p.Node] = list.Items[0].Labels
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // hostOf returns the name that places use for the Node.

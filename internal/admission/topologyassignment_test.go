@@ -72,7 +72,7 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(nodes, placedFlavor("f", "t"), topology("t", tc.levels...))...)
-			got, known, err := placeReader{w}.assignments(t.Context(), tc.given)
+			got, known, err := placeReader{w}.assignments(t.Context(), tc.given, nil)
 			if err != nil || known != (tc.want != nil) {
 				t.Fatalf("known = %v, error %v", known, err)
 			}
@@ -83,10 +83,47 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 	}
 	t.Run("a missing topology", func(t *testing.T) {
 		w := newWorld(t, placedFlavor("f", "t"))
-		if _, known, err := (placeReader{w}).assignments(t.Context(), given); known || err != nil {
+		if _, known, err := (placeReader{w}).assignments(t.Context(), given, nil); known || err != nil {
 			t.Errorf("known = %v, error %v, want neither", known, err)
 		}
 	})
+}
+
+// TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone: pods that have ended keep their places there. A repair or a resize
+// that could not be written for it would be decided again and again.
+func TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone(t *testing.T) {
+	given := gang(place.NodeCount{Node: "gone", Count: 1}, place.NodeCount{Node: "b", Count: 1})
+	for name, tc := range map[string]struct {
+		objects      []client.Object
+		before, want *kueue.TopologyAssignment
+	}{
+		"of a topology of racks": {
+			[]client.Object{topology("t", "rack")},
+			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r3", "c")),
+			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r2", "b"))},
+		"of a topology of racks that is gone too": {
+			nil,
+			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r3", "c")),
+			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r2", "b"))},
+		"of a topology of hostnames that is gone too": {
+			nil,
+			domains([]string{corev1.LabelHostname}, domain(1, "gone"), domain(1, "c")),
+			domains([]string{corev1.LabelHostname}, domain(1, "gone"), domain(1, "b"))},
+		"and by another controller were in racks": {
+			[]client.Object{topology("t", "rack")}, domains([]string{"rack"}, domain(2, "r1")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(tc.objects, placedFlavor("f", "t"), admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node)...)
+			before := &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "other"}, {Name: "main", TopologyAssignment: tc.before}}}
+			got, known, err := placeReader{w}.assignments(t.Context(), given, before)
+			if err != nil || known != (tc.want != nil) {
+				t.Fatalf("known = %v, error %v", known, err)
+			}
+			if diff := cmp.Diff(tc.want, got["main"]); diff != "" {
+				t.Errorf("assignment (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
