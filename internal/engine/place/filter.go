@@ -216,6 +216,9 @@ func (m *Map) checkNode(f *filter, n *node) refusal {
 	if n.Failed {
 		return refusedFailed
 	}
+	if n.Labels[Hostname] == "" {
+		return refusedTopology // whatever the levels are: pods are sent to their places by this label
+	}
 	for i := range n.Taints {
 		t := &n.Taints[i]
 		if keepsPodsOff(t) && !corev1helpers.TolerationsTolerateTaint(klog.Background(), f.tolerations, t, true) {

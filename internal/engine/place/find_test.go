@@ -107,6 +107,11 @@ func TestFind(t *testing.T) {
 			func(s *scene) { s.node("a1", labeled(Hostname, "a2")) }, []Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
 		"a node without the label of a level is not used": {
 			func(s *scene) { s.node("a1", labeled("rack", "")) }, []Ask{gpus(8, 1, required("block"))}, "b1:4 b2:4"},
+		"a node that no selector for a hostname matches is not used": {
+			func(s *scene) {
+				s.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack"}})
+				s.node("a1", labeled(Hostname, ""))
+			}, []Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
 		"a taint repels pods": {
 			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoSchedule)) }, []Ask{gpus(4, 1)}, "a2:4"},
 		"a PreferNoSchedule taint does not": {

@@ -10,8 +10,6 @@ import (
 // the label by which a job is exclusive. Nodes are its leaves, so Hostname is not one of the levels.
 type layout struct {
 	levels []string
-	// byNode is set if the topology ends in Hostname: nodes without that label are outside.
-	byNode bool
 	// extra is a label that is not a level of the topology, empty if there is none; stale is set if its
 	// place among the levels may have changed.
 	extra string
@@ -55,9 +53,8 @@ func slotOf(d int32) (slot int32, ok bool) { return -2 - d, d <= -2 }
 // creates the layout if needed.
 func (m *Map) layoutOf(topology, exclusive string) *layout {
 	levels := m.topologies[topology].Levels
-	byNode := len(levels) > 0 && levels[len(levels)-1] == Hostname
-	if byNode {
-		levels = levels[:len(levels)-1]
+	if last := len(levels) - 1; last >= 0 && levels[last] == Hostname {
+		levels = levels[:last]
 	}
 	if exclusive == Hostname || slices.Contains(levels, exclusive) {
 		exclusive = ""
@@ -77,7 +74,7 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 		}
 		levels = slices.Insert(slices.Clone(levels), at, exclusive)
 	}
-	l = &layout{levels: levels, byNode: byNode, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: outside}}}
+	l = &layout{levels: levels, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: outside}}}
 	for _, n := range m.slots {
 		if n != nil {
 			l.set(n)
@@ -199,9 +196,6 @@ func (l *layout) set(n *node) {
 
 // domainFor returns the domain of a node's labels, which it creates if needed, or outside.
 func (l *layout) domainFor(n *node) int32 {
-	if _, ok := n.Labels[Hostname]; l.byNode && !ok {
-		return outside
-	}
 	for _, level := range l.levels {
 		if _, ok := n.Labels[level]; !ok && level != l.extra { // only exclusive asks need that label, see fit
 			return outside

@@ -12,8 +12,8 @@ func TestLayoutKeysDoNotCollide(t *testing.T) {
 		m.layoutOf("racks", exclusive)
 	}
 	for _, exclusive := range []string{"", "zone"} {
-		if l := m.layoutOf("hosts", exclusive); !l.byNode || l.extra != exclusive {
-			t.Errorf("layout exclusive by %q: byNode = %v, levels %q, want nodes only", exclusive, l.byNode, l.levels)
+		if l := m.layoutOf("hosts", exclusive); l.extra != exclusive {
+			t.Errorf("layout exclusive by %q: extra label %q, levels %q, want its own", exclusive, l.extra, l.levels)
 		}
 	}
 }

@@ -260,7 +260,7 @@ func (w *world) refused(a *Ask, n Node) string {
 	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
 		return "a place on a node that refuses the pods"
 	}
-	for _, level := range w.topologies[f.Topology].Levels {
+	for _, level := range append(slices.Clone(w.topologies[f.Topology].Levels), Hostname) {
 		if n.Labels[level] == "" {
 			return "a place outside of the topology"
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Hostname is the node label whose value names a node in a place. A node without the label is named by its
-// metadata.name.
+// Hostname is the node label whose value names a node in a place, and by which pods are sent there. A node without the
+// label is named by its metadata.name, and gets no places.
 const Hostname = corev1.LabelHostname
 
 // Pods is the resource of which every pod uses one.
