@@ -54,11 +54,13 @@ type placement struct {
 // assign returns which gated pods of the set get which places now, and which pods are misplaced: where
 // none of them has a place. A place is not assigned while a pod is there, even if that is terminating.
 func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
-	byGroup := map[ranks][]*corev1.Pod{}
+	byGroup, succeeded := map[ranks][]*corev1.Pod{}, map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
-		if !done(pod) {
-			g := s.groupOf(pod)
+		switch g := s.groupOf(pod); {
+		case !done(pod):
 			byGroup[g] = append(byGroup[g], pod)
+		case pod.Status.Phase == corev1.PodSucceeded:
+			succeeded[g] = append(succeeded[g], pod)
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
@@ -67,7 +69,7 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 		}
 		group := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known)
 		group.divide(s.slice, g.from, byGroup[g], s.rankOf)
-		placed, lost := group.fill(byGroup[g], s.rankOf)
+		placed, lost := group.fill(byGroup[g], s.rankOf, func() { group.rateDoubts(succeeded[g], known) })
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -126,6 +128,10 @@ type domain struct {
 	// live pods of the domain stay; terminating counts the others.
 	live        []*corev1.Pod
 	terminating int32
+	// succeeded counts pods that have ended there and may not be replaced; closed is set if the node is gone or takes
+	// no new pods. They are set by rateDoubts.
+	succeeded int32
+	closed    bool
 	// slice is one of the slices that have a place in the domain, if inSlice is set.
 	slice   int32
 	inSlice bool
@@ -170,8 +176,8 @@ func (r *groupPlaces) allNodesExist(known nodes) bool {
 }
 
 // fill assigns free places to the gated pods: to each the place of its rank if possible, to the others
-// what is left of their part.
-func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
+// what is left of their part. It calls rateDoubts once it must choose among these.
+func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
 	for _, pod := range byRank(pods, rankOf) {
@@ -190,6 +196,9 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 			anywhere = append(anywhere, pod)
 		}
 	}
+	if len(anywhere) > 0 {
+		rateDoubts()
+	}
 	waiting := map[int32]int32{}
 	for _, pod := range anywhere {
 		part := r.partOf(pod, rankOf)
@@ -202,14 +211,15 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 	return give, append(misplaced, r.intruders(waiting, rankOf)...)
 }
 
-// freeIn returns the first domain of the part with a free place, nil if there is none.
-func (r *groupPlaces) freeIn(part int32) *domain {
+// freeIn returns the domain of the part with a free place that is least in doubt, the first of equal ones; nil if there is
+// none.
+func (r *groupPlaces) freeIn(part int32) (best *domain) {
 	for _, place := range r.places {
-		if d := r.domains[place.Key()]; d.free() && r.partAt(d) == part {
-			return d
+		if d := r.domains[place.Key()]; d.free() && r.partAt(d) == part && (best == nil || d.doubt() < best.doubt()) {
+			best = d
 		}
 	}
-	return nil
+	return best
 }
 
 // take adds a pod to the domain.

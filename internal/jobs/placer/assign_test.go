@@ -84,12 +84,16 @@ func (sameNames) hostOf(node string) string { return node }
 
 func (sameNames) exists(string) bool { return true }
 
+func (sameNames) open(string) bool { return true }
+
 // hosts are the hostnames of the existing nodes, by node.
 type hosts map[string]string
 
 func (h hosts) hostOf(node string) string { return h[node] }
 
 func (h hosts) exists(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
+
+func (h hosts) open(host string) bool { return h.exists(host) }
 
 // assigned returns which of the pods get which places, and which are misplaced.
 func assigned(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
@@ -139,6 +143,10 @@ func TestAssign(t *testing.T) {
 		"rank beyond the places":                        {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
 		"no free place":                                 {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
 		"terminating pod":                               {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
+		"place without a pod rather than that of one that has succeeded": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("a").done(), pod("z").at("b"), pod("new")},
+			[]string{"new to b"}},
+		"place of a pod that has succeeded, for want of another": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("b"), pod("z").at("b"), pod("new"), pod("newer")},
+			[]string{"new to a", "newer to a"}},
 		"groups": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
 			[]string{"g0 to a", "g1 to b"}},
 		"groups of the Workload's topology request": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
@@ -188,6 +196,15 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 				t.Errorf("assignments (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAPlaceOnANodeThatIsGoneIsTheLast: where pods have succeeded their places are not moved when the node is lost.
+func TestAPlaceOnANodeThatIsGoneIsTheLast(t *testing.T) {
+	pods := []*corev1.Pod{pod("x").Pod, pod("y").Pod, pod("z").Pod}
+	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}, nil, pods).assign(pods, hosts{"ip-1": "a"})
+	if diff := cmp.Diff([]string{"x to a", "y to a", "z to gone"}, describe(give, misplaced)); diff != "" {
+		t.Errorf("assignments (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package placer
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,8 @@ type nodes interface {
 	hostOf(node string) string
 	// exists reports whether a node with the hostname exists.
 	exists(host string) bool
+	// open reports whether a node with the hostname exists, is ready, and is neither cordoned nor being deleted.
+	open(host string) bool
 }
 
 // cachedNodes implements nodes with a reader.
@@ -33,8 +36,21 @@ func (n cachedNodes) hostOf(name string) string {
 	return cmp.Or(node.Labels[corev1.LabelHostname], name)
 }
 
-func (n cachedNodes) exists(host string) bool {
+func (n cachedNodes) exists(host string) bool { return len(n.of(host)) > 0 }
+
+func (n cachedNodes) open(host string) bool { return slices.ContainsFunc(n.of(host), isOpen) }
+
+// of returns the nodes with the hostname, none if they are unknown.
+func (n cachedNodes) of(host string) []corev1.Node {
 	var found corev1.NodeList
-	err := n.reader.List(n.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy)
-	return err == nil && len(found.Items) > 0
+	if err := n.reader.List(n.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return found.Items
+}
+
+func isOpen(node corev1.Node) bool {
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
