@@ -22,6 +22,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,6 +39,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/admission/slim"
 	"github.com/musterhq/muster/internal/jobs"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
@@ -124,7 +126,32 @@ func (w *world) build(objects ...client.Object) {
 		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
 
-// watched returns the client of the reconciler.
+// stripPod is what the operator's cache does to pods.
+var stripPod = func() toolscache.TransformFunc {
+	for of, options := range slim.ByObject() {
+		if _, is := of.(*corev1.Pod); is {
+			return options.Transform
+		}
+	}
+	panic("the cache keeps pods as they are")
+}()
+
+// asCached strips the pods in a list as the operator's cache does, so that a reconciler that reads a field which the
+// cache drops fails its tests.
+func asCached(list client.ObjectList) error {
+	pods, is := list.(*corev1.PodList)
+	if !is {
+		return nil
+	}
+	for i := range pods.Items {
+		if _, err := stripPod(&pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordingClient returns the client of the reconciler, which reads pods as the operator's cache has them.
 func (w *world) recordingClient() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -132,7 +159,10 @@ func (w *world) recordingClient() client.Client {
 			if _, pods := list.(*metav1.PartialObjectMetadataList); pods {
 				options.FieldSelector = nil // the fake API server supports no != selectors
 			}
-			return c.List(ctx, list, options)
+			if err := c.List(ctx, list, options); err != nil {
+				return err
+			}
+			return asCached(list)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write("create", o, func() error { return w.create(ctx, o) })
