@@ -297,6 +297,13 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
+		name: "a job that has had no ready pod for long says so",
+		snapshot: Snapshot{
+			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(0))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "0s", "60s", "none of its pods is ready yet"}},
+	}, {
 		name: "a JobSet without a queue runs since its first Job started",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},

@@ -18,6 +18,9 @@ import (
 // noWorkloadYet is the Message of a job that has no Workload, in lists, which do not read events.
 const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
 
+// slowStart is after how long without a ready pod a job that may run is said to have none.
+const slowStart = time.Minute
+
 // reasonAdmissionChecks is the Reason of a job that has reserved quota and waits for admission checks. The Workload API
 // itself has several reasons for that, on condition Admitted.
 const reasonAdmissionChecks = "AdmissionChecks"
@@ -38,6 +41,9 @@ func (s *subject) describe(now time.Time) Job {
 		s.noteResized(now)
 	}
 	job.State, job.Reason, job.Message = s.status(now)
+	if job.State == Starting && job.StartedAt != nil && now.Sub(job.StartedAt.Time) >= slowStart {
+		job.Message = join(job.Message, "none of its pods is ready yet")
+	}
 	if s.ended != nil {
 		job.FinishedAt = s.ended.at.DeepCopy()
 	}
