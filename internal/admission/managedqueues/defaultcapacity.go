@@ -3,6 +3,7 @@ package managedqueues
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -97,14 +98,18 @@ func sumOf(nodes []corev1.Node) corev1.ResourceList {
 	return sums
 }
 
-// groupOf returns a resource group with that quota in the flavor default, sorted by resource name.
+// groupOf returns a resource group with that quota in the flavor default, sorted by resource name. If there are more
+// resources than a group can have, the last of the extended ones are left out, and never cpu, memory or pods.
 func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: muster.DefaultQueue}}}
 	for name := range quota {
 		group.CoveredResources = append(group.CoveredResources, name)
 	}
-	slices.SortFunc(group.CoveredResources, func(a, b corev1.ResourceName) int { return cmp.Compare(a, b) })
+	slices.SortFunc(group.CoveredResources, func(a, b corev1.ResourceName) int {
+		return cmp.Or(cmp.Compare(strings.Count(string(a), "/"), strings.Count(string(b), "/")), cmp.Compare(a, b))
+	})
 	group.CoveredResources = group.CoveredResources[:min(len(group.CoveredResources), coveredResourcesMax)]
+	slices.Sort(group.CoveredResources)
 	for _, name := range group.CoveredResources {
 		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: name, NominalQuota: canonical(quota[name])})
 	}

@@ -2,11 +2,13 @@ package managedqueues
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -81,14 +83,15 @@ func TestClosedNodesDoNotCountWithoutPlacement(t *testing.T) {
 	}
 }
 
-func TestResourcesBeyondTheAPILimitAreCutByName(t *testing.T) {
+func TestExtendedResourcesBeyondTheAPILimitAreCut(t *testing.T) {
 	n := admissiontest.Node("a", "cpu", "1")
 	for i := range 80 {
 		n.Node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
 	}
 	g := nodesCapacity.queue([]corev1.Node{*n.Node}, false).Spec.ResourceGroups[0]
-	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || g.CoveredResources[0] != "cpu" {
-		t.Errorf("got %d resources and %d quotas, want 64 with cpu first", len(g.CoveredResources), len(g.Flavors[0].Resources))
+	native := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || !slices.IsSorted(g.CoveredResources) || !sets.New(g.CoveredResources...).HasAll(native...) {
+		t.Errorf("got %d quotas for the resources %v, want 64 by name, with %v among them", len(g.Flavors[0].Resources), g.CoveredResources, native)
 	}
 }
 
