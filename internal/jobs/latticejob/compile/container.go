@@ -167,6 +167,9 @@ func wrongVariable(container, name string) error {
 	return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", container, shortened(name))
 }
 
+// maxVariables is how many bytes of values the ConfigMap of a container's variables may hold.
+const maxVariables = 1 << 20
+
 // envFrom adds the objects that hold the container's variables.
 func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain map[string]string, mixed map[string]*rendering) error {
 	name := fmt.Sprintf("%s-%s-env", t.full, c.Name)
@@ -179,6 +182,12 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 			return fmt.Errorf("container '%s' env_from references '%s' which is not a type: secret resource", c.Name, resource)
 		}
 		fromSecret(t.secretName(d))
+	}
+	bytes := 0
+	for _, value := range plain {
+		if bytes += len(value); bytes > maxVariables {
+			return fmt.Errorf("invalid container '%s': its variables have more than %d bytes together: use files or a volume", c.Name, maxVariables)
+		}
 	}
 	if len(plain) > 0 {
 		t.add(&corev1.ConfigMap{

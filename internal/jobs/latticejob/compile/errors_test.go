@@ -46,11 +46,12 @@ const secrets = "s: {type: secret, id: x, params: {provider: p, keys: [k]}}, oth
 
 func TestErrorsOfContainers(t *testing.T) {
 	refused(t, Facts{}, map[string]string{
-		"workload: {containers: {main: {image: .}}}":                    "invalid container 'main': its image is to be put in before it is applied: neither config.image.main nor config.image is known here",
-		"workload: {containers: {main: {image: 'a ${b}'}}}":             "invalid container 'main': image must be the name of an image, without spaces and characters of a shell",
-		"workload: {containers: {Main: {image: i}}}":                    "invalid container 'Main': its name must be a DNS label",
-		container("command: [sh]"):                                      "invalid container 'main': command[0] must be an absolute path, not 'sh'",
-		container("livenessProbe: {}"):                                  "invalid container 'main': livenessProbe must have one of httpGet and exec",
+		"workload: {containers: {main: {image: .}}}":        "invalid container 'main': its image is to be put in before it is applied: neither config.image.main nor config.image is known here",
+		"workload: {containers: {main: {image: 'a ${b}'}}}": "invalid container 'main': image must be the name of an image, without spaces and characters of a shell",
+		"workload: {containers: {Main: {image: i}}}":        "invalid container 'Main': its name must be a DNS label",
+		container("command: [sh]"):                          "invalid container 'main': command[0] must be an absolute path, not 'sh'",
+		container("livenessProbe: {}"):                      "invalid container 'main': livenessProbe must have one of httpGet and exec",
+		container("variables: {A: " + strings.Repeat("x", 600_000) + ", B: " + strings.Repeat("x", 600_000) + "}"): "invalid container 'main': its variables have more than 1048576 bytes together: use files or a volume",
 		container("variables: {'a b': x}"):                              "invalid container 'main': 'a b' cannot be the name of a variable",
 		container("files: {/a: {content: x}}, volumes: {/a: {}}"):       "invalid container 'main': '/a' is a file and a volume",
 		"sidecars: {main: {image: i}}\n" + container("command: [/c]"):   "invalid container 'main': a sidecar has the name of a container",
