@@ -127,33 +127,14 @@ func controllerUID(object client.Object) []string {
 func (a API[T]) controllerOf(object client.Object) []string {
 	owners := controllerUID(object)
 	if len(owners) == 0 && a.Targets != nil {
-		switch name, uid := a.Targets(object); {
-		case uid != "":
-			owners = []string{string(uid)}
-		case name != "":
-			owners = []string{targetKey(name)}
-		}
+		return a.targetKeys(object)
 	}
 	return owners
 }
 
-// targetKey returns the index key of objects that are meant for any job of this name. It cannot be mistaken for a UID.
-func targetKey(job string) string { return "name/" + job }
-
 // notInInitialList filters out the initial list of kinds that concern many jobs: each job is reconciled at the start
 // anyway, once the caches are synced.
 var notInInitialList = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
-
-// targets enqueues the job that an object without a controller is meant for.
-func (a API[T]) targets() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		name, _ := a.Targets(object)
-		if name == "" || metav1.GetControllerOf(object) != nil {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
-	})
-}
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 

@@ -41,6 +41,9 @@ var (
 	OwnerKeys     = ownerKeys
 )
 
+// ControllerOf returns the index by which children of jobs of the API are found.
+func ControllerOf[T client.Object](api API[T]) client.IndexerFunc { return api.controllerOf }
+
 // JobsOfWorkload returns the jobs that are reconciled for an event of the Workload.
 func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Request {
 	return r.(interface {

@@ -60,6 +60,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !lives {
 		r.forget(req.NamespacedName)
 	}
+	if err == nil {
+		err = r.deleteStrayTargets(ctx, req.NamespacedName, job.GetUID())
+	}
 	if err != nil || !lives { // children and Workload are garbage collected with the job
 		return ctrl.Result{RequeueAfter: wait}, err
 	}

@@ -42,6 +42,7 @@ import (
 	"github.com/musterhq/muster/internal/admission/slim"
 	"github.com/musterhq/muster/internal/jobs"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
+	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -121,7 +122,7 @@ func (w *world) build(objects ...client.Object) {
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.PersistentVolumeClaim{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).
-		WithIndex(&bus.Command{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&bus.Command{}, jobs.ControllerIndex, jobs.ControllerOf(vcjob.API)).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
 		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
