@@ -41,6 +41,7 @@ func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 		l.step()
 	}
 	l.deleteCommands()
+	l.reportMissingClass()
 	l.report()
 	l.plan.Progress = l.progress()
 	l.job.Spec = seen.Job.Spec // if it was too large, it stays as its user wrote it

@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,20 @@ func (l *planner) report() {
 	l.plan.Status = l.job
 	l.plan.StatusYields = l.isInitial()
 	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.isDerivedFromPods() || l.plan.StatusYields)
+}
+
+// missingClassReason is the reason of the event for a priority class that does not exist.
+const missingClassReason = "PriorityClassNotFound"
+
+// reportMissingClass reports that the class which the job names does not exist. As in Volcano, the job runs all the same:
+// without the event, a misspelled name would only show in who comes first.
+func (l *planner) reportMissingClass() {
+	name := l.job.Spec.PriorityClassName
+	if _, known := l.seen.Facts.Priorities.OfPods(name); known || finished(l.job) {
+		return
+	}
+	l.plan.Events = append(l.plan.Events, jobs.Obstacle(missingClassReason, fmt.Sprintf(
+		"PriorityClass %s, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods", name)))
 }
 
 // isInitial reports whether the status only says that a new job waits for its queue or for its pods to
