@@ -67,13 +67,13 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *jobEvents) 
 // lifecyclePolicy returns the part of the configuration, which must be complete, that governs the lifecycle of
 // Workloads.
 func lifecyclePolicy(cfg *config.Configuration) lifecycle.Policy {
-	var out lifecycle.Policy
-	if p := cfg.WaitForPodsReady; *p.Enable {
+	p := cfg.WaitForPodsReady
+	out := lifecycle.Policy{BackoffMax: time.Duration(*p.RequeuingStrategy.BackoffMaxSeconds) * time.Second}
+	if *p.Enable {
 		out.PodsReady = &lifecycle.PodsReady{
 			Timeout:         p.Timeout.Duration,
 			RecoveryTimeout: p.RecoveryTimeout.Duration,
 			BackoffBase:     time.Duration(*p.RequeuingStrategy.BackoffBaseSeconds) * time.Second,
-			BackoffMax:      time.Duration(*p.RequeuingStrategy.BackoffMaxSeconds) * time.Second,
 			BackoffLimit:    p.RequeuingStrategy.BackoffLimitCount,
 		}
 	}

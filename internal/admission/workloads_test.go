@@ -285,7 +285,8 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
 	}
 	expectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
-		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffMax: time.Hour, BackoffLimit: ptr.To[int32](3)},
+		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffLimit: ptr.To[int32](3)},
+		BackoffMax:    time.Hour,
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)

@@ -64,7 +64,7 @@ func (d *draft) requeueUnready(cause string) {
 		Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: cause,
 		Message: fmt.Sprintf("Exceeded the PodsReady timeout %s/%s", w.Namespace, w.Name),
 	}, d.now)
-	workload.Postpone(w, d.now.Add(workload.Backoff(tries, policy.BackoffBase, policy.BackoffMax)))
+	workload.Postpone(w, d.now.Add(workload.Backoff(tries, policy.BackoffBase, d.policy.BackoffMax)))
 	w.Status.RequeueState.Count = ptr.To(tries)
 }
 

@@ -55,6 +55,32 @@ func TestTheBackoffDoublesWithEachTimeout(t *testing.T) {
 	}
 }
 
+// TestABackoffLongerThanTheLongestEndsSooner: its end was written by a clock that was ahead, or under another
+// configuration.
+func TestABackoffLongerThanTheLongestEndsSooner(t *testing.T) {
+	latest := began.Add(90 * time.Minute) // now and the longest backoff
+	for name, test := range map[string]struct {
+		reason    string
+		end, want time.Time
+	}{
+		"written by a clock ahead":      {kueue.WorkloadEvictedByPodsReadyTimeout, began.Add(365 * 24 * time.Hour), latest},
+		"of a second more":              {kueue.WorkloadEvictedByPodsReadyTimeout, latest.Add(time.Second), latest},
+		"the longest":                   {kueue.WorkloadEvictedByPodsReadyTimeout, latest, latest},
+		"as a check asked, of any size": {kueue.WorkloadEvictedByAdmissionCheck, latest.Add(24 * time.Hour), latest.Add(24 * time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, test.reason).requeueState(3, test.end)
+			step := next(t, w, open(), lifecycle.Policy{BackoffMax: time.Hour}, 30*time.Minute)
+			if test.end.Equal(test.want) {
+				expectDue(t, step, test.want.Sub(began))
+				return
+			}
+			expect(t, "requeueState", step.Status.Status.RequeueState, &kueue.RequeueState{Count: ptr.To[int32](3), RequeueAt: ptr.To(metav1.NewTime(test.want))})
+			expect(t, "due", step.Due, test.want)
+		})
+	}
+}
+
 func TestTheEvictionSaysWhichReadinessWasAwaited(t *testing.T) {
 	step := next(t, admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), open(), policy, time.Hour)
 	expect(t, "evictions", step.Status.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{

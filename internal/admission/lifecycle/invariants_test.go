@@ -38,7 +38,7 @@ func newModel(t *rapid.T) *model {
 	if rapid.Bool().Draw(t, "has a limit of execution time") {
 		b.Spec.MaximumExecutionTimeSeconds = ptr.To(rapid.Int32Range(1, 7200).Draw(t, "limit"))
 	}
-	m := &model{w: b.Workload, facts: open(), now: began}
+	m := &model{w: b.Workload, facts: open(), policy: lifecycle.Policy{BackoffMax: policy.BackoffMax}, now: began}
 	if rapid.Bool().Draw(t, "waits for ready pods") {
 		ready := *policy.PodsReady
 		if rapid.Bool().Draw(t, "gives up") {

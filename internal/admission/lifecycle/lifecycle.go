@@ -24,6 +24,8 @@ type Facts struct {
 type Policy struct {
 	// PodsReady evicts Workloads whose pods are not ready in time; nil disables that.
 	PodsReady *PodsReady
+	// BackoffMax is the longest backoff after pods were not ready, or were refused.
+	BackoffMax time.Duration
 	// AfterFinished is how long finished Workloads are kept; nil keeps them for as long as their job.
 	AfterFinished *time.Duration
 	// AfterDeactivated is how long Workloads that were deactivated here, not by a user, are kept with their jobs; nil
@@ -35,8 +37,8 @@ type Policy struct {
 type PodsReady struct {
 	// Timeout counts from the admission, RecoveryTimeout from a failure.
 	Timeout, RecoveryTimeout time.Duration
-	// BackoffBase is the first backoff, doubled for each further attempt up to BackoffMax.
-	BackoffBase, BackoffMax time.Duration
+	// BackoffBase is the first backoff, doubled for each further attempt up to the policy's BackoffMax.
+	BackoffBase time.Duration
 	// BackoffLimit is the number of attempts before the Workload is deactivated; nil is no limit.
 	BackoffLimit *int32
 }

@@ -19,8 +19,8 @@ import (
 var (
 	began  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	policy = lifecycle.Policy{PodsReady: &lifecycle.PodsReady{
-		Timeout: 30 * time.Minute, RecoveryTimeout: 10 * time.Minute, BackoffBase: time.Minute, BackoffMax: time.Hour,
-	}}
+		Timeout: 30 * time.Minute, RecoveryTimeout: 10 * time.Minute, BackoffBase: time.Minute,
+	}, BackoffMax: time.Hour}
 )
 
 // builder builds Workloads by chained calls.

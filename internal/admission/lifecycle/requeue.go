@@ -18,9 +18,13 @@ const (
 // requeue returns a Workload without quota to its queue once what held it back is over.
 func (d *draft) requeue() {
 	d.retriedInQueue()
-	waits := d.backsOff()
 	requeued := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadRequeued)
-	if requeued == nil || requeued.Status != metav1.ConditionFalse {
+	heldBack := requeued != nil && requeued.Status == metav1.ConditionFalse
+	if heldBack && requeued.Reason == kueue.WorkloadEvictedByPodsReadyTimeout {
+		d.shortenBackoff()
+	}
+	waits := d.backsOff()
+	if !heldBack {
 		return
 	}
 	switch requeued.Reason {
@@ -41,6 +45,15 @@ func (d *draft) requeue() {
 			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated, reactivatedMessage)
 			d.set(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadPendingEvaluation, pendingEvaluationMessage)
 		}
+	}
+}
+
+// shortenBackoff ends a backoff that lasts longer than any may from now on: its end was written by a clock that was
+// ahead, or under a configuration with a longer backoff. It is not for the delays that checks ask for.
+func (d *draft) shortenBackoff() {
+	state, latest := d.w.Status.RequeueState, metav1.NewTime(d.now.Add(d.policy.BackoffMax)).Rfc3339Copy()
+	if state != nil && state.RequeueAt != nil && latest.Before(state.RequeueAt) {
+		d.edit().Status.RequeueState.RequeueAt = &latest
 	}
 }
 
