@@ -253,8 +253,11 @@ func (e *Engine) victimsOf(p preempt.Preemptor) []preempt.Victim {
 	return preempt.Search(&e.tree, p, e.holdersOf)
 }
 
-// holdersOf returns the workloads of a queue that can be evicted.
-func (e *Engine) holdersOf(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders }
+// holdersOf is preempt.Holders.
+func (e *Engine) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
+	q := e.queues[n.Name()]
+	return q.holders, q.elasticHolders > 0
+}
 
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.

@@ -48,8 +48,9 @@ type clusterQueue struct {
 	// locals are the LocalQueues that point to this queue.
 	locals map[Key]*localQueue
 	// holders are the workloads that hold or were promised quota and are not being evicted, in the order of
-	// preempt.CompareHolders.
-	holders []*preempt.Holder
+	// preempt.CompareHolders; elasticHolders counts those that can run with fewer pods.
+	holders        []*preempt.Holder
+	elasticHolders int
 	// elastic are the workloads with quota and an elastic pod set, ordered by key.
 	elastic []*workload
 	// resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and stale has the
@@ -178,11 +179,17 @@ func (l *localQueue) markRouted(w *workload) {
 func (q *clusterQueue) addHolder(h *preempt.Holder) {
 	at, _ := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders)
 	q.holders = slices.Insert(q.holders, at, h)
+	if h.Pod != nil {
+		q.elasticHolders++
+	}
 }
 
 // removeHolder reverses addHolder. The holder's sort keys must not have changed.
 func (q *clusterQueue) removeHolder(h *preempt.Holder) {
 	if at, ok := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders); ok {
+		if q.holders[at].Pod != nil {
+			q.elasticHolders--
+		}
 		q.holders = slices.Delete(q.holders, at, at+1)
 	}
 }

@@ -3,6 +3,7 @@ package preempt
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -25,6 +26,8 @@ type candidate struct {
 	*Holder
 	queue *quota.Node
 	class class
+	// rank is that of its queue in the cohort, 0 if that is the preemptor's.
+	rank int32
 	// below is the highest node above the candidate that is not above the preemptor.
 	below *quota.Node
 	// stays is set if it may shrink, but not be stopped.
@@ -36,28 +39,39 @@ type search struct {
 	Preemptor
 	tree       *quota.Tree
 	candidates []candidate
+	// futile is set if candidates are listed that cannot become victims, whatever else is evicted. Most searches find
+	// nothing, since each waiting workload is tried whenever another one ends. So what is futile is not even listed,
+	// except for an explanation.
+	futile bool
 }
 
-// collect lists the candidates in the order in which they are tried.
+// collect lists the candidates.
 func (s *search) collect(holders Holders) {
 	s.collectOwn(holders)
-	if len(s.Fair) > 0 {
+	switch {
+	case len(s.Fair) > 0 && s.Policy.Reclaim != Never:
 		s.collectRivals(holders)
-		return
-	}
-	if s.Policy.Reclaim != Never || s.Policy.MayWhileBorrowing() {
+	case len(s.Fair) == 0 && (s.Policy.Reclaim != Never || s.Policy.MayWhileBorrowing()):
 		s.collectCohort(holders)
 	}
-	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)),
-			cmp.Compare(s.standingOf(a.queue).Rank, s.standingOf(b.queue).Rank), CompareHolders(a.Holder, b.Holder))
+}
+
+// sortCandidates sorts the candidates in the order in which they are tried without fair sharing.
+func (s *search) sortCandidates() {
+	slices.SortFunc(s.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank), CompareHolders(a.Holder, b.Holder))
 	})
 }
 
 // collectOwn adds those of the same queue. Elastic workloads shrink in it regardless of its policy: by what they can
 // spare for an equal priority, by everything for a higher one.
 func (s *search) collectOwn(holders Holders) {
-	for _, h := range holders(s.Queue) {
+	all, elastic := holders(s.Queue)
+	rule := s.Policy.WithinQueue
+	if elastic {
+		rule = max(rule, LowerOrNewerEqualPriority)
+	}
+	for _, h := range s.reachedBy(rule, all) {
 		if (s.mayStop(h) || s.mayOnlyShrink(h)) && s.helps(h) {
 			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !s.mayStop(h)})
 		}
@@ -74,8 +88,26 @@ func (s *search) mayOnlyShrink(h *Holder) bool {
 	return !s.mayStop(h) && h.Spare > 0 && h.Priority == s.Priority
 }
 
-// rank puts both kinds of reclaim beyond the preemptor's own quota at the same position.
-func rank(c class) class {
+// reachedBy returns the holders without those at the end whose priority the rule does not reach.
+func (s *search) reachedBy(rule Rule, holders []*Holder) []*Holder {
+	return holders[:sort.Search(len(holders), func(n int) bool {
+		switch h := holders[n]; {
+		case h.Promised: // these come first, whatever their priority
+			return false
+		case rule == Never:
+			return true
+		case rule == LowerPriority:
+			return h.Priority >= s.Priority
+		case rule == LowerOrNewerEqualPriority:
+			return h.Priority > s.Priority
+		default:
+			return false
+		}
+	})]
+}
+
+// position puts both kinds of reclaim beyond the preemptor's own quota at the same position.
+func position(c class) class {
 	if c == unlessBorrowing {
 		return whileBorrowing
 	}
@@ -85,35 +117,72 @@ func rank(c class) class {
 // collectCohort walks up from the queue and adds the candidates in the subtrees beside the path.
 func (s *search) collectCohort(holders Holders) {
 	entitled := false
+	unborrowed := s.futile || s.couldStayWithin()
 	needs := slices.Clone(s.Usage)
 	for n := s.Queue; n.Parent() != nil; n = n.Parent() {
 		entitled = entitled || within(n, needs)
-		for _, beside := range n.Parent().Children() {
-			if beside != n {
-				s.collectUnder(beside, beside, entitled, holders)
+		if entitled || unborrowed || s.Policy.MayWhileBorrowing() {
+			for _, beside := range n.Parent().Children() {
+				if beside != n {
+					s.collectUnder(beside, beside, entitled, unborrowed, holders)
+				}
 			}
 		}
 		needs = passed(n, needs)
 	}
 }
 
-// collectUnder adds the borrowers at or below a node.
-func (s *search) collectUnder(n, below *quota.Node, entitled bool, holders Holders) {
+// collectUnder adds the borrowers at or below a node, those of the class unlessBorrowing only if unborrowed is set.
+func (s *search) collectUnder(n, below *quota.Node, entitled, unborrowed bool, holders Holders) {
 	if !s.borrows(n) {
 		return
 	}
 	for _, child := range n.Children() {
-		s.collectUnder(child, below, entitled, holders)
+		s.collectUnder(child, below, entitled, unborrowed, holders)
 	}
 	if !n.IsQueue() {
 		return
 	}
 	standing := s.standingOf(n)
-	for _, h := range holders(n) {
-		if c, ok := s.classOf(h, standing, entitled); ok && s.helps(h) {
-			s.candidates = append(s.candidates, candidate{Holder: h, queue: n, class: c, below: below})
+	all, _ := holders(n)
+	for _, h := range s.reachedBy(s.ruleTowards(standing), all) {
+		if c, ok := s.classOf(h, standing, entitled); ok && (c != unlessBorrowing || unborrowed) && s.helps(h) {
+			s.candidates = append(s.candidates, candidate{Holder: h, queue: n, class: c, rank: standing.Rank, below: below})
 		}
 	}
+}
+
+// ruleTowards returns a rule that reaches all that may be evicted of a queue of that standing.
+func (s *search) ruleTowards(of Standing) Rule {
+	switch {
+	case of.Rank < s.Policy.Rank:
+		return Any
+	case s.Policy.WhileBorrowing:
+		return max(s.Policy.Reclaim, LowerPriority)
+	default:
+		return s.Policy.Reclaim
+	}
+}
+
+// couldStayWithin reports whether the search also tries to keep the preemptor within its queue's own quota, and
+// whether it would fit there without the candidates of that queue.
+func (s *search) couldStayWithin() (could bool) {
+	if !s.Policy.MayWhileBorrowing() && !s.underNominal() {
+		return false
+	}
+	s.tree.Try(func() {
+		for _, c := range s.candidates {
+			switch {
+			case c.class != sameQueue:
+			case c.stays:
+				s.tree.Release(s.Queue.Name(), quota.Planned, c.Pod.Times(c.Spare))
+			default:
+				s.tree.Release(s.Queue.Name(), quota.Planned, c.Usage)
+			}
+		}
+		could = within(s.Queue, s.Usage)
+	})
+	return could
 }
 
 // standingOf returns the Standing of a queue.

@@ -20,7 +20,7 @@ type Explainer struct {
 // NewExplainer returns the Explainer of the preemptor. It is for messages to users: Search does not use it, but both
 // use the same list of candidates.
 func NewExplainer(tree *quota.Tree, p Preemptor, holders Holders) *Explainer {
-	b := &Explainer{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
+	b := &Explainer{search: search{tree: tree, Preemptor: p, futile: true}, candidates: map[order.Key]candidate{}}
 	b.search.collect(holders)
 	for _, c := range b.search.candidates {
 		b.candidates[c.Key] = c
@@ -114,27 +114,6 @@ func (b *Explainer) borrowing(c candidate) string {
 	default:
 		return "the workload would borrow, and borrowWithinCohort is Never"
 	}
-}
-
-// couldStayWithin reports whether the search also tries to keep the preemptor within its queue's own quota, and
-// whether it would fit there without the candidates of that queue.
-func (s *search) couldStayWithin() (could bool) {
-	if !slices.Contains(s.attempts(), ownOnly) {
-		return false
-	}
-	s.tentatively(func() {
-		for _, c := range s.candidates {
-			switch {
-			case c.class != sameQueue:
-			case c.stays:
-				s.release(part{c, c.Spare}.victim(c.Spare))
-			default:
-				s.release(s.stop(c, nil))
-			}
-		}
-		could = within(s.Queue, s.Usage)
-	})
-	return could
 }
 
 // reachable reports whether each node between the queue and the preemptor's part of the cohort borrows something that

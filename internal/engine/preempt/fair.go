@@ -72,15 +72,35 @@ func (s *fairSearch) neededVictims() (victims []Victim) {
 // collectRivals walks up from the queue and lists the workloads of other queues that it may evict and that borrow
 // what is short.
 func (s *search) collectRivals(holders Holders) {
-	if s.Policy.Reclaim == Never {
-		return
-	}
 	for n := s.Queue; n.Parent() != nil; n = n.Parent() {
+		justifiable := s.justifiable(n)
 		for _, beside := range n.Parent().Children() {
-			if beside != n {
+			if beside != n && (s.futile || justifiable(beside)) {
 				s.collectBorrowers(beside, beside, holders)
 			}
 		}
+	}
+}
+
+// justifiable returns a function that reports whether the eviction of any workload below a sibling of ours might be
+// justified. Without all candidates so far, which are those below ours, the share of ours is at its smallest; that of
+// a sibling only decreases.
+func (s *search) justifiable(ours *quota.Node) func(theirs *quota.Node) bool {
+	var entitled bool
+	var least fair.Share
+	s.tree.Try(func() {
+		for _, c := range s.candidates {
+			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
+		}
+		entitled = s.entitled(ours)
+		least = fair.With(ours, quota.Planned, s.Queue, s.Usage)
+	})
+	return func(theirs *quota.Node) bool {
+		if entitled {
+			return true
+		}
+		by := least.Compare(fair.Of(theirs, quota.Planned, nil))
+		return by < 0 || by == 0 && slices.Contains(s.Fair, LessThanOrEqualToFinalShare)
 	}
 }
 
@@ -95,7 +115,8 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	if !n.IsQueue() || s.standingOf(n).Protected {
 		return
 	}
-	for _, h := range holders(n) {
+	all, _ := holders(n)
+	for _, h := range s.reachedBy(s.Policy.Reclaim, all) {
 		if s.may(s.Policy.Reclaim, h) && s.helps(h) {
 			s.candidates = append(s.candidates, candidate{Holder: h, queue: n, below: below})
 		}
@@ -213,7 +234,7 @@ func (s *fairSearch) beside(below *quota.Node) *quota.Node {
 
 // entitled reports whether the preemptor's queue, or a cohort above it up to ours, can take what is short within its
 // own quota: the preemptor then reclaims what is its own, regardless of shares.
-func (s *fairSearch) entitled(ours *quota.Node) bool {
+func (s *search) entitled(ours *quota.Node) bool {
 	needs := s.Usage
 	for n := s.Queue; ; n = n.Parent() {
 		within := !slices.ContainsFunc(s.Short, func(i quota.Index) bool { return n.Over(quota.Planned, i, needs.Of(i)) > 0 })

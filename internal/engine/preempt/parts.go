@@ -44,16 +44,12 @@ func (s *search) parts() [][]part {
 			rest = append(rest, part{c, 0})
 		}
 	}
-	if len(lowest) == 0 {
-		return [][]part{rest}
-	}
 	promised := func(p part) bool { return p.Promised }
 	gentle = append(slices.DeleteFunc(slices.Clone(rest), func(p part) bool { return !promised(p) }), gentle...)
 	rest = slices.DeleteFunc(rest, promised)
 	if len(s.Fair) == 0 { // else they are in the order of their queues' shares
 		slices.SortStableFunc(rest, func(a, b part) int {
-			return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)),
-				cmp.Compare(s.standingOf(a.queue).Rank, s.standingOf(b.queue).Rank), cmp.Compare(a.Priority, b.Priority),
+			return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.Priority, b.Priority),
 				cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
 		})
 	}

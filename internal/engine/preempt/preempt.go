@@ -179,20 +179,27 @@ func (v *Victim) Without() int32 {
 	return v.Gives
 }
 
-// Holders returns the holders of a queue that may be evicted, in the order of CompareHolders.
-type Holders func(queue *quota.Node) []*Holder
+// Holders returns the holders of a queue that may be evicted, in the order of CompareHolders, and whether any of them
+// has a Pod.
+type Holders func(queue *quota.Node) (holders []*Holder, elastic bool)
 
 // Search returns the workloads to evict or shrink, in the order in which they were chosen, so that the preemptor fits
 // in the planned ledger; none if nothing helps. It leaves the tree as it was.
 func Search(tree *quota.Tree, p Preemptor, holders Holders) []Victim {
 	s := search{tree: tree, Preemptor: p}
 	s.collect(holders)
+	return s.victims()
+}
+
+// victims returns what Search returns, of the candidates listed.
+func (s *search) victims() []Victim {
 	if !s.worthTrying() {
 		return nil
 	}
-	if len(p.Fair) > 0 {
+	if len(s.Fair) > 0 {
 		return s.byShares()
 	}
+	s.sortCandidates()
 	for _, borrow := range s.attempts() {
 		if victims := s.try(borrow); len(victims) > 0 {
 			return victims

@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +57,16 @@ func (l *lab) holds(queue string, h *Holder) *lab {
 	l.since++
 	h.ReservedAt, h.QueuedAt = epoch.Add(time.Duration(l.since)*time.Second), epoch.Add(time.Duration(l.since)*time.Second)
 	l.holders[queue] = append(l.holders[queue], h)
+	slices.SortFunc(l.holders[queue], CompareHolders)
 	l.tree.Charge(queue, quota.Held, h.Usage)
 	l.tree.Charge(queue, quota.Planned, h.Usage)
 	return l
+}
+
+// holdersOf is Holders.
+func (l *lab) holdersOf(n *quota.Node) (holders []*Holder, elastic bool) {
+	holders = l.holders[n.Name()]
+	return holders, slices.ContainsFunc(holders, func(h *Holder) bool { return h.Pod != nil })
 }
 
 func key(name string) order.Key { return order.Key{Namespace: "ns", Name: name} }
@@ -78,7 +86,7 @@ func (l *lab) search(p Preemptor) []string {
 		}
 	}
 	var out []string
-	for _, v := range Search(&l.tree, p, func(n *quota.Node) []*Holder { return l.holders[n.Name()] }) {
+	for _, v := range Search(&l.tree, p, l.holdersOf) {
 		cause := map[Cause]string{InQueue: "in queue", Reclaimed: "reclaimed", ReclaimedWhileBorrowing: "while borrowing"}[v.Cause]
 		out = append(out, fmt.Sprintf("%s (%s)", v.Key.Name, cause))
 	}
@@ -140,7 +148,6 @@ func TestSearchWithinTheQueue(t *testing.T) {
 			newLab().queue("q", "lab", 0).queue("p", "lab", 4).runs("p", "a", 4, -1), lower, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
 				t.Errorf("victims (-want +got):\n%s", diff)
 			}
@@ -182,7 +189,6 @@ func TestReclaim(t *testing.T) {
 			two().runs("p", "a", 8, -1), reclaimLower, 5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
 				t.Errorf("victims (-want +got):\n%s", diff)
 			}
@@ -212,7 +218,6 @@ func TestReclaimInATree(t *testing.T) {
 			tree(2, 2, 4).runs("p", "a", 8, 0), reclaimAny, 5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
 				t.Errorf("victims (-want +got):\n%s", diff)
 			}
@@ -247,7 +252,6 @@ func TestPreemptionWhileBorrowing(t *testing.T) {
 			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2, []string{"a (reclaimed)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sortHolders(tc.lab)
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
 				t.Errorf("victims (-want +got):\n%s", diff)
 			}
@@ -260,7 +264,6 @@ func TestAllThatIsShortMustBeFound(t *testing.T) {
 	l.holds("q", &Holder{Key: key("cpu"), Usage: l.amounts(4, 0)})
 	l.holds("q", &Holder{Key: key("memory"), Usage: l.amounts(0, 4)})
 	l.holds("q", &Holder{Key: key("neither"), Usage: l.amounts(0, 0)})
-	sortHolders(l)
 	p := l.preemptor("q", lower, 1)
 	p.Usage = l.amounts(1, 1)
 	if diff := cmp.Diff([]string{"memory (in queue)", "cpu (in queue)"}, l.search(p)); diff != "" {
@@ -270,7 +273,6 @@ func TestAllThatIsShortMustBeFound(t *testing.T) {
 
 func TestSparedHolderStays(t *testing.T) {
 	l := newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 0)
-	sortHolders(l)
 	p := l.preemptor("q", lower, 2)
 	p.Spared = sets.New(key("b"))
 	if diff := cmp.Diff([]string{"a (in queue)"}, l.search(p)); diff != "" {
@@ -280,7 +282,6 @@ func TestSparedHolderStays(t *testing.T) {
 
 func TestSearchLeavesTheTreeAsItWas(t *testing.T) {
 	l := newLab().queue("q", "lab", 4).queue("p", "lab", 4).runs("p", "a", 3, 0).runs("p", "b", 3, 0)
-	sortHolders(l)
 	state := func() string {
 		var b strings.Builder
 		for _, name := range []string{"p", "q"} {
@@ -297,11 +298,5 @@ func TestSearchLeavesTheTreeAsItWas(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, state()); diff != "" {
 		t.Errorf("tree (-before +after):\n%s", diff)
-	}
-}
-
-func sortHolders(l *lab) {
-	for _, hs := range l.holders {
-		sortByHarm(hs)
 	}
 }
