@@ -24,11 +24,12 @@ type contended struct {
 	priorities int32
 }
 
-// newContended returns one in which nothing was decided. Each queue has 24 cpu, and the cohort 18 2/3 more for each;
-// with places, there are as many nodes of 8 cpu.
-func newContended(options Options, queues, pending int, priorities int32, places bool) *contended {
+// newContended returns one in which nothing was decided. Each queue has quota for so many nodes of 8 cpu, and the cohort
+// half as much again; with places, these nodes exist.
+func newContended(options Options, queues, nodesEach, pending int, priorities int32, places bool) *contended {
 	c := &contended{Engine: New(options), random: rand.New(rand.NewPCG(1, 2)), queueOf: map[Key]string{}, priorities: priorities}
-	nodes := 16 * queues / 3
+	own := queues * nodesEach
+	nodes := own + own/2
 	c.Apply(FlavorSet{Flavor{Name: "default"}})
 	if places {
 		c.Apply(TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}})
@@ -39,10 +40,10 @@ func newContended(options Options, queues, pending int, priorities int32, places
 				Allocatable: map[string]int64{"cpu": 8, place.Pods: 110}}})
 		}
 	}
-	c.Apply(cohortOf("lab", "", int64(nodes*8-queues*24)))
+	c.Apply(cohortOf("lab", "", int64(nodes-own)*8))
 	for i := range queues {
 		name := fmt.Sprint("q", i)
-		c.Apply(evicting(queueOf(name, "lab", 24), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}))
+		c.Apply(evicting(queueOf(name, "lab", int64(nodesEach)*8), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}))
 		c.Apply(localOf(name))
 	}
 	for i := range pending {
@@ -101,11 +102,11 @@ func BenchmarkContended(b *testing.B) {
 	for _, options := range []Options{{}, bothStrategies} {
 		for _, places := range []bool{false, true} {
 			for _, size := range []struct {
-				queues, pending int
-				priorities      int32
-			}{{3, 1000, 1}, {30, 1000, 1}, {30, 10_000, 1}, {30, 10_000, 3}} {
-				b.Run(fmt.Sprintf("fair=%v/places=%v/queues=%d/pending=%d/priorities=%d", options.FairSharing != nil, places, size.queues, size.pending, size.priorities), func(b *testing.B) {
-					c := newContended(options, size.queues, size.pending, size.priorities, places)
+				queues, nodesEach, pending int
+				priorities                 int32
+			}{{1, 2000, 10_000, 3}, {30, 4, 1000, 1}, {30, 4, 10_000, 3}} {
+				b.Run(fmt.Sprintf("fair=%v/places=%v/queues=%d/nodes=%d/pending=%d/priorities=%d", options.FairSharing != nil, places, size.queues, size.nodesEach, size.pending, size.priorities), func(b *testing.B) {
+					c := newContended(options, size.queues, size.nodesEach, size.pending, size.priorities, places)
 					c.settle()
 					evictions := 0
 					b.ReportAllocs()
@@ -113,6 +114,7 @@ func BenchmarkContended(b *testing.B) {
 						c.end()
 						evictions += c.settle()
 					}
+					b.ReportMetric(float64(len(c.holders)), "holders")
 					b.ReportMetric(float64(evictions)/float64(b.N), "evictions/op")
 				})
 			}

@@ -104,37 +104,42 @@ func (s *search) charge(v Victim) {
 
 // freeNodes finds the smallest number of victims, at least fewest, that make enough capacity on the nodes, and
 // restores the rest. The quota of all of them is released at the start. It reports whether there is such a number.
-// Capacity grows with the victims, so that bisection finds it with few calls of Fits, which may take long.
+// Capacity grows with the victims. Fits may take long, so that it is called seldom: not for each number. Taking
+// thousands off the nodes takes long too, and few are enough for most preemptors, so that it begins with few.
 func (s *search) freeNodes(victims *[]Victim, fewest int) bool {
 	if s.Nodes == nil {
 		return true
 	}
-	all := *victims
-	for _, v := range all {
-		s.Nodes.Without(v.Holder, v.Without())
-	}
-	if !s.Nodes.Fits() {
-		return false
-	}
-	gone := len(all)
-	until := func(n int) {
-		for ; gone > n; gone-- {
-			s.charge(all[gone-1])
+	all, off := *victims, 0
+	fits := func(n int) bool {
+		for ; off > n; off-- {
+			s.Nodes.Without(all[off-1].Holder, all[off-1].gave)
 		}
-		for ; gone < n; gone++ {
-			s.release(all[gone])
+		for ; off < n; off++ {
+			s.Nodes.Without(all[off].Holder, all[off].Without())
 		}
+		return s.Nodes.Fits()
 	}
-	low, high := fewest, len(all)
+	low, high := fewest, min(max(fewest, 1), len(all))
+	for !fits(high) {
+		if high == len(all) {
+			return false
+		}
+		low, high = high+1, min(16*high, len(all))
+	}
 	for low < high {
-		middle := (low + high) / 2
-		if until(middle); s.Nodes.Fits() {
+		if middle := (low + high) / 2; fits(middle) {
 			high = middle
 		} else {
 			low = middle + 1
 		}
 	}
-	until(high)
+	if off != high {
+		fits(high)
+	}
+	for _, v := range slices.Backward(all[high:]) {
+		s.tree.Charge(v.Queue.Name(), quota.Planned, v.Releases())
+	}
 	*victims = all[:high]
 	return true
 }
