@@ -22,13 +22,16 @@ type Place struct {
 func (p Place) Node() string { return p.Domain[corev1.LabelHostname] }
 
 // Key identifies a place among those of one Topology.
-func (p Place) Key() string {
-	if node := p.Node(); node != "" && len(p.Domain) == 1 {
+func (p Place) Key() string { return p.KeyOf(p.Domain) }
+
+// KeyOf returns the Key of the place of the same Topology that has these labels.
+func (p Place) KeyOf(labels map[string]string) string {
+	if node := labels[corev1.LabelHostname]; len(p.Domain) == 1 && p.Node() != "" && node != "" {
 		return node
 	}
 	var key string
 	for _, label := range slices.Sorted(maps.Keys(p.Domain)) {
-		key += label + "=" + p.Domain[label] + "\n"
+		key += label + "=" + labels[label] + "\n"
 	}
 	return key
 }

@@ -115,15 +115,11 @@ func (c *cursor) placeOf(rank int32) (podspec.Place, bool) {
 // keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place
 // given.
 func keyOf(pod *corev1.Pod, like podspec.Place) string {
-	at := podspec.Place{Domain: make(map[string]string, len(like.Domain))}
-	for label := range like.Domain {
-		value := pod.Spec.NodeSelector[label]
-		if value == "" && label == corev1.LabelHostname {
-			value = pod.Spec.NodeName
-		}
-		at.Domain[label] = value
+	labels := pod.Spec.NodeSelector
+	if labels[corev1.LabelHostname] == "" && pod.Spec.NodeName != "" {
+		labels = withEntry(labels, corev1.LabelHostname, pod.Spec.NodeName)
 	}
-	return at.Key()
+	return like.KeyOf(labels)
 }
 
 func isGated(pod *corev1.Pod) bool {

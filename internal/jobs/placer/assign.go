@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +17,8 @@ import (
 // podSet holds the places of a pod set and how its pods state their ranks.
 type podSet struct {
 	places podspec.Places
+	// count is how many pods have places.
+	count int32
 	// indexLabel is the pod label with a pod's rank in its group, "" if the pod's kind of job says which;
 	// groupLabel the one with the group, "" if all pods are one group. Groups are of equal size, and their
 	// ranks follow one another.
@@ -28,7 +31,7 @@ type podSet struct {
 // podSetOf returns a podSet as the topology request describes it or, for what the request does not say, as
 // batch Jobs and JobSets do.
 func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
-	s := podSet{places: places, groups: 1, slice: jobs.SmallestSlice(request)}
+	s := podSet{places: places, count: places.Count(), groups: 1, slice: jobs.SmallestSlice(request)}
 	if request != nil && request.PodIndexLabel != nil {
 		s.indexLabel = *request.PodIndexLabel
 	}
@@ -39,7 +42,7 @@ func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods 
 			s.groupLabel, s.groups = jobset.JobIndexKey, n
 		}
 	}
-	if s.groups < 1 || places.Count()%s.groups != 0 {
+	if s.groups < 1 || s.count%s.groups != 0 {
 		s.groupLabel, s.groups = "", 1 // such groups say nothing about ranks
 	}
 	return s
@@ -79,7 +82,7 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 type ranks struct{ from, to int32 }
 
 // hasRanks reports whether the range is valid.
-func (s podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= s.places.Count() }
+func (s podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= s.count }
 
 // groupOf returns the ranks of the pod's group, an empty range if the pod names no valid group.
 func (s podSet) groupOf(pod *corev1.Pod) ranks {
@@ -87,10 +90,10 @@ func (s podSet) groupOf(pod *corev1.Pod) ranks {
 		return ranks{from, to}
 	}
 	if s.groupLabel == "" {
-		return ranks{0, s.places.Count()}
+		return ranks{0, s.count}
 	}
 	if g, ok := podspec.Number(pod.Labels[s.groupLabel]); ok && g < s.groups {
-		size := s.places.Count() / s.groups
+		size := s.count / s.groups
 		return ranks{g * size, (g + 1) * size}
 	}
 	return ranks{}
@@ -109,10 +112,13 @@ func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
 
 // groupPlaces holds the places of a group of pods, and the pods that use them.
 type groupPlaces struct {
-	// places are in the order of ranks; a domain can occur more than once.
+	// places are in the order of ranks; a domain can occur more than once. All have the same labels.
 	places podspec.Places
-	// domains is indexed by Place.Key.
+	// ends holds for each place the rank after its last one.
+	ends []int32
+	// domains is indexed by Place.Key; ordered has them in the order in which they first occur in places.
 	domains map[string]*domain
+	ordered []*domain
 	// misplaced pods are at none of the places.
 	misplaced []*corev1.Pod
 	// sliceSize, first and parts are set by divide. parts has an entry for each slice and leads to the one
@@ -143,12 +149,16 @@ func (d *domain) free() bool { return int32(len(d.live))+d.terminating < d.size 
 // newGroupPlaces sorts pods into the places at which they are.
 func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *groupPlaces {
 	r := &groupPlaces{places: places, domains: map[string]*domain{}}
+	rank := int32(0)
 	for _, place := range places {
 		key := place.Key()
 		if r.domains[key] == nil {
 			r.domains[key] = &domain{place: place}
+			r.ordered = append(r.ordered, r.domains[key])
 		}
 		r.domains[key].size += place.Count
+		rank += place.Count
+		r.ends = append(r.ends, rank)
 	}
 	for _, pod := range pods {
 		if gated(pod) {
@@ -180,10 +190,7 @@ func (r *groupPlaces) allNodesExist(known nodes) bool {
 func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
-	for _, pod := range byRank(pods, rankOf) {
-		if !gated(pod) || pod.DeletionTimestamp != nil {
-			continue
-		}
+	for _, pod := range gatedByRank(pods, rankOf) {
 		d := r.domainOfRank(pod, rankOf)
 		switch {
 		case d == nil:
@@ -199,27 +206,16 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 	if len(anywhere) > 0 {
 		rateDoubts()
 	}
-	waiting := map[int32]int32{}
+	waiting, vacancies := map[int32]int32{}, r.vacancies()
 	for _, pod := range anywhere {
 		part := r.partOf(pod, rankOf)
-		if d := r.freeIn(part); d != nil {
+		if d := vacancies[part].next(); d != nil {
 			give = append(give, d.take(pod))
 		} else {
 			waiting[part]++
 		}
 	}
 	return give, append(misplaced, r.intruders(waiting, rankOf)...)
-}
-
-// freeIn returns the domain of the part with a free place that is least in doubt, the first of equal ones; nil if there is
-// none.
-func (r *groupPlaces) freeIn(part int32) (best *domain) {
-	for _, place := range r.places {
-		if d := r.domains[place.Key()]; d.free() && r.partAt(d) == part && (best == nil || d.doubt() < best.doubt()) {
-			best = d
-		}
-	}
-	return best
 }
 
 // take adds a pod to the domain.
@@ -278,31 +274,16 @@ func (r *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (in
 	if !ok {
 		return nil
 	}
-	places := r.places.Ranks(rank, rank+1)
-	if len(places) == 0 {
+	at := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > rank })
+	if at == len(r.ends) {
 		return nil // for example the index of a Job with more completions than parallelism
 	}
-	return r.domains[places[0].Key()]
+	return r.domains[r.places[at].Key()]
 }
 
 // domainOf returns the domain whose labels match, nil if none does.
 func (r *groupPlaces) domainOf(where map[string]string) *domain {
-	for _, place := range r.places {
-		if contains(where, place.Domain) {
-			return r.domains[place.Key()]
-		}
-	}
-	return nil
-}
-
-// contains reports whether have contains all wanted labels.
-func contains(have, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if have[key] != value {
-			return false
-		}
-	}
-	return true
+	return r.domains[r.places[0].KeyOf(where)]
 }
 
 // nodeLabelsOf returns the labels that tell where a pod is or must go. If the node does not exist, whose
@@ -322,13 +303,20 @@ func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	return where
 }
 
-// byRank returns the pods sorted by rank, and by age if they have none.
-func byRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		x, _ := rankOf(a)
-		y, _ := rankOf(b)
-		return cmp.Or(cmp.Compare(x, y), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+// gatedByRank returns the pods that wait for a place, sorted by rank, and by age if they have none.
+func gatedByRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+	ranks := map[*corev1.Pod]int32{}
+	var out []*corev1.Pod
+	for _, pod := range pods {
+		if gated(pod) && pod.DeletionTimestamp == nil {
+			ranks[pod], _ = rankOf(pod)
+			out = append(out, pod)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	return out
 }
 
 // gated reports whether the pod waits for a place.

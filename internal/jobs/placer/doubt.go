@@ -22,11 +22,46 @@ func (r *groupPlaces) rateDoubts(succeeded []*corev1.Pod, known nodes) {
 	}
 }
 
+// vacancies holds the domains of a part of the group, in the order of places. Pods that are given them only make a domain
+// fuller and more doubtful, so that none that next has passed becomes better again.
+type vacancies struct {
+	domains   []*domain
+	at, doubt int
+}
+
+// vacancies returns the vacancies of each part.
+func (r *groupPlaces) vacancies() map[int32]*vacancies {
+	out := map[int32]*vacancies{}
+	for _, d := range r.ordered {
+		part := r.partAt(d)
+		if out[part] == nil {
+			out[part] = &vacancies{}
+		}
+		out[part].domains = append(out[part].domains, d)
+	}
+	return out
+}
+
+// next returns the domain with a free place that is least in doubt, the first of equal ones; nil if there is none.
+func (v *vacancies) next() *domain {
+	for ; v != nil && v.doubt <= mostDoubt; v.at, v.doubt = 0, v.doubt+1 {
+		for ; v.at < len(v.domains); v.at++ {
+			if d := v.domains[v.at]; d.free() && d.doubt() <= v.doubt {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// mostDoubt is the highest doubt.
+const mostDoubt = 2
+
 // doubt ranks domains with a free place by how likely it is not to be good.
 func (d *domain) doubt() int {
 	switch {
 	case d.closed:
-		return 2
+		return mostDoubt
 	case int32(len(d.live))+d.terminating+d.succeeded >= d.size:
 		return 1
 	}
