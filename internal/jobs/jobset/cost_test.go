@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
@@ -48,6 +49,28 @@ func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	few, many := allocated(250), allocated(1000)
 	if many > 6*few {
 		t.Errorf("a plan for 1000 failures allocates %d bytes and one for 250 %d, want at most six times as many", many, few)
+	}
+}
+
+// TestTimeOfManyFailures: a plan that restarts 20,000 single Jobs which failed together takes a fraction of a second if
+// each is judged once, and otherwise more than 10 s.
+func TestTimeOfManyFailures(t *testing.T) {
+	const failures, most = 20000, 6 * time.Second
+	b := newSet().restarts(1<<30, jobset.Recreate)
+	b.js.Spec.ReplicatedJobs = nil
+	b.js.Spec.FailurePolicy.Rules = []jobset.FailurePolicyRule{{Name: "alone", Action: jobset.RestartJob}}
+	var list []jobBuilder
+	for i := range failures {
+		list = append(list, job("r", i).failed())
+	}
+	seen := jobs.Seen[*jobset.JobSet]{Job: b.with("r", failures).js, Admission: unqueued, Children: of(list...), Now: now}
+	begin := time.Now()
+	p := plan(seen)
+	if took := time.Since(begin); took > most {
+		t.Errorf("it took %s, want at most %s", took, most)
+	}
+	if restarts := restartsSpent(&p.Status.(*jobset.JobSet).Status); restarts != failures {
+		t.Errorf("%d restarts are counted, want %d", restarts, failures)
 	}
 }
 

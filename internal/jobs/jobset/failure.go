@@ -2,7 +2,6 @@ package jobset
 
 import (
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +16,7 @@ import (
 // they had failed one after the other.
 func (p *planner) applyFailurePolicy() {
 	var over []*batchv1.Job
-	failed := slices.Clone(p.children.failed)
-	for len(failed) > 0 && !finished(p.js) {
-		v := judge(p.js.Spec.FailurePolicy, failed)
+	for _, v := range judge(p.js.Spec.FailurePolicy, p.children.failed) {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
 		switch {
 		case v.action == "":
@@ -30,10 +27,11 @@ func (p *planner) applyFailurePolicy() {
 			p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
 		case p.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
 			over = append(over, v.job)
-			failed = slices.DeleteFunc(failed, func(job *batchv1.Job) bool { return job == v.job })
+			continue
 		default:
-			over, failed = p.children.current(), nil
+			over = p.children.current()
 		}
+		break // it ends all Jobs, those that failed too
 	}
 	if len(over) > 0 {
 		// Done once for all of them: thousands of Jobs may fail together.

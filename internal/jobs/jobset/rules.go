@@ -1,38 +1,58 @@
 package jobset
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// verdict is what the failure policy says about a failure.
+// verdict is what the failure policy says about a failed Job.
 type verdict struct {
 	// action is what to do, "" to fail because there is no policy.
 	action jobset.FailurePolicyAction
 	// rule is the name of the rule that matched, "" if none did.
 	rule string
-	// job is the failed Job: the first to fail of those that match the rule.
-	job *batchv1.Job
+	job  *batchv1.Job
 }
 
-// judge returns the verdict of the first rule that matches any of the failed Jobs, of which there must be at least one.
-// If no rule matches, all Jobs are recreated.
-func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) verdict {
-	if policy == nil {
-		return verdict{job: firstFailed(failed, anyJob)}
-	}
-	for i := range policy.Rules {
-		rule := &policy.Rules[i]
-		if job := firstFailed(failed, matcher(rule)); job != nil {
-			return verdict{action: rule.Action, rule: ruleName(rule, i), job: job}
+// judge returns the verdicts about the failed Jobs in the order in which they count: by the first rule that matches the
+// Job, the order of rules being that of the policy, and then by the time of the failure and by name. Jobs that no rule
+// matches come last; for them, all Jobs are recreated.
+func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) (out []verdict) {
+	left := slices.Clone(failed)
+	slices.SortFunc(left, func(a, b *batchv1.Job) int {
+		return cmp.Or(failedAt(a).Compare(failedAt(b)), cmp.Compare(a.Name, b.Name))
+	})
+	otherwise := verdict{}
+	if policy != nil {
+		for i := range policy.Rules {
+			rule := &policy.Rules[i]
+			matches, name := matcher(rule), ruleName(rule, i)
+			left = slices.DeleteFunc(left, func(job *batchv1.Job) bool {
+				does := matches(job)
+				if does {
+					out = append(out, verdict{action: rule.Action, rule: name, job: job})
+				}
+				return does
+			})
 		}
+		otherwise.action = jobset.RestartJobSet
 	}
-	return verdict{action: jobset.RestartJobSet, job: firstFailed(failed, anyJob)}
+	for _, job := range left {
+		otherwise.job = job
+		out = append(out, otherwise)
+	}
+	return out
+}
+
+func failedAt(job *batchv1.Job) time.Time {
+	return condition(job, batchv1.JobFailed).LastTransitionTime.Time
 }
 
 // matcher returns a function that reports whether the rule matches a failed Job: by its replicated job and by the
@@ -45,8 +65,6 @@ func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
 			anyOr(rule.OnJobFailureReasons, why.Reason) && matches(why.Message)
 	}
 }
-
-func anyJob(*batchv1.Job) bool { return true }
 
 // anyOr reports whether the list is empty or contains the value.
 func anyOr(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
@@ -72,19 +90,6 @@ func ruleName(rule *jobset.FailurePolicyRule, index int) string {
 		return rule.Name
 	}
 	return fmt.Sprintf("failurePolicyRule%d", index)
-}
-
-// firstFailed returns the Job that failed first among those for which holds returns true, nil if there is none. Ties
-// are broken by name.
-func firstFailed(failed []*batchv1.Job, holds func(*batchv1.Job) bool) *batchv1.Job {
-	var first *batchv1.Job
-	for _, job := range failed {
-		if holds(job) && (first == nil ||
-			condition(job, batchv1.JobFailed).LastTransitionTime.Time.Before(condition(first, batchv1.JobFailed).LastTransitionTime.Time)) {
-			first = job
-		}
-	}
-	return first
 }
 
 // countsTowardsMax reports whether the action counts against maxRestarts.
