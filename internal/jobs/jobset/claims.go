@@ -59,7 +59,7 @@ func (p *planner) createClaims() bool {
 		default:
 			if why := unusable(c, found); why != "" {
 				usable = false
-				p.plan.Events = append(p.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
+				p.plan.Events = append(p.plan.Events, jobs.Obstacle(jobset.PVCCreationFailedReason, fmt.Sprintf(
 					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
 				p.plan.DueBy(p.seen.Now.Add(pollInterval))
 			}

@@ -66,7 +66,7 @@ func (p *planner) ensureSubdomainService() {
 	case ownedByJobSets(service):
 		p.shareService(service)
 	case service.Spec.ClusterIP != corev1.ClusterIPNone || !p.selectsPods(service):
-		p.plan.Events = append(p.plan.Events, jobs.Warning(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
+		p.plan.Events = append(p.plan.Events, jobs.Obstacle(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
 			"the Service %s, which would give the pods their host names, is there already, and is not headless or selects other pods:"+
 				" delete it, or set spec.network.subdomain of a new JobSet to another name", name)))
 	}

@@ -84,7 +84,7 @@ func (p *planner) resizeJobs() {
 		size, wanted := p.sizeOf(rj), podsOf(&rj.Template.Spec)
 		sizes[rj.Name] = size
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
-			p.plan.Events = append(p.plan.Events, jobs.Warning(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+			p.plan.Events = append(p.plan.Events, jobs.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}
 	for _, job := range p.children.active {
