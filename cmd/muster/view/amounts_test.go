@@ -52,3 +52,14 @@ func TestReturnedQuotaIsNotShownAsHeld(t *testing.T) {
 		t.Errorf("admitted amounts = %s, want 32 gpu", Amounts(got, true))
 	}
 }
+
+// TestTheShareOfALargeAdmissionIsExact: 10 PiB are more than an int64 of thousandths can hold.
+func TestTheShareOfALargeAdmissionIsExact(t *testing.T) {
+	w := &kueue.Workload{}
+	w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 10000, Template: podTemplate(list("cpu", "500m", "memory", "1Ti"), nil)}}
+	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](10000), ResourceUsage: list("cpu", "5000", "memory", "10000Ti")}}}
+	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 5001}}
+	if got, _ := admittedAmounts(w); Amounts(got, true) != "2499500m cpu, 4999Ti memory" {
+		t.Errorf("half of the pods hold %s, want 2499500m cpu, 4999Ti memory", Amounts(got, true))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -65,8 +66,7 @@ func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
 	out := a.ResourceUsage.DeepCopy()
 	for name, amount := range out {
 		if left < given {
-			amount.SetMilli(amount.MilliValue() / int64(given) * int64(left))
-			out[name] = amount
+			out[name] = quota.ToQuantity(name, quota.FromQuantity(name, amount)/int64(given)*int64(left))
 		}
 	}
 	return out
