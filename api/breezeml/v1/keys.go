@@ -26,3 +26,7 @@ const (
 	// left to another controller.
 	ControllerName = "kubeflow.org/training-operator"
 )
+
+// MostWorkers is how many workers a job may have. The schema refuses larger jobs, but not those that were stored before
+// it did.
+const MostWorkers = 10000

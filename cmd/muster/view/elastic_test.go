@@ -54,6 +54,9 @@ func TestElasticJobs(t *testing.T) {
 		{"no size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(-1)), breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1, and must be 1 at least"},
+		{"too large", aTrainingJob("tune", func(job *breezeml.TrainingJob) { // stored before the API refused it
+			job.Spec.MaxSize, job.Status.Stage = ptr.To(int32(20000)), breezeml.StageWrongConfiguration
+		}), nil, Suspended, 0, 20000, 2, 20000, "WrongConfiguration: a job has at most 10000 workers, not 20000"},
 		{"no command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},

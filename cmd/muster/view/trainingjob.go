@@ -69,6 +69,8 @@ func specError(spec *breezeml.TrainingJobSpec) string {
 		return fmt.Sprintf("minSize is %d, and must be 1 at least", said.least)
 	case said.most < said.least:
 		return fmt.Sprintf("minSize, %d, is above maxSize, %d", said.least, said.most)
+	case said.most > breezeml.MostWorkers:
+		return fmt.Sprintf("a job has at most %d workers, not %d", breezeml.MostWorkers, said.most)
 	}
 	return "injectLattice needs an explicit command"
 }

@@ -8,10 +8,6 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 )
 
-// mostWorkers is how many workers a job may have. The API refuses larger jobs, but not those that were stored before it
-// did; each worker takes memory in a plan.
-const mostWorkers = 10000
-
 // sizes are the fewest and the most workers that a job runs with.
 type sizes struct{ least, most int32 }
 
@@ -29,8 +25,8 @@ func mistakeOf(job *breezeml.TrainingJob) string {
 		return fmt.Sprintf("minSize is %d: a job has at least 1 worker. Raise it", size.least)
 	case size.most < size.least:
 		return fmt.Sprintf("minSize, %d, is above maxSize, %d: lower the one or raise the other", size.least, size.most)
-	case size.most > mostWorkers:
-		return fmt.Sprintf("a job has at most %d workers, not %d: lower maxSize, or minSize if there is none", mostWorkers, size.most)
+	case size.most > breezeml.MostWorkers:
+		return fmt.Sprintf("a job has at most %d workers, not %d: lower maxSize, or minSize if there is none", breezeml.MostWorkers, size.most)
 	}
 	if c := trainingContainer(&job.Spec.ReplicaSpecs.Template.Spec); job.Spec.InjectLattice && (c == nil || len(c.Command) == 0) {
 		return "injectLattice needs an explicit command in the container " + breezeml.DefaultContainerName + ", or in the first if none has that name"
