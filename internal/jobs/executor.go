@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,8 +27,6 @@ import (
 )
 
 const (
-	// writesAtOnce bounds the concurrent writes of one plan.
-	writesAtOnce = 50
 	// eventMessageBytes is the API's limit for the note of an event.
 	eventMessageBytes = 1024
 	// eventAction is the action of every event recorded here.
@@ -106,17 +103,7 @@ func (x *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, 
 }
 
 func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
-	errs := make([]error, len(writes))
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for i, w := range writes {
-		group.Go(func() error {
-			errs[i] = x.write(ctx, job, w)
-			return nil
-		})
-	}
-	_ = group.Wait() // the goroutines store their errors in errs
-	return errors.Join(errs...)
+	return ForEach(writes, func(w Write) error { return x.write(ctx, job, w) })
 }
 
 func (x *Executor) write(ctx context.Context, job client.Object, w Write) error {

@@ -390,6 +390,29 @@ func sortCreates(writes []string) {
 	})
 }
 
+// TestErrorOfManyWritesIsShort: it is logged at each retry, and the API server may refuse thousands of pods for one reason.
+// What failed is still known.
+func TestErrorOfManyWritesIsShort(t *testing.T) {
+	b := newExecutorTest(t)
+	var plan Plan
+	for i := range 1000 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%03d", i)}}
+		b.fail["create "+pod.Name] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("exceeded quota"))
+		plan.Writes = append(plan.Writes, Create(pod))
+	}
+	err := b.run(t, plan)
+	if !IsRefused(err) || len(failed(err)) != 1000 {
+		t.Errorf("refused: %v, %d writes failed; want 1000 that were refused", IsRefused(err), len(failed(err)))
+	}
+	want := `create Pod ns/p000: pods "p000" is forbidden: exceeded quota
+create Pod ns/p001: pods "p001" is forbidden: exceeded quota
+create Pod ns/p002: pods "p002" is forbidden: exceeded quota
+and 997 more`
+	if err.Error() != want {
+		t.Errorf("error = %s, want %s", err, want)
+	}
+}
+
 func TestIsConflict(t *testing.T) {
 	failure := func(verb verb, err error) error {
 		return &writeError{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}

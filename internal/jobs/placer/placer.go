@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,8 +25,6 @@ import (
 )
 
 const (
-	// writesAtOnce bounds the number of pods of one Workload that are written concurrently.
-	writesAtOnce = 50
 	// workloadIndex indexes pods by the name of their Workload.
 	workloadIndex = "muster.dev/workload"
 	// movedReason is the reason of the condition DisruptionTarget on pods that are deleted because they
@@ -63,7 +60,7 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if len(misplaced) > 0 {
 		errs = append(errs, p.removeIfStillMisplaced(ctx, &w, misplaced))
 	}
-	errs = append(errs, forEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
+	errs = append(errs, jobs.ForEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
@@ -184,7 +181,7 @@ func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workloa
 	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
 		return nil // the watch reports the change
 	}
-	return forEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
+	return jobs.ForEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
 }
 
 // remove marks a pod with the condition DisruptionTarget, which a podFailurePolicy can match, and deletes
@@ -212,19 +209,4 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 	}
 	movedPods.Inc()
 	return nil
-}
-
-// forEach calls do for all items, several at once, and returns all errors joined.
-func forEach[T any](items []T, do func(T) error) error {
-	errs := make([]error, len(items))
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for i, item := range items {
-		group.Go(func() error {
-			errs[i] = do(item)
-			return nil
-		})
-	}
-	_ = group.Wait() // the goroutines keep their errors in errs
-	return errors.Join(errs...)
 }
