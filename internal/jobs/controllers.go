@@ -147,7 +147,7 @@ func (a API[T]) owned(podGroups bool) []client.Object {
 	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
 }
 
-// asksAbout reports whether the definition is of a kind in Asks.
+// asksAbout reports whether the definition is of a kind in AsksKinds.
 func (a API[T]) asksAbout(definition client.Object) bool {
 	return slices.ContainsFunc(a.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
