@@ -167,7 +167,7 @@ func wrongVariable(container, name string) error {
 	return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", container, shortened(name))
 }
 
-// maxVariables is how many bytes of values the ConfigMap of a container's variables may hold.
+// maxVariables is how many bytes of values a ConfigMap or Secret of a container's variables may hold.
 const maxVariables = 1 << 20
 
 // envFrom adds the objects that hold the container's variables.
@@ -185,9 +185,13 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 	}
 	bytes := 0
 	for _, value := range plain {
-		if bytes += len(value); bytes > maxVariables {
-			return fmt.Errorf("invalid container '%s': its variables have more than %d bytes together: use files or a volume", c.Name, maxVariables)
-		}
+		bytes += len(value)
+	}
+	for _, r := range mixed {
+		bytes = max(bytes, r.bytes)
+	}
+	if bytes > maxVariables {
+		return fmt.Errorf("invalid container '%s': its variables have more than %d bytes together: use files or a volume", c.Name, maxVariables)
 	}
 	if len(plain) > 0 {
 		t.add(&corev1.ConfigMap{

@@ -112,6 +112,9 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	}
 	r := newRendering(provider)
 	r.put(item.Key, x)
+	if r.bytes > maxFiles {
+		return fmt.Errorf("it has more than %d bytes: use a volume", maxFiles)
+	}
 	name := fmt.Sprintf("%s-%s-file-%s", t.full, c.Name, objectName(item.Key))
 	volume := volumeName("file-" + objectName(item.Key))
 	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or of a path that gives the same name

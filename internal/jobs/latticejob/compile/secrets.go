@@ -86,7 +86,9 @@ type rendering struct {
 	provider string
 	refresh  string
 	texts    map[string]any
-	data     []any
+	// bytes is how many bytes the texts have together, without the values of secrets.
+	bytes int
+	data  []any
 	// aliases are the names of values in templates, by resource and key; taken are the names in use.
 	aliases map[[2]string]string
 	taken   map[string]bool
@@ -130,6 +132,7 @@ func (r *rendering) put(key string, x *text) {
 		}
 	}
 	r.texts[key] = b.String()
+	r.bytes += b.Len()
 }
 
 // escapeBraces writes a literal so that a Go template renders it unchanged. before says that an action
