@@ -12,6 +12,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -243,5 +245,45 @@ func TestRefusedLabelIsReported(t *testing.T) {
 	}
 	if got := list[volcano.JobList](w.world).Items[0].Labels[kueue.QueueLabel]; got != "theirs" {
 		t.Errorf("the change was not retried: the VCJob's queue is %q, want theirs", got)
+	}
+}
+
+// TestAJobTooLargeToBeStoredFails at once, and leaves the service graph: no later try has another result.
+func TestAJobTooLargeToBeStoredFails(t *testing.T) {
+	tooLarge := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: "etcdserver: request is too large"}}
+	const message = "Failed to compile job: one of its objects is too large to be stored (apply Job ns/job: etcdserver: request is too large): " +
+		"give it fewer tasks, or move what is long in them into files"
+	w := newLatticeWorld(t, fault{"create Job job #1", false, tooLarge}, nil).run()
+	status := w.latticeJob().Status
+	if status.Phase != lattice.Failed || status.Message != message {
+		t.Errorf("the LatticeJob is %s with the message\n%s\nwant Failed with\n%s", status.Phase, status.Message, message)
+	}
+	if _, there := w.objects()["LatticeMeshMember job-t"]; there {
+		t.Error("its task is in the service graph for ever")
+	}
+	if !slices.ContainsFunc(w.events.events, func(e string) bool { return strings.HasPrefix(e, "CompileFailed: ") }) {
+		t.Errorf("events = %q, want CompileFailed", w.events.events)
+	}
+
+	// A spec that its user has made smaller in the meantime is tried.
+	w = newLatticeWorld(t, fault{"create Job job #1", false, tooLarge}, nil)
+	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err == nil {
+		t.Fatal("the refused write is no error of the reconcile, which is then not tried again")
+	}
+	changeTask(grow)(w)
+	w.run()
+	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
+		t.Errorf("%d VCJobs of the changed job, want 1; its message is %q", n, w.latticeJob().Status.Message)
+	}
+}
+
+// TestAJobTooLargeToBeStoredReturnsItsQuota that it was given before its VCJob was created.
+func TestAJobTooLargeToBeStoredReturnsItsQuota(t *testing.T) {
+	w := queueForVolcano(t)
+	w.fault = fault{"create Job job #1", false, apierrors.NewRequestEntityTooLargeError("limit is 3145728")}
+	w.admit()
+	w.settle()
+	if status := w.latticeJob().Status; status.Phase != lattice.Failed || !meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
+		t.Errorf("the LatticeJob is %s (%s) and its Workload has the conditions %+v, want Failed and Finished", status.Phase, status.Message, w.workload().Status.Conditions)
 	}
 }

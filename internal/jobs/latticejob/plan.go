@@ -18,6 +18,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -159,6 +160,8 @@ func (l *planner) submit() {
 		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
 	case err != nil:
 		l.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
+	case l.wasTooLarge():
+		l.failCompile(l.job.Status.Message)
 	case len(result.Missing) > 0 || l.waitsForVolcano(l.seen.Facts):
 		missing := result.Missing
 		if l.waitsForVolcano(l.seen.Facts) {
@@ -215,6 +218,10 @@ func (l *planner) apply(result *compile.Result) {
 	}
 	retry := l.job.DeepCopy()
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+		if refusal.IsTooLarge(err) {
+			retry.Status = l.tooLarge(err)
+			return retry, jobs.Warning(applyFailedReason, err.Error())
+		}
 		// The time of the first refusal, which is read back, must follow.
 		message := workload.Cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
 		if l.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
