@@ -30,12 +30,13 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	if err != nil {
 		return err
 	}
+	var found client.Object
 	if metav1.GetControllerOf(object) != nil || madeFor(object) != "" {
 		err := x.client.Create(ctx, object.DeepCopy(), client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency)
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		found, err := x.takeOver(ctx, job, object, w.manager)
+		found, err = x.takeOver(ctx, job, object, w.manager)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -48,7 +49,11 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	if metav1.GetControllerOf(object) != nil {
 		options = append(options, client.ForceOwnership)
 	}
-	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	err = x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	if found != nil {
+		err = explainClaim(found, object, err)
+	}
+	return err
 }
 
 // onlySetFields returns the object with only the fields that it sets: zero values that Go types would add must not be

@@ -325,7 +325,8 @@ func isNamespaceTerminating(err error) bool {
 // IsRefused reports whether users have to resolve the error. Other errors are temporary.
 func IsRefused(err error) bool {
 	var taken *nameTakenError
-	return errors.As(err, &taken) || refusal.Is(err)
+	var unlike *unlikeClaimError
+	return errors.As(err, &taken) || errors.As(err, &unlike) || refusal.Is(err)
 }
 
 // record records an event. The recorder may drop it under load.

@@ -55,6 +55,11 @@ func TestJobsShareAVolume(t *testing.T) {
 		}
 		return true
 	})
+	w.job(small("fourth", mounts, "data: {type: volume, id: shared, params: {size: 2Gi, storageClass: "+w.Namespace+"}}"))
+	w.UntilLatticeJob("fourth", "says what the volume has and cannot have", func(job *lattice.LatticeJob) bool {
+		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): apply PersistentVolumeClaim "+w.Namespace+
+			"/vol-shared: the PersistentVolumeClaim vol-shared exists, and cannot be changed: its size is 1Gi, not 2Gi. Ask for what it has, or for another volume")
+	})
 	w.Delete(first)
 	w.UntilPods("first-t-0 is deleted", func(pods map[string]corev1.Pod) bool { _, exists := pods["first-t-0"]; return !exists })
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-shared", Namespace: w.Namespace}}
