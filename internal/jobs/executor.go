@@ -157,7 +157,7 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	case verbRemove:
 		return x.remove(ctx, job, w.object)
 	case verbRemoveAll:
-		return x.removeAll(ctx, job, w.object)
+		return x.removeAll(ctx, job, w)
 	case verbChange:
 		return x.change(ctx, w)
 	case verbChangeStatus:
@@ -214,21 +214,24 @@ func (x *Executor) remove(ctx context.Context, job, named client.Object) error {
 	return x.removeOwn(ctx, job, found)
 }
 
-// removeAll deletes all objects of the kind in the namespace that the job controls.
-func (x *Executor) removeAll(ctx context.Context, job, of client.Object) error {
-	gvk, err := apiutil.GVKForObject(of, x.client.Scheme())
+// removeAll deletes the objects of the kind in the namespace that the job controls, except for those with the names.
+func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
+	gvk, err := apiutil.GVKForObject(w.object, x.client.Scheme())
 	if err != nil {
 		return err
 	}
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := x.client.List(ctx, &found, client.InNamespace(of.GetNamespace())); err != nil {
+	if err := x.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace())); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil
 		}
 		return err
 	}
 	for i := range found.Items {
+		if slices.Contains(w.except, found.Items[i].GetName()) {
+			continue
+		}
 		if err := x.removeOwn(ctx, job, &found.Items[i]); err != nil {
 			return err
 		}

@@ -1,11 +1,15 @@
 package jobs_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -89,4 +93,28 @@ func (w *latticeWorld) ownObjects() map[string]any {
 		}
 	}
 	return out
+}
+
+// TestTasksThatWereNeverRunLeaveNothingInTheGraph: the VCJob of the earlier spec, which alone has the names of its tasks,
+// was refused, or is gone.
+func TestTasksThatWereNeverRunLeaveNothingInTheGraph(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch.volcano.sh", Resource: "jobs"}, "job", errors.New("no"))
+	w := newLatticeWorld(t, fault{"create Job job #1", false, refused}, nil)
+	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err == nil {
+		t.Fatal("the VCJob was not refused")
+	}
+	w.edit(func(job *lattice.LatticeJob) {
+		job.Spec.Tasks = map[string]lattice.JobTaskSpec{"other": job.Spec.Tasks["t"]}
+		job.Generation++
+	})
+	w.steps = []func(*latticeWorld){setVCJobPhase(volcano.Running, "")}
+	objects := w.run().ownObjects()
+	for what, want := range map[string]bool{
+		"TracingPolicyNamespaced allow-binaries-job-t": false, "LatticeMeshMember job-t": false,
+		"TracingPolicyNamespaced allow-binaries-job-other": true, "LatticeMeshMember job-other": true,
+	} {
+		if _, there := objects[what]; there != want {
+			t.Errorf("%s exists: %v, want %v", what, there, want)
+		}
+	}
 }

@@ -17,6 +17,8 @@ type Write struct {
 	onFailure   string
 	onSuccess   *Event
 	fill        func(client.Object) error
+	// except are the names of objects that a removal of all leaves.
+	except []string
 	// revert removes from the status what it says that the write did.
 	revert func(status client.Object)
 	// despiteStatus does a change even if the status has changed since.
@@ -81,8 +83,10 @@ func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
 
 // RemoveAll is Remove for all objects of the kind in the namespace that the job controls, whatever their names. The
-// object gives only the kind and the namespace.
-func RemoveAll(object client.Object) Write { return Write{verb: verbRemoveAll, object: object} }
+// object gives only the kind and the namespace. Those with one of the names are left.
+func RemoveAll(object client.Object, except ...string) Write {
+	return Write{verb: verbRemoveAll, object: object, except: except}
+}
 
 // OrWarn returns the write with the reason of a Warning that is recorded on the job if the API server refuses the
 // write.

@@ -78,7 +78,6 @@ func (l *planner) resubmitIfChanged() bool {
 	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() && !l.gpuRequestChanged() {
 		return false
 	}
-	l.plan.First = append(l.plan.First, l.removePoliciesOfGoneTasks()...)
 	l.deleteVCJob(metav1.DeletePropagationBackground)
 	return true
 }

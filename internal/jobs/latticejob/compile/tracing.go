@@ -15,16 +15,12 @@ const (
 	tracingVersion    = "cilium.io/v1alpha1"
 )
 
-// TracingPolicy names the policy that a task of the job has, if it has any.
-func TracingPolicy(job *lattice.LatticeJob, task string) *unstructured.Unstructured {
+// TracingPoliciesIn names the kind of the policies, in the namespace.
+func TracingPoliciesIn(namespace string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": tracingVersion, "kind": TracingPolicyKind}}
-	o.SetNamespace(job.Namespace)
-	o.SetName(policyName(job.Name + "-" + task))
+	o.SetNamespace(namespace)
 	return o
 }
-
-// policyName returns the name of the policy of the task with the full name.
-func policyName(full string) string { return "allow-binaries-" + full }
 
 // anyBinary allows all binaries.
 const anyBinary = "*"
@@ -68,7 +64,7 @@ func (t *task) tracing() error {
 	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
 		values = append(values, binary)
 	}
-	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured(tracingVersion, TracingPolicyKind, policyName(t.full), map[string]any{
+	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured(tracingVersion, TracingPolicyKind, "allow-binaries-"+t.full, map[string]any{
 		"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
 		"kprobes": []any{map[string]any{
 			"call":    "security_bprm_check",
