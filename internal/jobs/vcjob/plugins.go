@@ -26,6 +26,8 @@ type plugin struct {
 	roles []string
 	// defaults are the known arguments with their default values.
 	defaults map[string]string
+	// distinct are the arguments whose values must differ.
+	distinct []string
 	// alsoCalled maps alternative names of arguments to their names.
 	alsoCalled map[string]string
 	// with returns the plugin's effect for the arguments.
@@ -51,7 +53,8 @@ var known = []plugin{
 	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
 	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
 	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
-		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
+		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
+		distinct: []string{"port", "dashboardPort", "clientPort"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
 }
 
 // plugins returns the job's plugins, and those that they require.
@@ -102,6 +105,9 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		case !hasValue:
 			return out, fmt.Sprintf("spec.plugins.%s: %s has no value", p.name, argumentLabel(given, i))
 		}
+		if value == "" && (strings.HasSuffix(name, "image") || strings.HasSuffix(name, "path")) {
+			return out, fmt.Sprintf("spec.plugins.%s: %s must not be empty", p.name, name)
+		}
 		if _, err := strconv.ParseBool(value); isFlag && err != nil {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be true or false", p.name, name)
 		}
@@ -145,6 +151,13 @@ func invalidArguments(job *volcano.Job) string {
 		arguments, problem := known[i].read(job.Spec.Plugins[name])
 		if problem != "" {
 			return problem
+		}
+		for n, one := range known[i].distinct {
+			for _, other := range known[i].distinct[:n] {
+				if arguments[one] == arguments[other] {
+					return fmt.Sprintf("spec.plugins.%s: %s and %s must differ", name, other, one)
+				}
+			}
 		}
 		for _, role := range known[i].roles {
 			if !slices.ContainsFunc(groups(job), func(g replicas.Group) bool { return g.Name == arguments[role] }) {
