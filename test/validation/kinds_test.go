@@ -10,6 +10,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 )
 
@@ -93,6 +94,12 @@ spec:
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
 spec: {}
+`},
+	"Command": {resource: bus.GroupVersion.WithResource("commands"), namespaced: true, plain: `
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+action: AbortJob
+target: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: job, uid: ""}
 `},
 	"LatticeJob": {resource: lattice.GroupVersion.WithResource("latticejobs"), namespaced: true, plain: `
 apiVersion: lattice.dev/v1alpha1

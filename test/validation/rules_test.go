@@ -84,7 +84,7 @@ func (r rule) policyName() string {
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {

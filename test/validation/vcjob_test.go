@@ -179,6 +179,14 @@ func vcJobPolicyRules() []rule {
 	}
 }
 
+func commandRules() []rule {
+	return []rule{
+		{"Command", "it does not open or close a Queue", inCEL, "Commands do not open or close a Queue: set spec.stopPolicy of the ClusterQueue of its name",
+			[]attempt{{what: "CloseQueue", change: edits{"action": "CloseQueue"}}, {what: "OpenQueue", change: edits{"action": "OpenQueue"}}},
+			[]attempt{{what: "AbortJob"}, {what: "none", change: edits{"action": nil}}, {what: "unknown, which an event reports", change: edits{"action": "FlyToTheMoon"}}}},
+	}
+}
+
 func volcanoQueueRules() []rule {
 	of := "Queue"
 	return []rule{

@@ -7,6 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
+// +kubebuilder:validation:XValidation:rule="!has(self.action) || !(self.action in ['OpenQueue', 'CloseQueue'])",message="Commands do not open or close a Queue: set spec.stopPolicy of the ClusterQueue of its name to None or Hold"
 // +kubebuilder:printcolumn:name="Action",JSONPath=".action",type=string,description="Action to take"
 // +kubebuilder:printcolumn:name="Target",JSONPath=".target.name",type=string,description="Object of the action"
 // +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
