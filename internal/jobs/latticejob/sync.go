@@ -128,8 +128,12 @@ func (l *planner) removeFromGraph() (out []jobs.Write) {
 // running reports that all objects of the job exist.
 func (l *planner) running() {
 	message := lattice.SubmittedMessage
-	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !isManagedQueue(l.job, l.seen.Facts.Queues) {
+	switch {
+	case l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !isManagedQueue(l.job, l.seen.Facts.Queues):
 		message += ". Its queue is not managed by Muster, so Muster's quota does not cover it"
+	case l.settings.External && l.seen.Admission.Grant == jobs.Waiting:
+		// Volcano ran it before its queue was Muster's.
+		message += ". It waits for Muster's quota, which does not cover it yet"
 	}
 	if l.job.Status.Phase != lattice.Running {
 		l.setStatus(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
