@@ -46,8 +46,8 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes
-// nor the status, which reports what was observed. The status is written after the writes unless the plan says
+// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes,
+// unless many creations of a kind are refused, nor the status, which reports what was observed. The status is written after the writes unless the plan says
 // otherwise. Events are recorded once the status is written, because the next plan, made from that status, does not
 // repeat them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
@@ -103,18 +103,29 @@ func (x *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, 
 }
 
 func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
-	return ForEach(writes, func(w Write) error { return x.write(ctx, job, w) })
+	var creations creations
+	return ForEach(writes, func(w Write) error {
+		if w.verb == verbCreate {
+			return x.report(job, w, creations.try(w, func() error { return x.attempt(ctx, job, w) }))
+		}
+		return x.write(ctx, job, w)
+	})
 }
 
 func (x *Executor) write(ctx context.Context, job client.Object, w Write) error {
-	err := x.attempt(ctx, job, w)
+	return x.report(job, w, x.attempt(ctx, job, w))
+}
+
+// report records the events of a write, and returns its error with the write.
+func (x *Executor) report(job client.Object, w Write, err error) error {
 	if err == nil {
 		if w.onSuccess != nil {
 			x.record(job, *w.onSuccess)
 		}
 		return nil
 	}
-	if w.onFailure != "" && IsRefused(err) && !isNamespaceTerminating(err) {
+	var heldBack *heldBackError
+	if w.onFailure != "" && IsRefused(err) && !isNamespaceTerminating(err) && !errors.As(err, &heldBack) {
 		x.record(job, Warning(w.onFailure, err.Error()))
 	}
 	kind := fmt.Sprintf("%T", w.object)
