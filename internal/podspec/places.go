@@ -55,6 +55,9 @@ func (p Places) Ranks(from, to int32) Places {
 	var out Places
 	var first int32
 	for _, place := range p {
+		if first >= to {
+			break
+		}
 		last := first + place.Count
 		if count := min(last, to) - max(first, from); count > 0 {
 			if n := len(out); n > 0 && maps.Equal(out[n-1].Domain, place.Domain) {
