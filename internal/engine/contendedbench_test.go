@@ -20,14 +20,15 @@ type contended struct {
 	// holders have quota, of the queue in queueOf.
 	holders []Key
 	queueOf map[Key]string
-	// priorities is how many there are.
+	// priorities is how many there are; places is set if there are nodes.
 	priorities int32
+	places     bool
 }
 
 // newContended returns one in which nothing was decided. Each queue has quota for so many nodes of 8 cpu, and the cohort
 // half as much again; with places, these nodes exist.
 func newContended(options Options, queues, nodesEach, pending int, priorities int32, places bool) *contended {
-	c := &contended{Engine: New(options), random: rand.New(rand.NewPCG(1, 2)), queueOf: map[Key]string{}, priorities: priorities}
+	c := &contended{Engine: New(options), random: rand.New(rand.NewPCG(1, 2)), queueOf: map[Key]string{}, priorities: priorities, places: places}
 	own := queues * nodesEach
 	nodes := own + own/2
 	c.Apply(FlavorSet{Flavor{Name: "default"}})
@@ -55,7 +56,7 @@ func newContended(options Options, queues, nodesEach, pending int, priorities in
 // create creates a workload of 1 to 4 pods of 1 to 8 cpu, some in one rack.
 func (c *contended) create(queue string) {
 	w := job(fmt.Sprint("w", c.created), queue, []int32{1, 1, 1, 2, 4}[c.random.IntN(5)], []int64{1, 2, 4, 8}[c.random.IntN(4)], c.random.Int32N(c.priorities), c.created)
-	if c.random.IntN(2) == 0 {
+	if c.places && c.random.IntN(2) == 0 {
 		w.PodSets[0].Topology = within(w).PodSets[0].Topology
 	}
 	c.created++
