@@ -39,6 +39,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 	if err != nil {
 		return nil, err
 	}
+	fenceWrites(cluster, term.renew)
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        newScheme(trainingJobGroup),
 		Metrics:                       metrics,

@@ -159,6 +159,38 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 	}
 }
 
+// TestAPausedLeaderWritesNothingWhenItGoesOn: by then another had led. That one is killed, so that whatever is written was written
+// by the one that was paused.
+func TestAPausedLeaderWritesNothingWhenItGoesOn(t *testing.T) {
+	w := harness.New(t)
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")})
+	paused := operate(w)
+	one := awaitLeader(w, "")
+	other := operate(w)
+	other.AwaitReady(t)
+
+	signal := func(signal syscall.Signal) {
+		if err := syscall.Kill(int(paused.Process), signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = syscall.Kill(int(paused.Process), syscall.SIGCONT) }) // or it could not be ended
+	signal(syscall.SIGSTOP)
+	awaitLeader(w, one)
+	other.End(syscall.SIGKILL)
+	w.Create(w.Job("job", "q", 1))
+	signal(syscall.SIGCONT)
+	paused.AwaitEnd(t)
+
+	var workloads kueue.WorkloadList
+	if err := w.Client.List(w.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(workloads.Items) > 0 {
+		t.Errorf("it has made the Workload %s of a job though another has led since", workloads.Items[0].Name)
+	}
+}
+
 func operate(w *harness.World) *operator.Operator {
 	w.Helper()
 	return operator.Start(w.T, present(), w.Cluster, "--leader-elect=true")
