@@ -123,6 +123,11 @@ func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	if !isReconciledFor(prebuilt) || isReconciledFor(other) {
 		t.Errorf("reconciled for the Workload that the job names: %t, for another: %t, want true and false", isReconciledFor(prebuilt), isReconciledFor(other))
 	}
+	taken := prebuilt.DeepCopy()
+	taken.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+	if !isReconciledFor(taken) {
+		t.Error("a job is not reconciled for the Workload that it names and that belongs to another: it is not told when that is gone")
+	}
 	owned := other.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	foreign := other.DeepCopy()

@@ -236,16 +236,14 @@ func (r *reconciler[T]) concerns(object client.Object) bool {
 	return err != nil || itself
 }
 
-// jobsOfWorkload returns the job that controls the Workload, or the jobs that name it if it has no controller.
+// jobsOfWorkload returns the job that controls the Workload, and the jobs that name it: they wait for one that another
+// job controls, too, and are told when that is gone.
 func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(w)
-	switch {
-	case owner == nil:
-		return r.prebuiltIndex.jobsNaming(w)
-	case schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != r.api.kind():
-		return nil
+	jobs := r.prebuiltIndex.jobsNaming(w)
+	if owner := metav1.GetControllerOf(w); refersTo(owner, r.api.kind()) {
+		jobs = append(jobs, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(), Name: owner.Name}})
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(), Name: owner.Name}}}
+	return jobs
 }
 
 func isRefusal(object client.Object) bool {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// prebuiltIndex indexes the jobs of an API that name a Workload made by someone else. Every Workload without an owner
+// prebuiltIndex indexes the jobs of an API that name a Workload made by someone else. Every Workload
 // is looked up here, and few jobs name one. The zero value is ready for use.
 type prebuiltIndex struct {
 	mu sync.Mutex
