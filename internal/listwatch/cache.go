@@ -44,10 +44,19 @@ func NewCache(onUnreadable UnreadableFunc, strictGroups ...string) cache.NewCach
 		}
 		kinds := listWatchers{config: config, options: options, namespace: namespace, strictGroups: strictGroups, onUnreadable: onUnreadable}
 		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(kinds.forObject(object, lw), object, resync, indexers)
+			return toolscache.NewSharedIndexInformer(untilReached(kinds.forObject(object, lw), kindOf(object, options.Scheme)), object, resync, indexers)
 		}
 		return cache.New(config, options)
 	}
+}
+
+// kindOf returns the kind of the object, for the log.
+func kindOf(object runtime.Object, scheme *runtime.Scheme) string {
+	kind, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		return fmt.Sprintf("%T", object)
+	}
+	return kind.Kind
 }
 
 // namespaceOf returns the single namespace that the options restrict namespaced objects to, "" for all.
