@@ -80,6 +80,9 @@ func run(ctx context.Context, o options) error {
 	if err := install.AwaitServed(ctx, cluster); err != nil {
 		return fmt.Errorf("waiting for the definitions: %w", err)
 	}
+	if err := install.CheckInstalled(cluster); err != nil {
+		return err
+	}
 	return operate(ctx, cluster, cfg, o)
 }
 

@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
 
@@ -49,6 +51,19 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 		if err := waitUntilOneIsServed(ctx, client, ours.Items[i].Name, &ours.Items[i]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// CheckInstalled returns an error that says what to do if the cluster does not serve Workloads, without which no
+// operator can begin. It returns nil if that cannot be told.
+func CheckInstalled(config *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for discovery: %w", err)
+	}
+	if _, err := client.ServerResourcesForGroupVersion(kueue.GroupVersion.String()); apierrors.IsNotFound(err) {
+		return fmt.Errorf("the cluster does not serve %s: install the definitions with Muster's chart, or start the operator with --install-apis", kueue.GroupVersion)
 	}
 	return nil
 }

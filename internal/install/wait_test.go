@@ -2,6 +2,8 @@ package install_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/api/muster"
@@ -47,6 +50,26 @@ func TestAwaitServed(t *testing.T) {
 	}
 	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil || !strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {
 		t.Errorf("a kind that another definition has: got error %v, want one that names the definition", err)
+	}
+}
+
+func TestCheckInstalled(t *testing.T) {
+	served := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !served || r.URL.Path != "/apis/kueue.x-k8s.io/v1beta1" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"kueue.x-k8s.io/v1beta1","resources":[]}`))
+	}))
+	defer server.Close()
+	if err := install.CheckInstalled(&rest.Config{Host: server.URL}); err == nil || !strings.Contains(err.Error(), "--install-apis") {
+		t.Errorf("error without definitions = %v, want one that says how to install them", err)
+	}
+	served = true
+	if err := install.CheckInstalled(&rest.Config{Host: server.URL}); err != nil {
+		t.Errorf("error with definitions = %v", err)
 	}
 }
 
