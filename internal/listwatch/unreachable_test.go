@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	refused = fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://cluster", Err: syscall.ECONNREFUSED})
-	gateway = apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", kueue.GroupVersion.WithResource("workloads").GroupResource(), "", "", 0, true)
+	errRefused = fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://cluster", Err: syscall.ECONNREFUSED})
+	gateway    = apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", kueue.GroupVersion.WithResource("workloads").GroupResource(), "", "", 0, true)
 )
 
 // TestTheCacheFollowsSoonAfterAnOutage, however long that was.
@@ -33,14 +33,14 @@ func TestTheCacheFollowsSoonAfterAnOutage(t *testing.T) {
 		informer := toolscache.NewSharedIndexInformer(untilReached(&toolscache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 				if down {
-					return nil, refused
+					return nil, errRefused
 				}
 				return &kueue.WorkloadList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 			},
 			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 				switch {
 				case down:
-					return nil, refused
+					return nil, errRefused
 				case options.SendInitialEvents != nil:
 					return nil, apierrors.NewBadRequest("a list, please")
 				}
@@ -70,7 +70,7 @@ func TestOnlyAnUnreachableServerIsAskedAgain(t *testing.T) {
 		err   error
 		again bool
 	}{
-		"no connection":         {refused, true},
+		"no connection":         {errRefused, true},
 		"the proxy's answer":    {gateway, true},
 		"the API server's":      {apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "", nil), false},
 		"an object of no use":   {errors.New("decoding"), false},
@@ -98,7 +98,7 @@ func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := reach(ctx, "workloads", func() (struct{}, error) { return struct{}{}, refused }); !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := reach(ctx, "workloads", func() (struct{}, error) { return struct{}{}, errRefused }); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("error %v, want the last one", err)
 		}
 	})

@@ -10,8 +10,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-func sortByHarm(hs []*Holder) { slices.SortFunc(hs, CompareHolders) }
-
 func TestEvictedWorkloadNeverEvictsItsPreemptor(t *testing.T) {
 	var p Precedence
 	p.Note(key("a"), key("b"))
