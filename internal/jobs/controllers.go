@@ -85,6 +85,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
+	if err := (countForgetter{mgr.GetClient()}).addTo(mgr); err != nil {
+		return fmt.Errorf("adding what forgets the counts of deleted namespaces: %w", err)
+	}
 	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
 		if err := api.addTo(mgr, watches, x, settings, api.owned(podGroups), apis); err != nil {

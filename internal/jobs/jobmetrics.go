@@ -1,13 +1,20 @@
 package jobs
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/musterhq/muster/internal/metrics"
 )
@@ -115,5 +122,40 @@ func (m transition) count(kind, namespace string) {
 func countIf(holds bool, counter *prometheus.CounterVec, labels ...string) {
 	if holds {
 		counter.WithLabelValues(labels...).Inc()
+	}
+}
+
+// countsOutlive is how long the counts of a namespace are kept after its deletion: the deletion of its last jobs may be
+// counted later than it was observed.
+const countsOutlive = time.Minute
+
+// countForgetter drops the counts of namespaces that do not exist any more: clusters in which each run of a pipeline has
+// its own would have ever more of them.
+type countForgetter struct{ client client.Reader }
+
+// addTo adds its controller to the manager.
+func (f countForgetter) addTo(mgr ctrl.Manager) error {
+	deleted := handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue requests) {
+		queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}, countsOutlive)
+	}}
+	return ctrl.NewControllerManagedBy(mgr).Named("job-counts").Watches(&corev1.Namespace{}, deleted).Complete(f)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (f countForgetter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	err := f.client.Get(ctx, request.NamespacedName, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		forgetCounts(request.Name)
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// forgetCounts drops the counts of the namespace.
+func forgetCounts(namespace string) {
+	for _, counter := range []*prometheus.CounterVec{jobSetsCompleted, jobSetsFailed} {
+		counter.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+	}
+	for _, counter := range []*prometheus.CounterVec{jobsCreated, jobsDeleted, jobsSuccessful, jobsFailed, jobsRestarted} {
+		counter.DeletePartialMatch(prometheus.Labels{"job_namespace": namespace})
 	}
 }

@@ -1,12 +1,17 @@
 package jobs
 
 import (
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -77,5 +82,29 @@ func TestJobsAreCountedByKindAndNamespace(t *testing.T) {
 	}
 	if values["jobset_completed_total{namespace=counted}"] != 1 || values["jobset_failed_total{namespace=counted}"] != 1 {
 		t.Error("the metrics of completed and failed JobSets are not 1")
+	}
+}
+
+func TestCountsOfADeletedNamespaceAreForgotten(t *testing.T) {
+	for _, namespace := range []string{"gone", "there"} {
+		for _, kind := range []string{"JobSet", "Job"} {
+			transition{created: true, deleted: true, succeeded: true, failed: true, restarted: true}.count(kind, namespace)
+		}
+	}
+	there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "there"}}
+	f := countForgetter{fake.NewClientBuilder().WithObjects(there).Build()}
+	series := map[string]int{}
+	for _, namespace := range []string{"gone", "there"} {
+		if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}); err != nil {
+			t.Fatal(err)
+		}
+		for name := range metricstest.Values(t) {
+			if strings.Contains(name, "namespace="+namespace) {
+				series[namespace]++
+			}
+		}
+	}
+	if want := map[string]int{"there": 7}; !maps.Equal(series, want) {
+		t.Errorf("series by namespace = %v, want %v", series, want)
 	}
 }
