@@ -330,16 +330,22 @@ func TestAgentBinaryIsSmallAndStatic(t *testing.T) {
 // awaitRequest waits until the server has received a request of the pod's agent.
 func (o *operator) awaitRequest(uid string) {
 	o.t.Helper()
+	o.awaitRequestAfter(uid, 0)
+}
+
+// awaitRequestAfter waits until it has received one that is newer than the one with this serial, and returns its serial.
+func (o *operator) awaitRequestAfter(uid string, earlier uint64) (serial uint64) {
+	o.t.Helper()
 	o.registry.mu.Lock()
 	found := o.registry.byPod[uid]
 	o.registry.mu.Unlock()
 	for deadline := time.Now().Add(testTimeout); ; {
 		changed := found.changed()
 		found.mu.Lock()
-		received := found.last[uid] != 0
+		serial = found.last[uid]
 		found.mu.Unlock()
-		if received {
-			return
+		if serial > earlier {
+			return serial
 		}
 		select {
 		case <-changed:

@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
+	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
 // client returns a client of the operator that sends its requests over one connection.
@@ -74,17 +75,34 @@ func TestNewerRequestReplacesTheConnection(t *testing.T) {
 		answers <- fmt.Sprint(reply.StatusCode, " ", text)
 	}
 	go asks("token-of-job-worker-0", "A")
-	o.awaitRequest("uid-job-worker-0")
+	first := o.awaitRequestAfter("uid-job-worker-0", 0)
 	go asks("token-of-job-worker-0", "B")
 	if got := <-answers; got != "broken off" && !strings.HasPrefix(got, "409 ") {
 		t.Errorf("the earlier request was answered %s, want 409 or a closed connection", got)
 	}
+	o.awaitRequestAfter("uid-job-worker-0", first) // or the round begins with the earlier one
 	o.pod(1)
 	go asks("token-of-job-worker-1", "C")
 	for range 2 {
 		if got := <-answers; !strings.Contains(got, `"size":2`) {
 			t.Errorf("answer = %s, want a round with the newer request", got)
 		}
+	}
+}
+
+// TestReplacedRequestIsNotObservedAgain: the handler of a request may be slower than that of the one that replaces it.
+func TestReplacedRequestIsNotObservedAgain(t *testing.T) {
+	c := newRoundCoordinator("id", 1, 1, round.Timeouts{Gather: time.Second, Presence: time.Minute})
+	defer c.close()
+	agent := caller{UID: "a"}
+	waiting := protocol.Request{State: protocol.Waiting, Join: "A", Address: "10.0.0.1", Port: 29500}
+	done := protocol.Request{State: protocol.Done}
+	c.updatePod(round.Pod{UID: "a", Name: "a"}, false, false)
+	if !c.observe(agent, done, 2) || !c.observe(agent, waiting, 1) {
+		t.Error("the pod is not known")
+	}
+	if response, says, err := c.answer(t.Context(), agent, done, 2); !says || err != nil || response.Round != nil {
+		t.Errorf("answer to an agent that is done = %+v, %v, %v: the request that it replaced counts", response, says, err)
 	}
 }
 

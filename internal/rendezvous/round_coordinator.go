@@ -53,6 +53,10 @@ func (c *roundCoordinator) change(what func(*round.Group, time.Time)) {
 
 func (c *roundCoordinator) observe(agent caller, request protocol.Request, serial uint64) (known bool) {
 	c.change(func(g *round.Group, now time.Time) {
+		if serial < c.last[agent.UID] { // a newer request of the pod has replaced it
+			known = g.Knows(agent.UID)
+			return
+		}
 		if known = g.Observe(agent.UID, request, now); known {
 			c.last[agent.UID] = serial
 		}

@@ -177,6 +177,9 @@ func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Re
 	timer := time.NewTimer(s.holdOf(request))
 	defer timer.Stop()
 	for heard := false; ; {
+		if held.isReplaced() {
+			return protocol.Response{}, errReplaced // what changed is for the newer request
+		}
 		woken := held.changed()
 		found, err := s.registry.locate(ctx, agent)
 		switch {
