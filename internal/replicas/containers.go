@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,24 +52,66 @@ func exitCodeOf(s *corev1.ContainerState) int32 {
 	return 0
 }
 
-// Failure returns the exit code of the pod's first failed container; or, with ok false, the reason why
-// the pod failed without one. Sidecars do not count: the kubelet stops them when all other containers
-// have finished.
+// Failure returns the exit code of the pod's first failed container, and what else is known of its end, empty if that
+// is all; or, with ok false, the reason why the pod failed without one. Sidecars do not count: the kubelet stops them
+// when all other containers have finished. Nor do containers that the kubelet has lost, or has never run: it gives them
+// an exit code of its own, and the pod itself says why.
 func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+	s := &pod.Status
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 		for i := range list {
-			if terminated := list[i].State.Terminated; terminated != nil && terminated.ExitCode != 0 && !isSidecar(pod, list[i].Name) {
-				return terminated.ExitCode, "", true
+			terminated := list[i].State.Terminated
+			if terminated == nil || terminated.ExitCode == 0 || isSidecar(pod, list[i].Name) || terminated.Reason == reasonStatusUnknown && s.Reason != "" {
+				continue
 			}
+			return terminated.ExitCode, whyEnded(terminated), true
 		}
 	}
-	switch s := &pod.Status; {
+	switch {
 	case s.Reason != "" && s.Message != "":
 		return 0, s.Reason + ": " + s.Message, false
 	case s.Reason != "":
 		return 0, s.Reason, false
 	}
 	return 0, "no container reports why", false
+}
+
+// Reasons of the kubelet, and of container runtimes, for the end of a container.
+const (
+	reasonError              = "Error" // it ended with an exit code other than 0
+	reasonStatusUnknown      = "ContainerStatusUnknown"
+	reasonStartError         = "StartError"
+	reasonContainerCannotRun = "ContainerCannotRun"
+)
+
+// whyEnded returns what is known of the end of a failed container beyond its exit code: OOMKilled, or why its command
+// could not be started; empty if nothing is.
+func whyEnded(ended *corev1.ContainerStateTerminated) string {
+	switch why := WhyNotStarted(ended); {
+	case ended.Reason == reasonError:
+		return ""
+	case why != "":
+		return ended.Reason + ": " + why
+	}
+	return ended.Reason
+}
+
+// WhyNotStarted returns the runtime's message about a container whose command could not be started; empty for any
+// other. Messages of started containers differ from pod to pod, and the log has them too.
+func WhyNotStarted(ended *corev1.ContainerStateTerminated) string {
+	if ended.Reason != reasonStartError && ended.Reason != reasonContainerCannotRun {
+		return ""
+	}
+	first, _, _ := strings.Cut(ended.Message, "\n")
+	return first
+}
+
+// WithReason appends to the text about an exit code what Failure returns beside that.
+func WithReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + " (" + reason + ")"
 }
 
 // isSidecar reports whether the named container is an init container that restarts always.

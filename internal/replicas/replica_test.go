@@ -126,6 +126,38 @@ func TestSidecarExitCodeIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestFailureSaysMoreThanTheExitCode: pods may be gone by the time their job is read, and 137 alone may be a container
+// without memory, one that was killed, or one that never ran, because the node refused its pod.
+func TestFailureSaysMoreThanTheExitCode(t *testing.T) {
+	with := func(code int32, reason, message string) *corev1.Pod {
+		b := podOf("p", 0).ended(code, 0)
+		terminated := b.Status.ContainerStatuses[0].State.Terminated
+		terminated.Reason, terminated.Message = reason, message
+		return b.Pod
+	}
+	refused := func(reason, message string) *corev1.Pod {
+		pod := with(137, "ContainerStatusUnknown", "The container could not be located when the pod was terminated")
+		pod.Status.Reason, pod.Status.Message = reason, message
+		return pod
+	}
+	for what, test := range map[string]struct {
+		pod    *corev1.Pod
+		code   int32
+		reason string
+		ok     bool
+	}{
+		"the program ended":          {with(3, "Error", "its last words"), 3, "", true},
+		"out of memory":              {with(137, "OOMKilled", ""), 137, "OOMKilled", true},
+		"not started":                {with(128, "StartError", "exec \"trian\": not found\nat all"), 128, "StartError: exec \"trian\": not found", true},
+		"the node refused the pod":   {refused("OutOfcpu", "Node didn't have enough cpu"), 0, "OutOfcpu: Node didn't have enough cpu", false},
+		"lost, and nobody knows why": {refused("", ""), 137, "ContainerStatusUnknown", true},
+	} {
+		if code, reason, ok := Failure(test.pod); code != test.code || reason != test.reason || ok != test.ok {
+			t.Errorf("%s: Failure = %d, %q, %v, want %d, %q, %v", what, code, reason, ok, test.code, test.reason, test.ok)
+		}
+	}
+}
+
 func TestChanged(t *testing.T) {
 	old := podOf("p", 0).running()
 	for what, test := range map[string]struct {

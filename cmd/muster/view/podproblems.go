@@ -9,6 +9,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // podProblems groups the problems of pods, one entry for all pods with the same reason and message.
@@ -61,7 +63,11 @@ func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 			return waiting.Reason, waiting.Message
 		}
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			return ended.Reason, fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode) + whyNotStarted(ended)
+			message = fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode)
+			if why := replicas.WhyNotStarted(ended); why != "" {
+				message += ": " + why
+			}
+			return ended.Reason, message
 		}
 	}
 	return "", ""
@@ -75,16 +81,6 @@ const schedulerLatency = 5 * time.Second
 func ignoredByScheduler(pod *corev1.Pod, now time.Time) bool {
 	return pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && now.Sub(pod.CreationTimestamp.Time) > schedulerLatency &&
 		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-}
-
-// whyNotStarted returns the runtime's message about a container whose command could not be started. Messages of started
-// containers are omitted: they differ from pod to pod, and the log has them too.
-func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
-	if ended.Reason != "StartError" && ended.Reason != "ContainerCannotRun" || ended.Message == "" {
-		return ""
-	}
-	first, _, _ := strings.Cut(ended.Message, "\n")
-	return ": " + first
 }
 
 // whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long, unless it

@@ -137,5 +137,5 @@ func failureOf(r *replicas.Replica) string {
 	if !ok {
 		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, why)
 	}
-	return fmt.Sprintf(tensorstack.ReplicaFailedMessage, r.Name, code)
+	return replicas.WithReason(fmt.Sprintf(tensorstack.ReplicaFailedMessage, r.Name, code), why)
 }

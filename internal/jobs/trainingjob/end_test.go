@@ -19,6 +19,8 @@ func TestOutcome(t *testing.T) {
 	limit := func(b jobBuilder, n int32) jobBuilder { b.Spec.RunPolicy.BackoffLimit = &n; return b }
 	twice := pod(0).Running()
 	twice.Status.ContainerStatuses[0].RestartCount = 2
+	hungry := pod(0).Ended(137)
+	hungry.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
 	for name, tc := range map[string]struct {
 		job  jobBuilder
 		pods []client.Object
@@ -27,6 +29,7 @@ func TestOutcome(t *testing.T) {
 		"all succeeded":                                   {newJob(1, 2), of(pod(0).Ended(0), pod(1).Ended(0)), "Succeeded=True TrainingJobSucceeded: TrainingJob job is successfully completed."},
 		"one succeeded, one runs":                         {newJob(1, 2), of(pod(0).Ended(0), pod(1).Running()), ""},
 		"one failed":                                      {newJob(1, 2), of(pod(0).Ended(3), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 3 in job-worker-0"},
+		"one out of memory":                               {newJob(1, 2), of(hungry, pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 137 in job-worker-0 (OOMKilled)"},
 		"one disrupted":                                   {newJob(1, 2), of(pod(0).Ended(137).Disrupted(), pod(1).Running()), ""},
 		"one failed, restarted":                           {newJob(1, 2).restarts(breezeml.RestartOnFailure), of(pod(0).Ended(3), pod(1).Running()), ""},
 		"exit code of the program, ExitCode":              {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(127), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 127 in job-worker-0"},

@@ -150,12 +150,15 @@ func restartsInPlace(pod *corev1.Pod) int64 {
 // failure.
 func failureOf(pod *corev1.Pod) string {
 	code, why, ok := replicas.Failure(pod)
-	if of, _ := exitCodeOf(pod); of != 0 {
+	if of, _ := exitCodeOf(pod); of != 0 && of != code {
 		code = of
+		if ok {
+			why = "" // that of another container
+		}
 	}
 	switch {
 	case ok:
-		return fmt.Sprintf("exit code %d in %s", code, pod.Name)
+		return replicas.WithReason(fmt.Sprintf("exit code %d in %s", code, pod.Name), why)
 	case !replicas.IsFinished(pod):
 		return fmt.Sprintf("%d restarts of containers in %s", restartsInPlace(pod), pod.Name)
 	}

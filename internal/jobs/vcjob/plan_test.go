@@ -30,6 +30,8 @@ func TestPlan(t *testing.T) {
 	}
 	runs := []any{pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running()}
 	failing := func(code int32) []client.Object { return of(runs[0], runs[1], pod("job-worker-1").ended(code)) }
+	hungry := pod("job-worker-1").ended(137)
+	hungry.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
 	done := of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), pod("job-worker-1").ended(0))
 	for _, c := range []struct {
 		name      string
@@ -54,6 +56,8 @@ func TestPlan(t *testing.T) {
 			nil, "Completed AllEnded: All pods have ended, 3 with success", 0},
 		{"it has failed when too few have", twoTasks().is(volcano.Running), all, of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), pod("job-worker-1").ended(3)),
 			nil, "Failed TooFewSucceeded: task worker: succeeded pods: 1, required: 2: pod job-worker-1 has failed with exit code 3", 0},
+		{"it says why a pod has failed where its exit code does not", twoTasks().is(volcano.Running), all, of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), hungry),
+			nil, "Failed TooFewSucceeded: task worker: succeeded pods: 1, required: 2: pod job-worker-1 has failed with exit code 137 (OOMKilled)", 0},
 		{"a failed pod that nothing must be done about leaves the others running", twoTasks().is(volcano.Running), all, failing(3), nil, "Running Before: before", 0},
 		{"RestartJob makes all pods pods of the past first", restarts(), all, failing(3),
 			nil, "Restarting Restarting: pod job-worker-1 has failed with exit code 3", 1},

@@ -199,7 +199,7 @@ func failureOf(r *replicas.Replica) string {
 	if !ok {
 		return "pod " + r.Name + " has failed: " + why
 	}
-	return fmt.Sprintf("pod %s has failed with exit code %d", r.Name, code)
+	return replicas.WithReason(fmt.Sprintf("pod %s has failed with exit code %d", r.Name, code), why)
 }
 
 // restartsOf returns how often the kubelet restarted containers of the pod.
