@@ -16,6 +16,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // Jobs returns what users submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs not owned by
@@ -258,6 +259,9 @@ func workloadSubject(workload *kueue.Workload) *subject {
 		meta := workload.ObjectMeta.DeepCopy()
 		meta.Name, meta.UID = owner.Name, owner.UID
 		s.meta, s.kind, s.group = meta, owner.Kind, group
+		if group == volcano.GroupVersion.Group && owner.Kind == "Job" {
+			s.kind = vcJobKind // it was deleted before its Workload, or may not be listed
+		}
 	}
 	for i := range workload.Spec.PodSets {
 		podSet := &workload.Spec.PodSets[i]

@@ -436,6 +436,12 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/workload/w-", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s",
 			"has no owner: its own controller would start its pods now"}},
 	}, {
+		name: "a Workload of a VCJob that is gone already, or may not be listed",
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
+			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "batch.volcano.sh/v1alpha1", "Job"
+		})}},
+		want: []line{{"ml/vcjob/x", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s", ""}},
+	}, {
 		name: "a Workload of an unknown kind represents its owner",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
 			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "example.com/v1", "TrainingJob"

@@ -10,11 +10,13 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// vcJobSubject returns the subject of a Job of batch.volcano.sh, using the pod counts in its status. It is called
-// VCJob, as users call it, since Kubernetes has a kind Job too.
+// vcJobKind is the kind of a Job of batch.volcano.sh as users call it, since Kubernetes has a kind Job too.
+const vcJobKind = "VCJob"
+
+// vcJobSubject returns the subject of a VCJob, using the pod counts in its status.
 func vcJobSubject(job *volcano.Job, owned owners) *subject {
 	s := &subject{
-		meta: &job.ObjectMeta, kind: "VCJob", group: volcano.GroupVersion.Group,
+		meta: &job.ObjectMeta, kind: vcJobKind, group: volcano.GroupVersion.Group,
 		workload: owned.workloads[job.UID],
 		queue:    cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, volcano.DefaultQueue),
 		requests: corev1.ResourceList{},
