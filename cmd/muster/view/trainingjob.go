@@ -37,6 +37,9 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 		s.partial = "workers restarted " + times(restarts)
 	}
 	s.readStage(job)
+	if s.ended != nil {
+		s.pods.ready = 0 // the status keeps the counts of the time of the end
+	}
 	s.noteManager(job.Spec.RunPolicy.ManagedBy, breezeml.ControllerName)
 	return s
 }
