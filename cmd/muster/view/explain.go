@@ -116,7 +116,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	e := &Explanation{
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
-		PodProblems: podProblems(snapshot.Pods, now),
+		PodProblems: podProblems(snapshot.Pods, snapshot.lacksNode, now),
 		PodsGone:    job.State.Over() && len(snapshot.Pods) == 0,
 	}
 	workload := findWorkload(snapshot, &job)

@@ -363,6 +363,11 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		p.DeletionTimestamp, p.Finalizers, p.Spec.NodeName = ptr.To(at(by)), finalizers, "n"
 		return p
 	}
+	left := func(name string, by int) corev1.Pod {
+		p := ending(name, by)
+		p.Spec.NodeName = "deleted"
+		return p
+	}
 	ended := func(name string, finalizers ...string) corev1.Pod {
 		p := ending(name, 10, finalizers...)
 		p.Status.Phase = corev1.PodFailed
@@ -392,9 +397,10 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 		ignored("w-8", 50), ignored("w-9", 58),
 		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
 		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
-		ended("x-0", "example.com/backup"), ended("x-1", batchv1.JobTrackingFinalizer),
-	}, at(60).Time)
+		ended("x-0", "example.com/backup"), ended("x-1", batchv1.JobTrackingFinalizer), left("x-2", 10), left("x-3", 70),
+	}, (&Snapshot{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}).lacksNode, at(60).Time)
 	want := []PodProblem{
+		{Pods: 2, Example: "x-2", Reason: "Terminating", Message: "its node deleted does not exist any more: Kubernetes removes the pod within a minute or so; its quota is kept until the pod is gone"},
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
 		{Pods: 1, Example: "w-8", Reason: "NotScheduled", Message: "the scheduler volcano has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod"},

@@ -13,11 +13,12 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// podProblems groups the problems of pods, one entry for all pods with the same reason and message.
-func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
+// podProblems groups the problems of pods, one entry for all pods with the same reason and message. isGone reports
+// whether a node is known not to exist.
+func podProblems(pods []corev1.Pod, isGone func(node string) bool, now time.Time) []PodProblem {
 	byComplaint := map[[2]string]*PodProblem{}
 	for i := range pods {
-		reason, message := complaint(&pods[i], now)
+		reason, message := complaint(&pods[i], isGone, now)
 		if reason == "" {
 			continue
 		}
@@ -41,9 +42,10 @@ func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 }
 
 // complaint returns the first problem of a pod, checked in the order of a pod's lifecycle; empty if it has none.
-func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
-	if deleted := pod.DeletionTimestamp; deleted != nil && now.After(deleted.Time) {
-		if why := whyTerminating(pod); why != "" {
+func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (reason, message string) {
+	if deleted := pod.DeletionTimestamp; deleted != nil {
+		gone := isGone(pod.Spec.NodeName) // then nobody ends it within its grace period
+		if why := whyTerminating(pod, gone); why != "" && (gone || now.After(deleted.Time)) {
 			return "Terminating", why
 		}
 	}
@@ -83,9 +85,9 @@ func ignoredByScheduler(pod *corev1.Pod, now time.Time) bool {
 		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
-// whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long, unless it
-// has ended. Empty for one that has ended and that no foreign finalizer keeps.
-func whyTerminating(pod *corev1.Pod) string {
+// whyTerminating says why a pod still exists after its deletion grace period, or without its node: its quota is held for
+// as long, unless it has ended. Empty for one that has ended and that no foreign finalizer keeps.
+func whyTerminating(pod *corev1.Pod, nodeIsGone bool) string {
 	const keeps = "; its quota is kept until the pod is gone"
 	held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer })
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -96,6 +98,8 @@ func whyTerminating(pod *corev1.Pod) string {
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
 	case ended:
 		return ""
+	case nodeIsGone:
+		return "its node " + pod.Spec.NodeName + " does not exist any more: Kubernetes removes the pod within a minute or so" + keeps
 	}
 	return "node " + pod.Spec.NodeName + " has not reported that the pod ended: the node may be unreachable or gone" + keeps +
 		" (if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"

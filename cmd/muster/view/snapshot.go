@@ -92,6 +92,12 @@ func (s *Snapshot) Places() bool {
 	return slices.ContainsFunc(s.ResourceFlavors, func(f kueue.ResourceFlavor) bool { return f.Spec.TopologyName != nil })
 }
 
+// lacksNode reports whether the node is known not to exist.
+func (s *Snapshot) lacksNode(name string) bool {
+	return name != "" && len(s.Nodes) > 0 && !slices.Contains(s.Unseen, "nodes") &&
+		!slices.ContainsFunc(s.Nodes, func(node corev1.Node) bool { return node.Name == name })
+}
+
 // watched returns the objects that decisions depend on.
 func (s *Snapshot) watched() []client.Object {
 	var objects []client.Object
