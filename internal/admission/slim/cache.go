@@ -12,6 +12,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -229,12 +230,13 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 // running is the shared state of all running containers whose start does not matter.
 var running = &corev1.ContainerStateRunning{}
 
-// strippedState keeps whether the container runs, or how it ended, when, and after what time. A container that does
-// neither is waiting.
+// strippedState keeps whether the container runs, or how it ended, when, and after what time; of what the container
+// itself said at its end, nothing. A container that does neither is waiting.
 func strippedState(s *corev1.ContainerState, keep detail) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:
-		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt, FinishedAt: s.Terminated.FinishedAt}
+		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt, FinishedAt: s.Terminated.FinishedAt,
+			Reason: shareText(s.Terminated.Reason), Message: replicas.WhyNotStarted(s.Terminated)}
 	case s.Running != nil && keep == starts:
 		out.Running = &corev1.ContainerStateRunning{StartedAt: s.Running.StartedAt}
 	case s.Running != nil:

@@ -149,20 +149,21 @@ func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	}
 }
 
-// TestAStrippedJobPodKeepsHowItEnded: the exit codes and times of several containers are kept. How long one ran says
+// TestAStrippedJobPodKeepsHowItEnded: the exit codes, reasons and times of several containers are kept, and why one did not start. How long one ran says
 // whether the delays of restarts begin again.
 func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)
 	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized}, {Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastTransitionTime: at}, {Type: corev1.PodReady}}
-	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, ContainerID: "containerd://1", StartedAt: at}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: ended, RestartCount: 1}, {Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, ContainerID: "containerd://1", StartedAt: at, Reason: "Error", Message: "last words"}}
+	unstarted := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, FinishedAt: at, StartedAt: at, Reason: "StartError", Message: "no such command"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: ended, RestartCount: 1}, {Name: "misspelt", State: unstarted}, {Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 	got := stripped(t, pod).Status
 	want := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
 		Conditions: pod.Status.Conditions[1:],
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, StartedAt: at}}},
-			{Name: "other"}}}
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, StartedAt: at, Reason: "Error"}}},
+			{Name: "misspelt", State: unstarted}, {Name: "other"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
