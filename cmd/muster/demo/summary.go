@@ -17,9 +17,6 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// simulatedLabel marks nodes whose pods are simulated and thus have no logs.
-const simulatedLabel = "muster.dev/simulated"
-
 // summary returns a table of the jobs in the order in which they started: how each ended, how long it waited and ran.
 func summary(jobs []view.Job) string {
 	table := &metav1.Table{}
@@ -118,7 +115,7 @@ func (s *stage) workerHere(ctx context.Context, client kubernetes.Interface, job
 	if err != nil {
 		return nil, fmt.Errorf("read its node: %w", err)
 	}
-	if node.Labels[simulatedLabel] == "true" {
+	if node.Labels[view.SimulatedLabel] == "true" {
 		return nil, nil
 	}
 	return first, nil

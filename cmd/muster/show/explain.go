@@ -294,8 +294,8 @@ func nextCommand(e *view.Explanation) string {
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":
 		return ""
-	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.PodsGone:
-		// It has no pods with logs (yet, or any more); its events may help.
+	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.NoLogs:
+		// It has no pods with logs (yet, or any more, or at all); its events may help.
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())

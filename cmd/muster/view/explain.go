@@ -60,8 +60,8 @@ type Explanation struct {
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
 	// Warning is the last warning about a job that waits: usually why it has no Workload, or why it was evicted.
 	Warning *Warning `json:"warning,omitempty"`
-	// PodsGone is set for a finished job without any pods left, whose logs are therefore gone.
-	PodsGone bool `json:"-"`
+	// NoLogs is set for a finished job without any pods left, and for one whose pods are simulated.
+	NoLogs bool `json:"-"`
 }
 
 // Warning is a Warning event or an eviction.
@@ -117,7 +117,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
 		PodProblems: podProblems(snapshot.Pods, snapshot.lacksNode, now),
-		PodsGone:    job.State.Over() && len(snapshot.Pods) == 0,
+		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods(),
 	}
 	workload := findWorkload(snapshot, &job)
 	if workload != nil {

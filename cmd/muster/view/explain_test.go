@@ -415,6 +415,32 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	}
 }
 
+// TestExplainKnowsThatSimulatedPodsHaveNoLogs: the API server's answer to a request for one is about addresses of nodes.
+func TestExplainKnowsThatSimulatedPodsHaveNoLogs(t *testing.T) {
+	node := func(name string, labels map[string]string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	on := func(node string) corev1.Pod { return corev1.Pod{Spec: corev1.PodSpec{NodeName: node}} }
+	for what, test := range map[string]struct {
+		pods []corev1.Pod
+		want bool
+	}{
+		"all on simulated nodes":           {[]corev1.Pod{on("sim-0"), on("")}, true},
+		"one on another":                   {[]corev1.Pod{on("sim-0"), on("local-0")}, false},
+		"one on a node that is not listed": {[]corev1.Pod{on("sim-0"), on("new")}, false},
+		"none on a node":                   {[]corev1.Pod{on("")}, false},
+	} {
+		snapshot := &Snapshot{
+			Jobs: []batchv1.Job{aJob("eval")}, Pods: test.pods,
+			Nodes: []corev1.Node{node("sim-0", map[string]string{SimulatedLabel: "true"}), node("local-0", nil)},
+		}
+		jobs := Jobs(snapshot, at(60).Time)
+		if got := Explain(snapshot, jobs, jobs[0], at(60).Time).NoLogs; got != test.want {
+			t.Errorf("%s: NoLogs = %v, want %v", what, got, test.want)
+		}
+	}
+}
+
 func TestExplainReportsWhyPodsCannotStart(t *testing.T) {
 	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil, "admitted before": {aWorkload("train", admitted(2))}} {
 		snapshot := busyLab()

@@ -98,6 +98,29 @@ func (s *Snapshot) lacksNode(name string) bool {
 		!slices.ContainsFunc(s.Nodes, func(node corev1.Node) bool { return node.Name == name })
 }
 
+// SimulatedLabel marks nodes of `muster up` whose pods are simulated and thus have no logs.
+const SimulatedLabel = "muster.dev/simulated"
+
+// simulatesPods reports whether all pods of the explained job that have a node are known to be simulated.
+func (s *Snapshot) simulatesPods() bool {
+	simulated := map[string]bool{}
+	for i := range s.Nodes {
+		if node := &s.Nodes[i]; node.Labels[SimulatedLabel] == "true" {
+			simulated[node.Name] = true
+		}
+	}
+	some := false
+	for i := range s.Pods {
+		switch node := s.Pods[i].Spec.NodeName; {
+		case simulated[node]:
+			some = true
+		case node != "":
+			return false
+		}
+	}
+	return some
+}
+
 // watched returns the objects that decisions depend on.
 func (s *Snapshot) watched() []client.Object {
 	var objects []client.Object
