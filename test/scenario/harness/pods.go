@@ -37,14 +37,15 @@ func (w *World) EndReplica(name string, attempt, code int) {
 func (w *World) EndPod(pod corev1.Pod, code int) {
 	w.Helper()
 	ended := pod.DeepCopy()
+	reason := "Completed" // as a kubelet says
 	ended.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
-		ended.Status.Phase = corev1.PodFailed
+		reason, ended.Status.Phase = "Error", corev1.PodFailed
 	}
 	ended.Status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
 		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}})
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}})
 	}
 	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
 		w.Fatalf("ending %s: %v", pod.Name, err)
