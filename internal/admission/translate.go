@@ -220,7 +220,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Admission:     admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
 		Ready:    !awaitsReadiness(w),
-		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),
+		Evicted:  isLeaving(w), LostNodes: lostNodes(w),
 		ResizedAt:    workload.TrueSince(w, muster.ResizedCondition),
 		ReportedCode: code, ReportedMessage: blamed,
 	}
@@ -230,6 +230,12 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 // deleted Workload will never be ready, however long they take to terminate.
 func awaitsReadiness(w *kueue.Workload) bool {
 	return w.DeletionTimestamp.IsZero() && workload.ReportsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
+}
+
+// isLeaving reports whether the Workload is being evicted or deleted. Its condition Evicted stays true until it is admitted
+// again, and says nothing about that next admission while its write is pending.
+func isLeaving(w *kueue.Workload) bool {
+	return workload.HoldsQuota(w) && workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero()
 }
 
 // lostNodes reports whether the Workload was evicted because its nodes failed and has not been admitted since. A

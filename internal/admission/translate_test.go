@@ -22,7 +22,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // newTestTranslator returns a translator that has observed nothing yet.
@@ -254,6 +256,30 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted: the condition Evicted of its last admission stays until the new
+// one is written. Until that is observed, what it was given must not be promised to others, and its pods are awaited.
+func TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted(t *testing.T) {
+	for want, tc := range map[reason.Code]struct {
+		block engine.Block
+		cpu   string // of 8
+	}{reason.WaitingForQuota: {engine.BlockNone, "8"}, reason.WaitingForPodsReady: {engine.BlockQueue, "4"}} {
+		e, tr := engine.New(engine.Options{BlockUntilReady: tc.block}), newTestTranslator()
+		again, other := newWorkload("again", 1, quantities("cpu", tc.cpu)), newWorkload("other", 1, quantities("cpu", "1"))
+		again.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
+		other.CreationTimestamp = metav1.NewTime(now.Add(time.Second))
+		workload.Evict(again, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+		for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), again, other} {
+			for _, ev := range tr.changed(o, now) {
+				e.Apply(ev)
+			}
+		}
+		decided := e.Decide(now)
+		if len(decided) != 2 || decided[0].Key.Name != "again" || decided[0].Admit == nil || decided[1].Why.Code != want {
+			t.Errorf("decided %+v, want the first admitted and the other to wait: %s", decided, want)
+		}
 	}
 }
 
