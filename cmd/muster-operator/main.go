@@ -147,6 +147,9 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 			return nil, err
 		}
 	}
+	if err := jobs.AbandonFormer(mgr, executor, trainingjob.API(trainingJobs(cfg))); err != nil {
+		return nil, err
+	}
 	return apis, jobs.AddTo(mgr, executor, jobs.Settings{
 		Backoff:     backoffOf(cfg),
 		NativeGangs: nativeGangs(ctx, mgr, cfg, o.namespace),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -12,34 +13,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
-// abandoned reconciles the Workloads of jobs that another controller runs now.
-type abandoned[T client.Object] struct{ *reconciler[T] }
+// abandoned reconciles the Workloads of jobs that Muster no longer runs.
+type abandoned[T client.Object] struct {
+	*reconciler[T]
+	// former says that these are the jobs of any other API group than the API's, which no controller runs. Otherwise
+	// they are the API's own, which another controller runs now.
+	former bool
+}
 
 // Abandon adds a controller to the manager that deletes the Workloads that Muster made for jobs of an API that another
 // controller runs now: nothing else would delete them, and they would keep or get quota. While pods that Muster started
 // still run, their Workload keeps its quota. The jobs themselves are left alone, and their kind need not be served.
 func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
-	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
+	return abandonedIn(mgr, x, api, "abandoned", false)
+}
+
+// AbandonFormer adds a controller to the manager that deletes the Workloads that Muster made for jobs of the API while
+// that had another API group. They are deleted only once no pods use their quota, so that jobs run on undisturbed if the
+// former group is configured again.
+func AbandonFormer[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
+	return abandonedIn(mgr, x, api, "former", true)
+}
+
+func abandonedIn[T client.Object](mgr ctrl.Manager, x *Executor, api API[T], name string, former bool) error {
+	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}, former}
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("abandoned-"+api.kind().String()).
+		Named(name+"-"+api.kind().String()).
 		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.isMade))).
 		Complete(a)
 	if err != nil {
-		return fmt.Errorf("adding the controller of abandoned Workloads of %s: %w", api.kind(), err)
+		return fmt.Errorf("adding the controller of %s Workloads of %s: %w", name, api.kind(), err)
 	}
 	return nil
 }
 
-// isMade reports whether Muster made the Workload for a job of the API.
+// isMade reports whether Muster made the Workload for one of the jobs.
 func (a abandoned[T]) isMade(w client.Object) bool {
-	owner := metav1.GetControllerOf(w)
-	if owner == nil || w.GetName() != workloadName(a.api.Kind, owner.Name, owner.UID) {
+	owner := metav1.GetControllerOfNoCopy(w)
+	if owner == nil || owner.Kind != a.api.Kind.Kind {
 		return false
 	}
-	keys := ownerKeys(w)
-	return len(keys) == 1 && keys[0] == ownerKey(a.api.kind(), owner.Name)
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && (gv.Group != a.api.Kind.Group) == a.former && w.GetName() == workloadName(gv.WithKind(owner.Kind), owner.Name, owner.UID)
 }
 
 // Reconcile deletes the Workload, and removes its finalizer once none of the job's pods uses its quota.
@@ -48,12 +66,22 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	if err := a.client.Get(ctx, req.NamespacedName, &w); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	write := Delete(&w, metav1.DeletePropagationBackground)
-	if !w.DeletionTimestamp.IsZero() {
+	deleted := !w.DeletionTimestamp.IsZero()
+	if a.former && !deleted && workload.IsFinished(&w) {
+		return ctrl.Result{}, nil // its retention is configured
+	}
+	if deleted || a.former {
 		left, err := a.podsLeft(ctx, &w)
 		if err != nil || left {
-			return ctrl.Result{RequeueAfter: nextPoll(a.clock.Since(w.DeletionTimestamp.Time))}, err
+			poll := longestPoll
+			if deleted {
+				poll = nextPoll(a.clock.Since(w.DeletionTimestamp.Time))
+			}
+			return ctrl.Result{RequeueAfter: poll}, err
 		}
+	}
+	write := Delete(&w, metav1.DeletePropagationBackground)
+	if deleted {
 		free := withoutFinalizer(&w, false)
 		if free == nil {
 			return ctrl.Result{}, nil // another controller's finalizer holds it

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -59,7 +60,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 			return c.List(ctx, list, options)
 		},
 	}).Build()
-	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &fakeRecorder{}), clock: now}}
+	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &fakeRecorder{}), clock: now}, false}
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster created for jobs of another
@@ -125,5 +126,73 @@ func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 		if err != nil || result.RequeueAfter != want {
 			t.Errorf("%v after the deletion the Workload is requeued after %v, want %v (error %v)", since, result.RequeueAfter, want, err)
 		}
+	}
+}
+
+// TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone checks the Workloads of jobs of an API that was installed under
+// another group: no controller runs these jobs, so that their Workloads would get quota, and keep it beyond the deletion
+// of the job and of its namespace.
+func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
+	of := func(version string, status *kueue.Workload) *kueue.Workload {
+		return abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
+			gv, err := schema.ParseGroupVersion(version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Name, w.OwnerReferences[0].APIVersion = workloadName(gv.WithKind("ConfigMap"), "job", "u"), version
+			w.Status = status.Status
+		})
+	}
+	running := waiting().admitted().w
+	for name, tc := range map[string]struct {
+		workload         *kueue.Workload
+		pod, jobDeleted  bool
+		matches, deleted bool
+		again            time.Duration
+	}{
+		"waiting":                    {workload: of("former.example.com/v1", waiting().w), matches: true, deleted: true},
+		"running":                    {workload: of("former.example.com/v1", running), pod: true, matches: true, again: longestPoll},
+		"its pods have ended":        {workload: of("former.example.com/v1", running), matches: true, deleted: true},
+		"deleted, its pods run":      {workload: of("former.example.com/v1", running), pod: true, jobDeleted: true, matches: true, again: podsLeftPoll},
+		"deleted, its pods ended":    {workload: of("former.example.com/v1", running), jobDeleted: true, matches: true, deleted: true},
+		"finished":                   {workload: of("former.example.com/v1", waiting().admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "").w), matches: true},
+		"of the group of these days": {workload: of("v1", waiting().w)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{tc.workload}
+			if tc.pod {
+				objects = append(objects, abandonedPod())
+			}
+			a := abandonedWorld(t, clocktesting.NewFakePassiveClock(time.Now()), objects...)
+			a.former = true
+			if got := a.isMade(tc.workload); got != tc.matches {
+				t.Fatalf("the Workload is reconciled: %v, want %v", got, tc.matches)
+			} else if !got {
+				return
+			}
+			if tc.jobDeleted {
+				if err := a.client.Delete(t.Context(), tc.workload); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var again time.Duration
+			for range 3 {
+				result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(tc.workload)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again = result.RequeueAfter
+			}
+			if again != tc.again {
+				t.Errorf("the Workload is requeued after %v, want %v", again, tc.again)
+			}
+			var left kueue.Workload
+			err := a.client.Get(t.Context(), client.ObjectKeyFromObject(tc.workload), &left)
+			if gone := apierrors.IsNotFound(err); gone != tc.deleted {
+				t.Errorf("the Workload is gone: %v (%v), want %v", gone, err, tc.deleted)
+			} else if !gone && left.DeletionTimestamp.IsZero() == tc.jobDeleted {
+				t.Errorf("the Workload is being deleted: %v, want %v", !left.DeletionTimestamp.IsZero(), tc.jobDeleted)
+			}
+		})
 	}
 }
