@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	webhookserver "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -20,11 +23,23 @@ type webhooks struct{ certificates *webhook.Certificates }
 
 // openWebhooks loads or creates the certificates if cfg, which must be defaulted, enables a webhook.
 func openWebhooks(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) (webhooks, error) {
-	if o.webhookService == "" || !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
+	if !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
 		return webhooks{}, nil
+	}
+	if o.webhookService == "" {
+		return webhooks{}, checkFiles(o.webhookCertificates)
 	}
 	certificates, err := webhook.Open(ctx, cluster, ownNamespace(o), o.webhookService)
 	return webhooks{certificates}, err
+}
+
+// checkFiles reports files of a certificate that cannot be used. The server of the webhooks would end the operator for
+// them too, without saying what they are for.
+func checkFiles(dir string) error {
+	if _, err := tls.LoadX509KeyPair(filepath.Join(dir, corev1.TLSCertKey), filepath.Join(dir, corev1.TLSPrivateKeyKey)); err != nil {
+		return fmt.Errorf("the configuration enables webhooks, and their certificate cannot be read (name its directory with --webhook-cert-dir, or the webhooks' Service with --webhook-service to have certificates made): %w", err)
+	}
+	return nil
 }
 
 func (h webhooks) options(o options) webhookserver.Options {
