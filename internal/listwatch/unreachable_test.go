@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,39 +29,41 @@ var (
 // TestTheCacheFollowsSoonAfterAnOutage, however long that was.
 func TestTheCacheFollowsSoonAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		down, watches := false, 0
-		var running *watch.FakeWatcher
+		// What the informer's goroutine and the test share is atomic: one that wakes from sleep does not wait for the other.
+		var down atomic.Bool
+		var watches atomic.Int32
+		var running atomic.Pointer[watch.FakeWatcher]
 		informer := toolscache.NewSharedIndexInformer(untilReached(&toolscache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-				if down {
+				if down.Load() {
 					return nil, errRefused
 				}
 				return &kueue.WorkloadList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 			},
 			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 				switch {
-				case down:
+				case down.Load():
 					return nil, errRefused
 				case options.SendInitialEvents != nil:
 					return nil, apierrors.NewBadRequest("a list, please")
 				}
-				watches++
-				running = watch.NewFake()
-				return running, nil
+				watches.Add(1)
+				running.Store(watch.NewFake())
+				return running.Load(), nil
 			},
 		}, "Workload"), &kueue.Workload{}, 0, toolscache.Indexers{})
 		go informer.RunWithContext(t.Context())
 		synctest.Wait()
-		down = true
-		running.Stop()
+		down.Store(true)
+		running.Load().Stop()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		down = false
-		before := watches
+		down.Store(false)
+		before := watches.Load()
 		time.Sleep(2 * longestPause)
 		synctest.Wait()
-		if watches != before+1 {
-			t.Errorf("%d watches were started within %s of the API server's return, want one", watches-before, 2*longestPause)
+		if started := watches.Load() - before; started != 1 {
+			t.Errorf("%d watches were started within %s of the API server's return, want one", started, 2*longestPause)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 // they had failed one after the other.
 func (p *planner) applyFailurePolicy() {
 	var over []*batchv1.Job
+	spent := restartsSpent(&p.js.Status)
 	for _, v := range judge(p.js.Spec.FailurePolicy, p.children.failed) {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
 		switch {
@@ -23,10 +24,13 @@ func (p *planner) applyFailurePolicy() {
 			p.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
 		case v.action == jobset.FailJobSet:
 			p.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
-		case countsTowardsMax(v.action) && restartsSpent(&p.js.Status) >= p.js.Spec.FailurePolicy.MaxRestarts:
+		case countsTowardsMax(v.action) && spent >= p.js.Spec.FailurePolicy.MaxRestarts:
 			p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
 		case p.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
 			over = append(over, v.job)
+			if countsTowardsMax(v.action) {
+				spent++
+			}
 			continue
 		default:
 			over = p.children.current()
