@@ -55,6 +55,8 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 		{"a missing configuration", []string{"explain", "x", "--operator-config", "/nope"}, exitUsage, "/nope"},
 		{"no log to replay", []string{"replay"}, exitUsage, "name one decision log"},
 		{"a missing log", []string{"replay", "/nope"}, exitFailed, "no such file"},
+		{"nothing to convert", []string{"convert"}, exitUsage, "name at least one file"},
+		{"a missing manifest", []string{"convert", "/nope"}, exitFailed, "muster: open /nope: no such file"},
 		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},
 	}
 	for _, test := range tests {
@@ -98,6 +100,29 @@ func TestReplay(t *testing.T) {
 				t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)
 			}
 		})
+	}
+}
+
+func TestConvert(t *testing.T) {
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	queue := write("queue.yaml", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n")
+	config := write("config.yaml", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: far}\n")
+	code, out, errOut := call(t, "convert", queue, config)
+	if want := "apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: far}\n"; code != exitDone || out != want {
+		t.Errorf("exit code %d, output %q, want %q", code, out, want)
+	}
+	if !strings.HasPrefix(errOut, "MultiKueueConfig far: ") {
+		t.Errorf("error output %q, want the kind that is not served", errOut)
+	}
+	bad := write("bad.yaml", "a: b: c\n")
+	if code, _, errOut := call(t, "convert", bad); code != exitFailed || !strings.HasPrefix(errOut, "muster: "+bad+": document 1: ") {
+		t.Errorf("exit code %d, error output %q, want the file and the document", code, errOut)
 	}
 }
 

@@ -31,7 +31,7 @@ kubectl apply. All other objects are printed as they are. It needs no cluster. -
 					_, _ = fmt.Fprintln(streams.Out, "---")
 				}
 				if err := convertFile(streams, path); err != nil {
-					return fmt.Errorf("%s: %w", path, err)
+					return err
 				}
 			}
 			return nil
@@ -49,5 +49,8 @@ func convertFile(streams genericiooptions.IOStreams, path string) error {
 		defer file.Close()
 		in = file
 	}
-	return convert.Stream(in, streams.Out, func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) })
+	if err := convert.Stream(in, streams.Out, func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) }); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
