@@ -148,7 +148,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	c := q.classes[key]
 	if c == nil {
 		c = &class{classKey: key, queue: q, from: w.local}
-		q.classes[key] = c
+		q.classes[key], w.local.classes[c] = c, struct{}{}
 	} else if c.formedOf != q.revision {
 		q.unblock(c) // the queue has changed
 	}
@@ -197,6 +197,7 @@ func (e *Engine) leaveClass(w *workload) {
 		q.removeClaimant(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
+		delete(c.from.classes, c)
 		for _, blocked := range e.blockedByFlavor {
 			delete(blocked, c)
 		}

@@ -80,17 +80,35 @@ func (e *Engine) updateStanding(l *localQueue) {
 	}
 	e.unsampled = true
 	if standing := e.standingOf(l); standing != l.standing {
-		l.standing = standing
-		e.queues[l.ClusterQueue].reorder()
-		l.reorderLeft()
+		l.rank(standing)
+		e.queues[l.ClusterQueue].reordered()
 	}
 }
 
-// reorderLeft reorders the ClusterQueues that the LocalQueue pointed to before, where some of its workloads still
-// wait.
-func (l *localQueue) reorderLeft() {
+// rank gives the LocalQueue another standing. Only its own classes move: with thousands of LocalQueues, to sort all of
+// a ClusterQueue at each admission would take longer than anything else. Some of them may still wait in the
+// ClusterQueues that the LocalQueue pointed to before.
+func (l *localQueue) rank(standing float64) {
+	var ready, claimants []*class
+	for c := range l.classes {
+		if c.at.In() {
+			ready = append(ready, c)
+			c.queue.ready.Remove(c)
+		}
+		if c.claimAt.In() {
+			claimants = append(claimants, c)
+			c.queue.claimants.Remove(c)
+		}
+	}
+	l.standing = standing
+	for _, c := range ready {
+		c.queue.ready.Put(c)
+	}
+	for _, c := range claimants {
+		c.queue.claimants.Put(c)
+	}
 	for _, q := range l.left {
-		q.reorder()
+		q.reordered()
 	}
 }
 
@@ -103,13 +121,19 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*e.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
 }
 
-// reorder sorts the classes of the queue again after a standing has changed.
+// reorder sorts the classes of the queue again after the rule of their order may have changed.
 func (q *clusterQueue) reorder() {
 	q.ready.Rearrange()
+	q.claimants.Rearrange()
+	q.reordered()
+}
+
+// reordered does what follows from another order of the queue's classes.
+func (q *clusterQueue) reordered() {
 	for _, head := range slices.Clone(q.heads) {
 		q.unblock(head) // others may come before it now
 	}
-	if q.claimants.Rearrange(); q.claimants.Len() > 0 && q.family != nil {
+	if q.claimants.Len() > 0 && q.family != nil {
 		q.family.enqueue() // another class may have the claim
 	}
 	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {

@@ -155,10 +155,10 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(ev.Name)
 	q.set(ev.ClusterQueue)
 	q.byUsage = ev.ByUsage && e.options.AdmissionFairSharing != nil
+	q.reorder()
 	for _, l := range q.locals {
 		e.updateStanding(l)
 	}
-	q.reorder()
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
 	e.tree.SetQueueWeight(ev.Name, ev.Weight)
 	e.reshaped = true
@@ -243,8 +243,8 @@ func (ev LocalQueueDeleted) apply(e *Engine) {
 	e.setLocalQueue(l, LocalQueue{Key: ev.Key})
 	l.exists = false
 	e.relocate(l, from)
+	l.rank(0)
 	l.account = account{}
-	l.reorderLeft()
 	e.dropIfUnused(l)
 }
 

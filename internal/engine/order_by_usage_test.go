@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -237,6 +238,55 @@ func TestRestartRemembersUsage(t *testing.T) {
 	s.happens(again) // a stale event
 	if was, is := s.consumed("a"), fresh.consumed("a"); was != is {
 		t.Errorf("consumption after a stale event: %d before the restart, %d after", was, is)
+	}
+}
+
+// TestQueuesStayInOrderOfUsage: after any changes, the first of the waiting classes comes before all others.
+func TestQueuesStayInOrderOfUsage(t *testing.T) {
+	isFirst := func(t *rapid.T, w *world, classes order.Heap[*class]) {
+		for _, c := range classes.All() {
+			if first := classes.First(); c.before(first) {
+				w.describe(t)
+				t.Fatalf("%+v is first in %s, want %+v", first.turn(), c.queue.Name, c.turn())
+			}
+		}
+	}
+	checkSmall(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			for _, q := range w.engine.queues {
+				isFirst(t, w, q.ready)
+				isFirst(t, w, q.claimants)
+			}
+		}
+	})
+}
+
+// BenchmarkByUsage admits all workloads of many LocalQueues that share a ClusterQueue by their usage.
+func BenchmarkByUsage(b *testing.B) {
+	for _, locals := range []int{100, 1000, 4000} {
+		b.Run(fmt.Sprintf("LocalQueues=%d", locals), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				e := New(byUsage(halfLife))
+				e.Apply(defaultFlavor)
+				for _, ev := range shared(int64(locals) * 15) {
+					e.Apply(ev)
+				}
+				for i := range locals {
+					name := fmt.Sprint("l", i)
+					e.Apply(toQ(name))
+					for cpu := range int64(5) {
+						e.Apply(job(fmt.Sprint(name, "-", cpu), name, 1, cpu+1, 0, i))
+					}
+				}
+				b.StartTimer()
+				if got := len(decideAll(e, epoch)); got != 5*locals {
+					b.Fatalf("%d decisions, want %d", got, 5*locals)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(5*locals), "ns/decision")
+		})
 	}
 }
 

@@ -81,6 +81,8 @@ type localQueue struct {
 	// left are the ClusterQueues that it pointed to before, in which some of these still wait.
 	members, unrouted *orderedList
 	left              []*clusterQueue
+	// classes are those of its workloads that wait, in any ClusterQueue.
+	classes map[*class]struct{}
 	tally
 	account
 }
@@ -132,7 +134,7 @@ func (q *clusterQueue) offers(flavor string) bool {
 func (e *Engine) local(key Key) *localQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unrouted: &orderedList{}}
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unrouted: &orderedList{}, classes: map[*class]struct{}{}}
 		e.localQueues[key] = l
 	}
 	return l
