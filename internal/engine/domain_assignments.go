@@ -87,8 +87,8 @@ func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string,
 	ask.Count, ask.Level, ask.Mandatory, ask.Slices, ask.Group, ask.ExclusiveKey = pods, "", false, nil, "", ""
 	ask.NodeSelector = writable(ask.NodeSelector)
 	maps.Copy(ask.NodeSelector, labels)
-	found, fault := e.places.Find([]place.Ask{ask}, place.Now)
-	if fault != nil {
+	found, ok := e.places.TryFind([]place.Ask{ask}, place.Now)
+	if !ok {
 		return nil
 	}
 	return found[0].Nodes

@@ -89,15 +89,16 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	found, fault := s.places.Find(asks, ledger)
-	if fault != nil && verdict == admissible && s.departing > 0 {
-		verdict = promisable
-		found, fault = s.places.Find(asks, place.Planned)
+	if verdict == admissible && s.departing > 0 {
+		if found, ok := s.places.TryFind(asks, place.Now); ok {
+			return placedAt(verdict, choice, found), nil
+		}
+		verdict, ledger = promisable, place.Planned
 	}
+	found, fault := s.places.Find(asks, ledger)
 	switch {
 	case fault == nil:
-		choice.Assignments = withPlaces(choice.Assignments, found)
-		return outcome{verdict: verdict, choice: choice}, nil
+		return placedAt(verdict, choice, found), nil
 	case s.class.queue.OnDemand && !s.places.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = admissible
@@ -108,6 +109,12 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	}
 	s.postponed = append(s.postponed, choice)
 	return outcome{}, fault
+}
+
+// placedAt returns the outcome of a choice with these places.
+func placedAt(v verdict, choice flavor.Choice, places []place.Assignment) outcome {
+	choice.Assignments = withPlaces(choice.Assignments, places)
+	return outcome{verdict: v, choice: choice}
 }
 
 // splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors.
@@ -322,9 +329,9 @@ func (r *nodeCapacity) Fits() bool {
 		return false
 	}
 	r.searches++
-	found, fault := r.places.Find(r.asks, place.Planned)
-	if fault == nil {
+	found, ok := r.places.TryFind(r.asks, place.Planned)
+	if ok {
 		r.found = found
 	}
-	return fault == nil
+	return ok
 }

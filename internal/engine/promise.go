@@ -148,13 +148,13 @@ func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []p
 	if near && e.places.FitsAt(asks, at, place.Now) {
 		return admissible, at
 	}
-	if found, fault := e.places.Find(asks, place.Now); fault == nil {
+	if found, ok := e.places.TryFind(asks, place.Now); ok {
 		return admissible, found
 	}
 	if near && e.places.FitsAt(asks, at, place.Planned) {
 		return promisable, at
 	}
-	if found, fault := e.places.Find(asks, place.Planned); fault == nil {
+	if found, ok := e.places.TryFind(asks, place.Planned); ok {
 		return promisable, found
 	}
 	return hopeless, nil

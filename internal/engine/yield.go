@@ -99,8 +99,8 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 	if ask.Mandatory && !e.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
 	}
-	found, fault := e.places.Find([]place.Ask{ask}, on)
-	if fault != nil {
+	found, ok := e.places.TryFind([]place.Ask{ask}, on)
+	if !ok {
 		return nil, false
 	}
 	return found[0].Nodes, true

@@ -73,6 +73,19 @@ func BenchmarkGang(b *testing.B) {
 			findOne(b, m, benchGang(1000, 3, cpu), false)
 		}
 	})
+	for _, why := range []bool{true, false} {
+		b.Run(fmt.Sprintf("that has no places, of a known shape, with the reason=%v", why), func(b *testing.B) {
+			b.ReportAllocs()
+			asks := []Ask{benchGang(1000, 3, 1000)}
+			for b.Loop() {
+				if why {
+					findOne(b, m, asks[0], false)
+				} else if _, ok := m.TryFind(asks, Now); ok {
+					b.Fatal("places found")
+				}
+			}
+		})
+	}
 	b.Run("of leader and workers in slices", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -45,6 +45,20 @@ func (m *Map) Find(asks []Ask, on Ledger) ([]Assignment, *Shortfall) {
 	return nil, m.shortfall(f)
 }
 
+// TryFind is Find for callers that need not know why there are no places, which often takes longer to tell than
+// the search itself.
+func (m *Map) TryFind(asks []Ask, on Ledger) (found []Assignment, ok bool) {
+	f, wrong := m.read(asks, on)
+	if wrong != nil {
+		return nil, false
+	}
+	defer m.close(f)
+	if !m.search(f) {
+		return nil, false
+	}
+	return m.assignments(f), true
+}
+
 // Fits reports whether Find finds places.
 func (m *Map) Fits(asks []Ask, on Ledger) bool {
 	f, wrong := m.read(asks, on)

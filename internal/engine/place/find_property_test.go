@@ -158,8 +158,12 @@ func TestFindIsRepeatableAndChangesNothing(t *testing.T) {
 		if diff := cmp.Diff(first, again); diff != "" {
 			t.Fatalf("(-first +again):\n%s", diff)
 		}
-		if short := m.Fits(asks, Now); short != (first != nil) {
-			t.Fatalf("Fits = %v, which contradicts Find", short)
+		tried, ok := m.TryFind(asks, Now)
+		if diff := cmp.Diff(first, tried); diff != "" || ok != (first != nil) {
+			t.Fatalf("TryFind = %v (-Find +TryFind):\n%s", ok, diff)
+		}
+		if fits := m.Fits(asks, Now); fits != (first != nil) {
+			t.Fatalf("Fits = %v, which contradicts Find", fits)
 		}
 	})
 }

@@ -181,8 +181,8 @@ func (r *repair) placeAll(on Ledger) bool {
 		asks[i] = r.h.PodSets[i].Ask
 		asks[i].Count = int32(len(r.ranks[i]))
 	}
-	placed, short := r.m.Find(asks, on)
-	if short != nil {
+	placed, ok := r.m.TryFind(asks, on)
+	if !ok {
 		return false
 	}
 	for i := range placed {
