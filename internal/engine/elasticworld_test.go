@@ -127,6 +127,60 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 	})
 }
 
+// TestFewestPodsYield: the workloads that yield are those of the first step at which the waiting one fits, each step
+// tried on nodes anew.
+func TestFewestPodsYield(t *testing.T) {
+	checkElastic(t, func(t *rapid.T, w *world) {
+		e := w.engine
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			if rapid.Bool().Draw(t, "decides") {
+				w.decide()
+			}
+			e.Arrange()
+			if e.changed.Len()+e.relocated.Len() > 0 {
+				continue
+			}
+			for _, name := range queueNames {
+				for _, c := range e.queues[name].classes {
+					waiting, q := e.workloads[c.head().Key], c.queue
+					if q.family == nil || len(q.elastic) == 0 {
+						continue
+					}
+					least, list := e.formOf(c).ReducedBy(e.formOf(c).Reducible()), e.resizableOf(q)
+					y := list.yieldsTo(waiting.Priority)
+					fits := func(n int) (is bool) {
+						e.tryYields(q, list, func(trial *yieldTrial) {
+							trial.release(y.Sizes(n), func() {
+								trial.takeOffNodes()
+								found := e.consider(waiting, c, least)
+								is = found.verdict == promisable || found.verdict == admissible
+							})
+						})
+						return is
+					}
+					want, alone := 0, e.consider(waiting, c, least).verdict
+					if e.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
+						continue
+					}
+					if y.Len() > 0 && fits(y.Len()) {
+						want = smallest(y.Len(), fits)
+					}
+					got, yields := e.byYielding(waiting, c)
+					if yields != (want > 0 && fits(want)) {
+						w.describe(t)
+						t.Fatalf("%s: others yield = %v, want %d steps", waiting.Key, yields, want)
+					}
+					if victims, smaller := list.changes(q, y.Sizes(want)); yields && (len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
+						func(a, b yield) bool { return a.w == b.w && a.at == b.at && a.given.Equal(b.given) })) {
+						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waiting.Key, got.yields, got.victims, smaller, victims)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestNoCapacityIsLeftForGrowth: once everything has settled, and long after the last resize, no job could grow.
 func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {

@@ -266,17 +266,25 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 		return time.Time{}, false
 	}
 	var grown []int32
-	gains := func(n int) (sum int32) {
-		p.yielding(q, t, y.Sizes(n), func() { grown, sum, later = p.grownAs(q, t, indices) })
-		return sum
-	}
-	most := gains(y.Below())
+	var n int
+	p.tryYields(q, t, func(trial *yieldTrial) {
+		gains := func(n int) (sum int32) {
+			trial.release(y.Sizes(n), func() {
+				trial.takeOffNodes()
+				grown, sum, later = p.grownAs(q, t, indices)
+			})
+			return sum
+		}
+		if most := gains(y.Below()); most > 0 && most > gains(0) {
+			n = smallest(y.Below(), func(n int) bool { return gains(n) >= most })
+			gains(n)
+			any = true
+		}
+	})
 	p.budget -= 1 + len(indices)/elasticPerBudget
-	if most == 0 || most <= gains(0) {
+	if !any {
 		return later, false
 	}
-	n := smallest(y.Below(), func(n int) bool { return gains(n) >= most })
-	gains(n)
 	victims, yields := t.changes(q, y.Sizes(n))
 	by := slices.IndexFunc(grown, func(more int32) bool { return more > 0 })
 	if by < 0 {

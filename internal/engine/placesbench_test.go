@@ -76,6 +76,35 @@ func BenchmarkPlacesBacklog(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
 }
 
+// BenchmarkYield evaluates what can be done for a workload on full nodes with thousands of elastic ones, of which none,
+// some or many have to shrink or stop.
+func BenchmarkYield(b *testing.B) {
+	e := nodePool(3000)
+	for i := range 4600 {
+		e.Apply(between(fmt.Sprintf("j%05d", i), 1+int32(i%4), 4+2*int32(i%5), int32(i%3), i))
+	}
+	for e.Busy() {
+		for _, d := range e.Decide(epoch) {
+			e.Apply(Written{Key: d.Key, UID: d.UID, Version: 1})
+		}
+	}
+	rackful := job("rackful", "q", 16, 1, 1, 5000)
+	rackful.PodSets[0].Topology = within(rackful).PodSets[0].Topology
+	for name, w := range map[string]WorkloadSet{"a node": job("node", "q", 1, 8, 1, 5000), "16 pods in a rack": rackful,
+		"64 nodes, of the highest priority": job("nodes", "q", 64, 8, 2, 5000), "more than have quota": job("too-large", "q", 2900, 8, 1, 5000)} {
+		b.Run(name, func(b *testing.B) {
+			e.Apply(w)
+			found := outcome{}
+			b.ReportAllocs()
+			for b.Loop() {
+				found = e.evaluate(e.workloads[w.Key].class)
+			}
+			b.ReportMetric(float64(len(found.yields)+len(found.victims)), "yields")
+			e.Apply(gone(w.Key.Name))
+		})
+	}
+}
+
 // BenchmarkPlacesGang admits a gang of 1,000 pods, required in one block and preferred in one rack, or finds that it
 // has no places.
 func BenchmarkPlacesGang(b *testing.B) {

@@ -113,6 +113,14 @@ func TestReclaimingOnNodes(t *testing.T) {
 
 // TestLostNodeShrinksAnElasticGang: an elastic gang that loses a node continues with the remaining pods, down to its
 // minimum, and grows when there is capacity again. Remaining ranks keep their places.
+// TestShrinkingOnNodesFreesOneNode: quota is not short, and only the last of the removed pods lets the new one fit.
+func TestShrinkingOnNodesFreesOneNode(t *testing.T) {
+	s := cluster(t)
+	s.want("an elastic job fills all nodes", s.happens(between("a", 1, 16, 0, 0)), "admit a in q")
+	s.want("one arrives that needs most of a node", s.happens(job("next", "q", 1, 3, 0, 1)), "resize a from 16 to 13 for next", "next waits: WaitingForPreemptedWorkloads")
+	s.want("one arrives that no node could hold", s.happens(job("large", "q", 1, 5, 0, 2)), "large waits: TopologyPlacementFailed")
+}
+
 func TestLostNodeShrinksAnElasticGang(t *testing.T) {
 	whole := between("gang", 3, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4

@@ -30,61 +30,100 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	}
 	t := e.resizableOf(q)
 	y := t.yieldsTo(w.Priority)
-	fits := func(n int) bool {
-		e.yielding(q, t, y.Sizes(n), func() { found = e.consider(w, c, least) })
-		return found.verdict == promisable || found.verdict == admissible
-	}
-	if y.Len() == 0 || !fits(y.Len()) {
+	var n int
+	e.tryYields(q, t, func(trial *yieldTrial) {
+		fits := func(n int) bool {
+			trial.release(y.Sizes(n), func() {
+				if found = (outcome{}); form.MayFit(least, q.node) {
+					trial.takeOffNodes()
+					found = e.consider(w, c, least)
+				}
+			})
+			return found.verdict == promisable || found.verdict == admissible
+		}
+		if y.Len() > 0 && fits(y.Len()) {
+			n = smallest(y.Len(), fits)
+			ok = fits(n) // more free capacity need not mean more places
+		}
+	})
+	if !ok {
 		return outcome{}, false
-	}
-	n := smallest(y.Len(), fits)
-	if !fits(n) {
-		return outcome{}, false // more free capacity need not mean more places
 	}
 	found.verdict = preempting
 	found.victims, found.yields = t.changes(q, y.Sizes(n))
 	return found, true
 }
 
-// yielding runs f as if the resizable workloads had these sizes and the other pods were gone.
-func (e *Engine) yielding(q *clusterQueue, t *resizable, sizes []int32, f func()) {
+// yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
+// in one step of the search as in the last, and stay as they are on the nodes.
+type yieldTrial struct {
+	*Engine
+	q *clusterQueue
+	t *resizable
+	// sizes are the sizes that are tried, onNodes those that the nodes have.
+	sizes, onNodes []int32
+}
+
+// tryYields runs a search, and then undoes what it did.
+func (e *Engine) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
+	trial := &yieldTrial{Engine: e, q: q, t: t, onNodes: make([]int32, len(t.jobs))}
+	for i := range t.jobs {
+		trial.onNodes[i] = t.jobs[i].Size
+	}
+	if len(e.topologies) == 0 {
+		search(trial)
+		return
+	}
+	e.places.Try(func() { search(trial) })
+}
+
+// release runs f as if the workloads had these sizes, and the quota of the other pods were free.
+func (y *yieldTrial) release(sizes []int32, f func()) {
+	y.sizes = sizes
 	freed := map[quota.Index]int64{}
-	for i, w := range t.members {
-		switch size := t.jobs[i].Size; {
+	for i, w := range y.t.members {
+		switch size := y.t.jobs[i].Size; {
 		case sizes[i] == size:
 		case sizes[i] == 0:
 			for _, a := range w.charged.planned {
 				freed[a.Index] = quota.Add(freed[a.Index], a.Value)
 			}
 		default:
-			for _, a := range t.each[i] {
+			for _, a := range y.t.each[i] {
 				freed[a.Index] = quota.Add(freed[a.Index], quota.Times(a.Value, size-sizes[i]))
 			}
 		}
 	}
 	released := vectorOfSums(freed)
-	e.tree.Release(q.Name, quota.Planned, released)
-	e.departing++
+	y.tree.Release(y.q.Name, quota.Planned, released)
+	y.departing++
 	defer func() {
-		e.departing--
-		e.tree.Charge(q.Name, quota.Planned, released)
+		y.departing--
+		y.tree.Charge(y.q.Name, quota.Planned, released)
 	}()
-	if len(e.topologies) == 0 {
-		f()
+	f()
+}
+
+// takeOffNodes makes the nodes have the sizes that are tried.
+func (y *yieldTrial) takeOffNodes() {
+	if len(y.topologies) == 0 {
 		return
 	}
-	e.places.Try(func() {
-		for i, w := range t.members {
-			switch {
-			case sizes[i] == t.jobs[i].Size || !w.held.onNodes() && e.podCounts[w.Key] == 0:
-			case sizes[i] == 0:
-				e.places.Hold(w.Key, e.holding(w, placed{by: w.held, leaving: true}))
-			default:
-				e.places.Hold(w.Key, e.holding(w, placed{by: w.held.sized(t.at[i], sizes[i], nil)}))
-			}
+	for i, w := range y.t.members {
+		to := y.sizes[i]
+		if to == y.onNodes[i] || !w.held.onNodes() && y.podCounts[w.Key] == 0 {
+			continue
 		}
-		f()
-	})
+		y.onNodes[i] = to
+		switch to {
+		case y.t.jobs[i].Size:
+			y.places.Hold(w.Key, y.holding(w, w.placed))
+		case 0:
+			y.places.Hold(w.Key, y.holding(w, placed{by: w.held, leaving: true}))
+		default:
+			y.places.Hold(w.Key, y.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
+		}
+	}
 }
 
 // moreOnNodes finds nodes for more pods of a held pod set. If the pod set must be in one domain, they are in that

@@ -190,6 +190,29 @@ func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 	return fits && f.fault.Code == reason.None
 }
 
+// MayFit reports whether each pod set alone would have quota in some flavor once evicted workloads are gone. If not, no
+// choice is better than Blocked without preemption.
+func (f *Form) MayFit(counts []int32, queue *quota.Node) bool {
+	for i, s := range f.sets {
+		for _, g := range s.choices {
+			if !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.mayTake(&known, counts[i], queue) }) {
+				return false
+			}
+		}
+	}
+	return f.fault.Code == reason.None
+}
+
+// mayTake reports whether the flavor could take the count once evicted workloads are gone.
+func (g *formGroup) mayTake(known *formFlavor, count int32, queue *quota.Node) bool {
+	for r, index := range known.indices {
+		if asked := quota.Times(g.perPod[r], count); asked > 0 && asked > queue.Available(quota.Planned, index) {
+			return false
+		}
+	}
+	return known.refusal == ""
+}
+
 // First returns what these counts take of the first flavors that accept them, regardless of usage. It is used for
 // pods that run without an admission.
 func (f *Form) First(counts []int32) quota.Vector {
