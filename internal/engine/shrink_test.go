@@ -111,8 +111,6 @@ func TestReclaimingOnNodes(t *testing.T) {
 	s.want("the last pod is gone", s.happens(podGone("borrower", 3)), "admit owner in q")
 }
 
-// TestLostNodeShrinksAnElasticGang: an elastic gang that loses a node continues with the remaining pods, down to its
-// minimum, and grows when there is capacity again. Remaining ranks keep their places.
 // TestShrinkingOnNodesFreesOneNode: quota is not short, and only the last of the removed pods lets the new one fit.
 func TestShrinkingOnNodesFreesOneNode(t *testing.T) {
 	s := cluster(t)
@@ -121,6 +119,8 @@ func TestShrinkingOnNodesFreesOneNode(t *testing.T) {
 	s.want("one arrives that no node could hold", s.happens(job("large", "q", 1, 5, 0, 2)), "large waits: TopologyPlacementFailed")
 }
 
+// TestLostNodeShrinksAnElasticGang: an elastic gang that loses a node continues with the remaining pods, down to its
+// minimum, and grows when there is capacity again. Remaining ranks keep their places.
 func TestLostNodeShrinksAnElasticGang(t *testing.T) {
 	whole := between("gang", 3, 4, 0, 0)
 	whole.PodSets[0].PerPod["cpu"] = 4
