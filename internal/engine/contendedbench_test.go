@@ -105,7 +105,7 @@ func BenchmarkContended(b *testing.B) {
 			for _, size := range []struct {
 				queues, nodesEach, pending int
 				priorities                 int32
-			}{{1, 2000, 10_000, 3}, {30, 4, 1000, 1}, {30, 4, 10_000, 3}} {
+			}{{1, 2000, 10_000, 3}, {30, 4, 1000, 1}, {30, 4, 10_000, 3}, {300, 4, 30_000, 3}} {
 				b.Run(fmt.Sprintf("fair=%v/places=%v/queues=%d/nodes=%d/pending=%d/priorities=%d", options.FairSharing != nil, places, size.queues, size.nodesEach, size.pending, size.priorities), func(b *testing.B) {
 					c := newContended(options, size.queues, size.nodesEach, size.pending, size.priorities, places)
 					c.settle()

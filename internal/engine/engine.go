@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -63,6 +64,8 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
+	// ranking has the shares that searches for victims compare.
+	ranking fair.Ranking
 	// unwanted are the workloads that hold more pods than their jobs want.
 	unwanted sets.Set[Key]
 	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides

@@ -238,7 +238,7 @@ func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short
 func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: e.precedence.Over(w.Key), Fair: e.strategies(), StandingOf: e.queueStanding,
+		Spared: e.precedence.Over(w.Key), Fair: e.strategies(), Ranking: &e.ranking, StandingOf: e.queueStanding,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -94,7 +95,8 @@ func (e *Engine) reshape() {
 		key := q.familyName()
 		groups[key] = append(groups[key], q)
 	}
-	e.markAffected(concerned) // by the tree as it is now
+	e.markAffected(concerned)  // by the tree as it is now
+	e.ranking = fair.Ranking{} // forget cohorts that no longer exist
 	before := e.families
 	e.families = map[string]*family{}
 	e.reshaped = false

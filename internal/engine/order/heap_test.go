@@ -70,6 +70,16 @@ func TestHeapIsASortedList(t *testing.T) {
 						t.Fatalf("item %d: In = %v, want %v", g.name, g.place.In(), in)
 					}
 				}
+				before, found := rapid.IntRange(0, 5).Draw(t, "before"), 0
+				heap.While(func(g *item) bool {
+					if g.turn < before {
+						found++
+					}
+					return g.turn < before
+				})
+				if want := len(slices.DeleteFunc(slices.Clone(list), func(g *item) bool { return g.turn >= before })); found != want {
+					t.Fatalf("While found %d items before turn %d, want %d", found, before, want)
+				}
 				if len(list) == 0 {
 					return
 				}

@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -73,35 +74,32 @@ func (s *fairSearch) neededVictims() (victims []Victim) {
 // what is short.
 func (s *search) collectRivals(holders Holders) {
 	for n := s.Queue; n.Parent() != nil; n = n.Parent() {
-		justifiable := s.justifiable(n)
-		for _, beside := range n.Parent().Children() {
-			if beside != n && (s.futile || justifiable(beside)) {
+		for _, beside := range s.rivalsOf(n) {
+			if beside != n {
 				s.collectBorrowers(beside, beside, holders)
 			}
 		}
 	}
 }
 
-// justifiable returns a function that reports whether the eviction of any workload below a sibling of ours might be
-// justified. Without all candidates so far, which are those below ours, the share of ours is at its smallest; that of
+// rivalsOf returns the children of the cohort of ours below which the eviction of any workload might be justified, and
+// maybe ours. Without all candidates so far, which are those below ours, the share of ours is at its smallest; that of
 // a sibling only decreases.
-func (s *search) justifiable(ours *quota.Node) func(theirs *quota.Node) bool {
-	var entitled bool
+func (s *search) rivalsOf(ours *quota.Node) []*quota.Node {
+	entitled := s.futile
 	var least fair.Share
 	s.tree.Try(func() {
 		for _, c := range s.candidates {
 			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
 		}
-		entitled = s.entitled(ours)
+		entitled = entitled || s.entitled(ours)
 		least = fair.With(ours, quota.Planned, s.Queue, s.Usage)
 	})
-	return func(theirs *quota.Node) bool {
-		if entitled {
-			return true
-		}
-		by := least.Compare(fair.Of(theirs, quota.Planned, nil))
-		return by < 0 || by == 0 && slices.Contains(s.Fair, LessThanOrEqualToFinalShare)
+	if entitled {
+		return ours.Parent().Children()
 	}
+	ranking := cmp.Or(s.Ranking, &fair.Ranking{})
+	return ranking.Above(ours.Parent(), least, slices.Contains(s.Fair, LessThanOrEqualToFinalShare))
 }
 
 // collectBorrowers adds those at or below a node.
@@ -112,11 +110,15 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	for _, child := range n.Children() {
 		s.collectBorrowers(child, below, holders)
 	}
-	if !n.IsQueue() || s.standingOf(n).Protected {
+	if !n.IsQueue() {
 		return
 	}
 	all, _ := holders(n)
-	for _, h := range s.reachedBy(s.Policy.Reclaim, all) {
+	reached := s.reachedBy(s.Policy.Reclaim, all)
+	if len(reached) == 0 || s.standingOf(n).Protected {
+		return
+	}
+	for _, h := range reached {
 		if s.may(s.Policy.Reclaim, h) && s.helps(h) {
 			s.candidates = append(s.candidates, candidate{Holder: h, queue: n, below: below})
 		}
@@ -139,13 +141,11 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 		if took && s.fits(true) && s.fitsNodesNow() {
 			return nil, true
 		}
-		if onceEach && r.queue != s.Queue {
+		if onceEach && r.node != s.Queue {
 			left = append(left, r.waiting...)
 			r.waiting = nil
 		}
-		if len(r.waiting) == 0 {
-			rivals.leave(r)
-		}
+		rivals.tried(r)
 	}
 	return left, s.Nodes != nil && len(s.victims) > 0 && s.fits(true) && s.Nodes.Fits()
 }

@@ -31,29 +31,34 @@ func (s *search) parts() [][]part {
 			lowest[c.queue] = c.Priority
 		}
 	}
-	var gentle, rest []part
+	var promised, gentle []part
+	rest := make([]part, 0, len(s.candidates))
+	add := func(p part) {
+		if p.Promised {
+			promised = append(promised, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
 	for _, c := range s.candidates {
 		switch {
 		case c.Spare == 0:
 		case c.Priority == lowest[c.queue]:
 			gentle = append(gentle, part{c, c.Spare})
 		default:
-			rest = append(rest, part{c, c.Spare})
+			add(part{c, c.Spare})
 		}
 		if !c.stays {
-			rest = append(rest, part{c, 0})
+			add(part{c, 0})
 		}
 	}
-	promised := func(p part) bool { return p.Promised }
-	gentle = append(slices.DeleteFunc(slices.Clone(rest), func(p part) bool { return !promised(p) }), gentle...)
-	rest = slices.DeleteFunc(rest, promised)
 	if len(s.Fair) == 0 { // else they are in the order of their queues' shares
 		slices.SortStableFunc(rest, func(a, b part) int {
 			return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.Priority, b.Priority),
 				cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
 		})
 	}
-	return [][]part{gentle, rest}
+	return [][]part{append(promised, gentle...), rest}
 }
 
 // allowedPart returns as much of the part as may be taken, after earlier victims; ok is false if nothing may be.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -114,6 +115,8 @@ type Preemptor struct {
 	Nodes NodeCapacity
 	// Fair are the strategies of fair sharing, none if it is off.
 	Fair []Strategy
+	// Ranking speeds up searches with fair sharing on the same tree. It may be nil.
+	Ranking *fair.Ranking
 }
 
 // may reports whether the rule lets the preemptor evict the holder.

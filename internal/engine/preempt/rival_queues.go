@@ -1,99 +1,139 @@
 package preempt
 
 import (
+	"cmp"
+
 	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // rivalQueues groups the candidates by queue, to take the next one where the share is largest.
 type rivalQueues struct {
 	*search
+	root   *rival
 	rivals map[*quota.Node]*rival
-	// open counts the queues with candidates at or below a node; over are the nodes from the preemptor's queue to the
-	// root.
-	open map[*quota.Node]int
-	over map[*quota.Node]bool
 }
 
-// rival is a queue with its candidates that were not tried yet.
+// rival is a queue with candidates that were not tried yet, or a cohort above such queues.
 type rival struct {
-	queue   *quota.Node
+	node   *quota.Node
+	parent *rival
+	// waiting are the candidates of a queue; open counts the queues with candidates at or below the node. over is set
+	// if the preemptor's queue is at or below it.
 	waiting []part
+	open    int
+	over    bool
+	// largest are the children to go on with, that with the largest share first; share is the node's, and at is its
+	// position there in its parent.
+	largest order.Heap[*rival]
+	share   fair.Share
+	at      order.Place
 }
 
 func newRivalQueues(s *search, from []part) *rivalQueues {
-	f := &rivalQueues{search: s, rivals: map[*quota.Node]*rival{}, open: map[*quota.Node]int{}, over: map[*quota.Node]bool{}}
+	f := &rivalQueues{search: s, rivals: map[*quota.Node]*rival{}}
+	f.root = f.rival(s.Queue.Root())
 	for n := s.Queue; n != nil; n = n.Parent() {
-		f.over[n] = true
+		f.rival(n).over = true
 	}
-	for _, c := range from {
-		r := f.rivals[c.queue]
-		if r == nil {
-			r = &rival{queue: c.queue}
-			f.rivals[c.queue] = r
-			f.count(r, 1)
+	for len(from) > 0 {
+		run := 1
+		for run < len(from) && from[run].queue == from[0].queue {
+			run++
 		}
-		r.waiting = append(r.waiting, c)
+		r := f.rival(from[0].queue)
+		if r.waiting == nil {
+			r.waiting = from[:run:run] // nearly always all of the queue
+			r.count(1)
+		} else {
+			r.waiting = append(r.waiting, from[:run]...)
+		}
+		from = from[run:]
+	}
+	for _, r := range f.rivals {
+		f.place(r)
 	}
 	return f
 }
 
-// leave removes a queue without candidates.
-func (f *rivalQueues) leave(r *rival) { f.count(r, -1) }
+// rival returns the rival of a node, creating it and those above it as needed.
+func (f *rivalQueues) rival(n *quota.Node) *rival {
+	if r := f.rivals[n]; r != nil {
+		return r
+	}
+	r := &rival{node: n, largest: order.NewHeap((*rival).before, func(r *rival) *order.Place { return &r.at })}
+	f.rivals[n] = r
+	if n.Parent() != nil {
+		r.parent = f.rival(n.Parent())
+	}
+	return r
+}
 
-func (f *rivalQueues) count(r *rival, by int) {
-	for n := r.queue; n != nil; n = n.Parent() {
-		f.open[n] += by
+// before orders siblings by share, the largest first, and equal ones as they are in the cohort.
+func (r *rival) before(other *rival) bool {
+	return cmp.Or(other.share.Compare(r.share), quota.CompareSiblings(r.node, other.node)) < 0
+}
+
+// count adds to the number of open queues at or below the node and all above it.
+func (r *rival) count(by int) {
+	for ; r != nil; r = r.parent {
+		r.open += by
 	}
 }
 
 // next walks down from the root, in each cohort to the child with the largest share, and returns the queue that it
 // arrives at; nil if none is left. It skips nodes that no longer borrow anything that is short.
 func (f *rivalQueues) next() *rival {
-	n := f.Queue.Root()
-	for f.open[n] > 0 {
-		if n.IsQueue() {
-			return f.rivals[n]
-		}
-		child := f.largest(n)
-		if child == nil {
+	r := f.root
+	for r.open > 0 {
+		switch {
+		case r.node.IsQueue():
+			return r
+		case r.largest.Len() > 0:
+			r = r.largest.First()
+		default:
 			// No child qualifies, and none will: usage only decreases from here on.
-			f.close(n)
-			n = f.Queue.Root()
-			continue
+			r.count(-r.open)
+			f.replace(r)
+			r = f.root
 		}
-		n = child
 	}
 	return nil
 }
 
-// largest returns the child with the largest share of those with candidates.
-func (f *rivalQueues) largest(n *quota.Node) (best *quota.Node) {
-	var most fair.Share
-	for _, child := range n.Children() {
-		if f.open[child] == 0 || !f.over[child] && !f.borrows(child) {
-			continue
-		}
-		if share := f.share(child); best == nil || share.Compare(most) > 0 {
-			best, most = child, share
-		}
+// tried is called after candidates of the queue were tried: it may have none left, and the shares of all nodes above
+// may have changed.
+func (f *rivalQueues) tried(r *rival) {
+	if len(r.waiting) == 0 {
+		r.count(-1)
 	}
-	return best
+	f.replace(r)
+}
+
+// replace places the node and all above it anew.
+func (f *rivalQueues) replace(r *rival) {
+	for ; r != nil; r = r.parent {
+		f.place(r)
+	}
+}
+
+// place puts the node where it belongs among its siblings, if it has candidates and still borrows.
+func (f *rivalQueues) place(r *rival) {
+	switch {
+	case r.parent == nil:
+	case r.open == 0 || !r.over && !f.borrows(r.node):
+		r.parent.largest.Remove(r)
+	default:
+		r.share = f.share(r)
+		r.parent.largest.Put(r)
+	}
 }
 
 // share returns the node's share, including the preemptor if that is below it.
-func (f *rivalQueues) share(n *quota.Node) fair.Share {
-	if f.over[n] {
-		return fair.With(n, quota.Planned, f.Queue, f.Usage)
+func (f *rivalQueues) share(r *rival) fair.Share {
+	if r.over {
+		return fair.With(r.node, quota.Planned, f.Queue, f.Usage)
 	}
-	return fair.Of(n, quota.Planned, nil)
-}
-
-// close removes all queues at or below a node.
-func (f *rivalQueues) close(n *quota.Node) {
-	gone := f.open[n]
-	for at := n.Parent(); at != nil; at = at.Parent() {
-		f.open[at] -= gone
-	}
-	f.open[n] = 0
+	return fair.Of(r.node, quota.Planned, nil)
 }

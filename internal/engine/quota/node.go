@@ -16,6 +16,7 @@ type Node struct {
 	quotas     Quotas
 	weight     *Weight        // nil for One
 	charged    [ledgers][]Sum // leaves only: what workloads hold, by Index
+	version    int            // as Version returns it
 
 	// Derived by sync.
 	parent   *Node
@@ -53,6 +54,9 @@ func (n *Node) Root() *Node {
 	}
 	return n
 }
+
+// Version changes whenever the node's weight, quota or usage may have changed, or the capacity of its parent.
+func (n *Node) Version() int { return n.version }
 
 // Quota returns the node's own quota plus what the nodes below lend to it.
 func (n *Node) Quota(i Index) int64 { return at(n.subtree, i) }
@@ -169,6 +173,7 @@ func (n *Node) use(l Ledger, i Index, amount Sum) {
 		local := n.local(i)
 		lent := max(0, Sub(s.Value(), local))
 		s.Add(amount)
+		n.version++
 		passed := max(0, Sub(s.Value(), local)) - lent
 		if n.cyclic || passed == 0 {
 			return
@@ -206,10 +211,17 @@ func (n *Node) loops(cohorts int) bool {
 	return true
 }
 
-func (n *Node) sortChildren() {
-	slices.SortFunc(n.children, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.height, b.height))
-	})
+func (n *Node) sortChildren() { slices.SortFunc(n.children, CompareSiblings) }
+
+// CompareSiblings compares two children of a cohort by their order there.
+func CompareSiblings(a, b *Node) int {
+	if a.name == b.name && a.leaf != b.leaf {
+		if a.leaf {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.name, b.name)
 }
 
 // sum computes quotas bottom-up and capacities top-down, and clears usage.

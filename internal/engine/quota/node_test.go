@@ -228,3 +228,19 @@ func TestAvailableChargesTakeNothingThatOthersDoNotLend(t *testing.T) {
 		}
 	})
 }
+
+// TestOrderOfChildrenOfTheSameName: a queue comes before the cohort of its name, whatever was known of them before.
+func TestOrderOfChildrenOfTheSameName(t *testing.T) {
+	for range 20 { // maps are read in a random order
+		tree := &Tree{}
+		tree.SetCohort("same", "lab", limits(1, Unlimited, Unlimited))
+		tree.SetQueue("same", "lab", limits(1, Unlimited, Unlimited))
+		tree.SetQueue("inner", "same", limits(1, Unlimited, Unlimited))
+		for range 2 {
+			if children := tree.Cohort("lab").Children(); len(children) != 2 || !children[0].IsQueue() {
+				t.Fatalf("the first of %d children is no queue", len(children))
+			}
+			tree.SetCohort("lab", "", nil)
+		}
+	}
+}

@@ -132,6 +132,7 @@ func (t *Tree) Try(what func()) {
 	for i := len(t.journal) - 1; i >= began; i-- {
 		was := t.journal[i]
 		was.node.usage[was.ledger][was.index] = was.usage
+		was.node.version++
 	}
 	t.journal, t.journaling = t.journal[:began], journaling
 }
@@ -190,6 +191,7 @@ func (t *Tree) sync() {
 	}
 	t.each(func(n *Node) {
 		n.parent, n.cyclic = nil, false
+		n.version++
 		if n.parentName != "" {
 			n.parent = t.cohorts[n.parentName]
 			n.parent.children = append(n.parent.children, n)

@@ -13,10 +13,15 @@ const One Weight = 1_000_000_000
 func WeightOf(q resource.Quantity) Weight { return Weight(max(0, scaled(q, resource.Nano))) }
 
 // SetQueueWeight sets the weight of a ClusterQueue, nil for One.
-func (t *Tree) SetQueueWeight(name string, w *Weight) { t.leaf(name).weight = w }
+func (t *Tree) SetQueueWeight(name string, w *Weight) { t.leaf(name).setWeight(w) }
 
 // SetCohortWeight sets the weight of a cohort, nil for One.
-func (t *Tree) SetCohortWeight(name string, w *Weight) { t.cohort(name).weight = w }
+func (t *Tree) SetCohortWeight(name string, w *Weight) { t.cohort(name).setWeight(w) }
+
+func (n *Node) setWeight(w *Weight) {
+	n.weight = w
+	n.version++
+}
 
 // Weight returns the node's weight, One by default.
 func (n *Node) Weight() Weight {
