@@ -55,13 +55,25 @@ func SmallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 	return smallest
 }
 
-// For returns the injection for the pods, made from one template, with ranks from (inclusive) to to (exclusive).
-func (p PodSetAdmission) For(from, to int32) podspec.Injection {
+// Part is the part of a pod set whose pods have ranks from From (inclusive) to To (exclusive).
+type Part struct {
+	From, To int32
+	// Places are those of these ranks.
+	Places podspec.Places
+}
+
+// All returns all admitted pods as one part.
+func (p PodSetAdmission) All() Part {
+	return Part{To: p.Count, Places: p.Places.Ranks(0, p.Count)}
+}
+
+// For returns the injection for the pods of the part, made from one template.
+func (p PodSetAdmission) For(part Part) podspec.Injection {
 	return p.Injection.WithPlaces(podspec.Gang{
-		Places:      p.Places.Ranks(from, to),
-		Count:       to - from,
+		Places:      part.Places,
+		Count:       part.To - part.From,
 		Spec:        p.Pods,
-		SlicesApart: p.SliceSize > 0 && from/p.SliceSize != (to-1)/p.SliceSize,
+		SlicesApart: p.SliceSize > 0 && part.From/p.SliceSize != (part.To-1)/p.SliceSize,
 	}, p.Nodes)
 }
 
@@ -79,10 +91,10 @@ func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
 	return in
 }
 
-// Reaches reports whether pods made from an earlier admitted template can still be scheduled to all places of these
-// ranks. After a repair, they may not.
-func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32) bool {
-	for _, place := range p.Places.Ranks(from, to) {
+// Reached reports whether pods made from an earlier admitted template can still be scheduled to all places of the part.
+// After a repair, they may not.
+func (p Part) Reached(template corev1.PodTemplateSpec) bool {
+	for _, place := range p.Places {
 		if !podspec.AllowsPlace(template.Spec, place) {
 			return false
 		}
@@ -90,11 +102,11 @@ func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32
 	return true
 }
 
-// Domain returns the value of the node label that all places of these ranks share. It returns false if they do not
-// share one, or if that is unknown because a node is gone.
-func (p PodSetAdmission) Domain(label string, from, to int32) (string, bool) {
+// Domain returns the value of the node label that all places of the part share. It returns false if they do not share
+// one, or if that is unknown because a node is gone.
+func (p PodSetAdmission) Domain(label string, part Part) (string, bool) {
 	var domain string
-	for i, place := range p.Places.Ranks(from, to) {
+	for i, place := range part.Places {
 		value, ok := place.Domain[label]
 		if node := p.Nodes[place.Node()]; !ok && node != nil {
 			value, ok = node.Labels[label]

@@ -64,17 +64,17 @@ func placed() (*kueue.Workload, Nodes) {
 func TestInjectionOfAPlacedPodSet(t *testing.T) {
 	w, nodes := placed()
 	g := grantOf(w, nil, nodes).PodSets["main"]
-	if got := g.For(0, 6); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
+	if got := g.For(g.All()); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
 		t.Errorf("annotations %v, labels %v, want the Workload wl and the pod set main", got.Annotations, got.Labels)
 	}
-	if got := g.For(0, 6).Gates; len(got) != 1 {
+	if got := g.For(g.All()).Gates; len(got) != 1 {
 		t.Errorf("pods 0 to 6 have the gates %v, want one", got)
 	}
-	if got := g.For(4, 6).NodeSelector[corev1.LabelHostname]; got != "b" {
+	if got := g.For(Part{4, 6, g.Places.Ranks(4, 6)}).NodeSelector[corev1.LabelHostname]; got != "b" {
 		t.Errorf("the last two pods select the node %q, want b", got)
 	}
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
-	if diff := cmp.Diff([]string{"a", "b"}, g.For(0, 6).Nodes); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, g.For(g.All()).Nodes); diff != "" {
 		t.Errorf("nodes of all pods, which fill them (-want +got):\n%s", diff)
 	}
 }
@@ -95,7 +95,8 @@ func TestTemplateDoesNotMixSlices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.Spec.PodSets[0].TopologyRequest = &tc.request
-			if got := grantOf(w, nil, nodes).PodSets["main"].For(0, 6); len(got.Gates) > 0 != tc.gated {
+			g := grantOf(w, nil, nodes).PodSets["main"]
+			if got := g.For(g.All()); len(got.Gates) > 0 != tc.gated {
 				t.Errorf("gates %v, nodes %v, want gates: %v", got.Gates, got.Nodes, tc.gated)
 			}
 		})
@@ -116,7 +117,7 @@ func TestDomain(t *testing.T) {
 		"label that no node has": {"zone", 0, 6, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := g.Domain(tc.label, tc.from, tc.to); got != tc.want || ok != (tc.want != "") {
+			if got, ok := g.Domain(tc.label, Part{tc.from, tc.to, g.Places.Ranks(tc.from, tc.to)}); got != tc.want || ok != (tc.want != "") {
 				t.Errorf("Domain = %q, %v, want %q", got, ok, tc.want)
 			}
 		})

@@ -3,6 +3,7 @@ package podspec
 import (
 	"maps"
 	"slices"
+	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,23 +51,42 @@ func (p Places) Count() int32 {
 }
 
 // Ranks returns the places of the pods with ranks from (inclusive) to to (exclusive). Adjacent entries
-// for the same domain are merged.
-func (p Places) Ranks(from, to int32) Places {
-	var out Places
-	var first int32
+// for the same domain are merged. It looks at all places: see Ranking for many ranges.
+func (p Places) Ranks(from, to int32) Places { return p.Ranking().Ranks(from, to) }
+
+// Ranking returns the places with an index by rank.
+func (p Places) Ranking() Ranking {
+	r := Ranking{places: p, ends: make([]int32, 0, len(p))}
+	var end int32
 	for _, place := range p {
-		if first >= to {
-			break
+		end += place.Count
+		r.ends = append(r.ends, end)
+	}
+	return r
+}
+
+// Ranking finds the places of ranks without looking at those of the ranks before.
+type Ranking struct {
+	places Places
+	// ends holds for each place the rank after its last one.
+	ends []int32
+}
+
+// Ranks returns what Places.Ranks does.
+func (r Ranking) Ranks(from, to int32) Places {
+	var out Places
+	at := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > from })
+	for ; at < len(r.ends) && r.ends[at]-r.places[at].Count < to; at++ {
+		place := r.places[at]
+		count := min(r.ends[at], to) - max(r.ends[at]-place.Count, from)
+		if count <= 0 {
+			continue
 		}
-		last := first + place.Count
-		if count := min(last, to) - max(first, from); count > 0 {
-			if n := len(out); n > 0 && maps.Equal(out[n-1].Domain, place.Domain) {
-				out[n-1].Count += count
-			} else {
-				out = append(out, Place{Domain: place.Domain, Count: count})
-			}
+		if n := len(out); n > 0 && maps.Equal(out[n-1].Domain, place.Domain) {
+			out[n-1].Count += count
+		} else {
+			out = append(out, Place{Domain: place.Domain, Count: count})
 		}
-		first = last
 	}
 	return out
 }

@@ -66,8 +66,9 @@ func assign(missing []int32, places podspec.Places, free map[string]int32, slice
 		}
 	}
 	if slice > 0 {
+		ranking := places.Ranking()
 		for _, index := range others {
-			for _, place := range places.Ranks(index/slice*slice, index/slice*slice+slice) {
+			for _, place := range ranking.Ranks(index/slice*slice, index/slice*slice+slice) {
 				if take(index, place) {
 					break
 				}

@@ -98,7 +98,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case !fits && !hasStarted(job):
 		// It runs without what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
-	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
+	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
 	case remainingPods(job) > granted.Count:

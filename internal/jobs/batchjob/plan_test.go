@@ -244,7 +244,7 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 				t.Fatalf("writes %v, events %v, want one write and no events", writes(p), events(p))
 			}
 			again := p.Writes[0].Object().(*batchv1.Job)
-			if *again.Spec.Suspend || !tc.after.Reaches(again.Spec.Template, 0, tc.after.Count) {
+			if *again.Spec.Suspend || !tc.after.All().Reached(again.Spec.Template) {
 				t.Errorf("suspend %v, template %+v, want it started on the new nodes", *again.Spec.Suspend, again.Spec.Template.Spec)
 			}
 		})

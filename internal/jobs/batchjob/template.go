@@ -38,7 +38,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
-	out.Spec.Template = granted.For(0, granted.Count).Inject(original.Spec.Template)
+	out.Spec.Template = granted.For(granted.All()).Inject(original.Spec.Template)
 	follows := syncsCompletions(original)
 	if follows && finalCompletions(job) > 0 {
 		// An index is done: completions must not become fewer than are done, so they stay as they are.

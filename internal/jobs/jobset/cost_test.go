@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/jobstest"
@@ -68,6 +71,33 @@ func TestTimeOfManyFailures(t *testing.T) {
 			p := plan(seen)
 			if restarts := restartsSpent(&p.Status.(*jobset.JobSet).Status); restarts != int32(failures) {
 				t.Errorf("%d restarts are counted, want %d", restarts, failures)
+			}
+		}
+	})
+}
+
+// TestTimeOfPlaces: the places of a Job are found without looking at those of all Jobs before it.
+func TestTimeOfPlaces(t *testing.T) {
+	jobstest.CheckAboutLinear(t, 5000, func(size int) func() {
+		b := newSet()
+		b.js.Spec.ReplicatedJobs = nil
+		b.with("r", int32(size))
+		granted := jobs.PodSetAdmission{Count: int32(size), Asked: int32(size), Left: int32(size)}
+		var running []*batchv1.Job
+		for i := range size {
+			node := fmt.Sprint("node-", i)
+			granted.Places = append(granted.Places, on(node, 1))
+			job := job("r", i).ready().job
+			job.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+			running = append(running, job)
+		}
+		p := newPlanner(jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"r": granted}}, Now: now})
+		return func() {
+			for i, job := range running {
+				p.move(&b.js.Spec.ReplicatedJobs[0], int32(i), job)
+			}
+			if len(p.plan.Writes) > 0 {
+				t.Errorf("%d Jobs at their places are stopped", len(p.plan.Writes))
 			}
 		}
 	})

@@ -104,7 +104,7 @@ func (p *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 	apart := exclusionOf(p.js, rj)
 	granted, isGranted := p.seen.Admission.PodSets[rj.Name]
 	row := p.layoutOf(rj, granted)
-	from, to := row.ranks(index)
+	part := row.part(index)
 	switch {
 	case apart.manual:
 		if isGranted {
@@ -113,7 +113,7 @@ func (p *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(p.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
-		in := granted.For(from, to)
+		in := granted.For(part)
 		if boundsOf(p.js, rj).Elastic {
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
@@ -121,7 +121,7 @@ func (p *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 			in.Annotations = merged(in.Annotations, map[string]string{muster.RanksAnnotation: said})
 		}
 		template = in.Inject(template)
-		if domain, ok := granted.Domain(apart.level, from, to); ok && apart.isAutomatic() {
+		if domain, ok := granted.Domain(apart.level, part); ok && apart.isAutomatic() {
 			template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
 		}
 	default:
@@ -169,8 +169,7 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 // are in, and both its values; label is "" if it does not.
 func (p *planner) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) (label, selected, is string) {
 	apart := exclusionOf(p.js, rj)
-	from, to := p.layoutOf(rj, granted).ranks(index)
-	is, known := granted.Domain(apart.level, from, to)
+	is, known := granted.Domain(apart.level, p.layoutOf(rj, granted).part(index))
 	selected, pinned := template.Spec.NodeSelector[apart.level]
 	if !apart.isAutomatic() || !known || !pinned || selected == is {
 		return "", "", ""

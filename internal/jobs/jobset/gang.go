@@ -42,7 +42,7 @@ func (p *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 		return false
 	}
 	for index := range rj.Replicas {
-		if from, to := p.layoutOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
+		if len(granted.For(p.layoutOf(rj, granted).part(index)).Gates) > 0 {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // rankLayout says which of the admitted ranks the Jobs of a replicated job have: they follow one another in the order
@@ -18,6 +19,8 @@ type rankLayout struct {
 	// notAdmitted lists, in order, the indexes of Jobs that had succeeded before and were not admitted. They have no
 	// ranks.
 	notAdmitted []int32
+	// places are those of all admitted ranks.
+	places podspec.Ranking
 }
 
 // ranks returns the admitted ranks, from (inclusive) to to (exclusive), of the pods of the Job with this index. A Job
@@ -29,6 +32,12 @@ func (r rankLayout) ranks(index int32) (from, to int32) {
 		return from, from
 	}
 	return from, from + r.pods
+}
+
+// part returns the admitted ranks and places of the Job with this index.
+func (r rankLayout) part(index int32) jobs.Part {
+	from, to := r.ranks(index)
+	return jobs.Part{From: from, To: to, Places: r.places.Ranks(from, to)}
 }
 
 // annotation returns the value of the annotation that tells pods the ranks of their Job, as in 4-7, if these do not
@@ -50,6 +59,7 @@ func (p *planner) layoutOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmissio
 	if !boundsOf(p.js, rj).Elastic {
 		r = newRankLayout(rj, granted, p.succeededOf(rj.Name))
 	}
+	r.places = granted.Places.Ranking()
 	p.layouts[rj.Name] = r
 	return r
 }

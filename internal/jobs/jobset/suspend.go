@@ -105,7 +105,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		return
 	}
 	said := fmt.Sprintf(movedMessage, job.Name)
-	if from, to := p.layoutOf(rj, granted).ranks(index); granted.Reaches(job.Spec.Template, from, to) {
+	if p.layoutOf(rj, granted).part(index).Reached(job.Spec.Template) {
 		label, selected, is := p.otherDomain(rj, index, job.Spec.Template, granted)
 		if label == "" || ptr.Deref(job.Status.Ready, 0) >= podsLeft(job) {
 			return

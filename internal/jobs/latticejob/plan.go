@@ -197,7 +197,7 @@ func (l *planner) apply(result *compile.Result) {
 		for i := range result.VCJob.Spec.Tasks {
 			task := &result.VCJob.Spec.Tasks[i]
 			if granted, ok := l.seen.Admission.PodSets[task.Name]; ok {
-				task.Template = granted.For(0, granted.Count).Inject(task.Template)
+				task.Template = granted.For(granted.All()).Inject(task.Template)
 			}
 		}
 	}

@@ -66,11 +66,12 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 			succeeded[g] = append(succeeded[g], pod)
 		}
 	}
+	ranking := s.places.Ranking()
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
 		if !s.hasRanks(g) {
 			continue // their places are unknown
 		}
-		group := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known)
+		group := newGroupPlaces(ranking.Ranks(g.from, g.to), byGroup[g], known)
 		group.divide(s.slice, g.from, byGroup[g], s.rankOf)
 		placed, lost := group.fill(byGroup[g], s.rankOf, func() { group.rateDoubts(succeeded[g], known) })
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
