@@ -51,15 +51,20 @@ func Observe(job string, groups []Group, recorded func(group string, index int32
 	return r
 }
 
+// Group returns the replicas of the group, by ascending index; none if there is no such group.
+func (r *Roster) Group(name string) []Replica {
+	s := r.groups[name]
+	return r.Replicas[s.from : s.from+s.count]
+}
+
 // Get returns the replica with the index in the group; nil if there is none.
 func (r *Roster) Get(group string, index int32) *Replica {
-	s, ok := r.groups[group]
-	if !ok || index < 0 {
+	if index < 0 {
 		return nil
 	}
-	members := r.Replicas[s.from : s.from+s.count]
+	members := r.Group(group)
 	// Indices ascend, so none is at a position beyond its own value.
-	n, found := slices.BinarySearchFunc(members[:min(index+1, s.count)], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
+	n, found := slices.BinarySearchFunc(members[:min(int(index)+1, len(members))], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
 	if !found {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -71,12 +72,13 @@ func (l *planner) restartJob(why string) {
 	l.records = newPodRecords()
 	l.records.restarts = restarts
 	l.clearObjectRecords()
-	l.observeAgain()
+	l.observe()
 	l.setPhase(volcano.Restarting, "Restarting", why)
 }
 
-// observeAgain recomputes the roster from the changed status.
-func (l *planner) observeAgain() {
+// observe computes the roster, again if the status has changed.
+func (l *planner) observe() {
+	l.usable = map[string]bool{}
 	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.records.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
 }
 
@@ -102,14 +104,15 @@ func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
 		l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
 		return true
 	}
-	l.markOutdated(func(r *replicas.Replica) bool {
-		return slices.ContainsFunc(pending, func(d pendingAction) bool {
-			if d.action == bus.RestartPodAction && d.replica != nil {
-				return d.replica.Name == r.Name
-			}
-			return d.task == r.Group
-		})
-	})
+	tasks, pods := sets.New[string](), sets.New[string]()
+	for _, d := range pending {
+		if d.action == bus.RestartPodAction && d.replica != nil {
+			pods.Insert(d.replica.Name)
+		} else {
+			tasks.Insert(d.task)
+		}
+	}
+	l.markOutdated(func(r *replicas.Replica) bool { return pods.Has(r.Name) || tasks.Has(r.Group) })
 	return true
 }
 
@@ -124,5 +127,5 @@ func (l *planner) markOutdated(holds func(*replicas.Replica) bool) {
 		}
 	}
 	setRestarts(&l.job.Status, l.records.restarts)
-	l.observeAgain()
+	l.observe()
 }

@@ -50,8 +50,8 @@ func (l *planner) isSettled(h policyEvent) bool {
 	if h.replica != nil {
 		return h.replica.UID() != "" && replicas.Settled(h.replica.Pod)
 	}
-	return slices.ContainsFunc(l.roster.Replicas, func(r replicas.Replica) bool {
-		return r.Group == h.task && r.UID() != "" && replicas.Settled(r.Pod)
+	return slices.ContainsFunc(l.roster.Group(h.task), func(r replicas.Replica) bool {
+		return r.UID() != "" && replicas.Settled(r.Pod)
 	})
 }
 

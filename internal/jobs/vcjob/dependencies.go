@@ -58,13 +58,18 @@ func (l *planner) isUsable(name string) bool {
 	if !there {
 		return false
 	}
+	if is, known := l.usable[name]; known {
+		return is
+	}
 	var usable int32
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == name && (r.Ready || r.Phase == replicas.Succeeded) {
+	members := l.roster.Group(name)
+	for i := range members {
+		if r := &members[i]; r.Ready || r.Phase == replicas.Succeeded {
 			usable++
 		}
 	}
-	return usable >= taskMinimum(task)
+	l.usable[name] = usable >= taskMinimum(task)
+	return l.usable[name]
 }
 
 // blockedTask returns a task whose dependencies can never run, as all pods that could be created have

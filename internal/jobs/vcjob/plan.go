@@ -3,8 +3,6 @@ package vcjob
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
@@ -18,7 +16,9 @@ type planner struct {
 	tasks   map[string]*volcano.TaskSpec
 	records podRecords
 	roster  *replicas.Roster
-	plan    jobs.Plan
+	// usable caches isUsable by task, as long as the roster is the same.
+	usable map[string]bool
+	plan   jobs.Plan
 	// createsPods is set if the plan creates pods.
 	createsPods bool
 	// failureWaits says that a policy with a timeout will act on a failed pod later.
@@ -54,7 +54,7 @@ func newPlanner(seen jobs.Seen[*volcano.Job]) *planner {
 	for i := range job.Spec.Tasks {
 		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]
 	}
-	l.roster = replicas.Observe(job.Name, groups(job), l.records.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	l.observe()
 	return l
 }
 
@@ -162,8 +162,12 @@ func (l *planner) awaitRestart() {
 
 // count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
 func (l *planner) count(task string, phases ...replicas.Phase) (n int32) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; (task == "" || r.Group == task) && slices.Contains(phases, r.Phase) {
+	members := l.roster.Replicas
+	if task != "" {
+		members = l.roster.Group(task)
+	}
+	for i := range members {
+		if slices.Contains(phases, members[i].Phase) {
 			n++
 		}
 	}

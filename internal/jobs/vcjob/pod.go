@@ -63,8 +63,9 @@ func (l *planner) least() map[string]int32 {
 
 // alive returns how many pods of the task exist and have not finished.
 func (l *planner) alive(task string) (n int32) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.IsFinished(r.Pod) {
+	members := l.roster.Group(task)
+	for i := range members {
+		if r := &members[i]; r.Pod != nil && !replicas.IsFinished(r.Pod) {
 			n++
 		}
 	}

@@ -207,8 +207,9 @@ func (l *planner) partlyRunning() []policyEvent {
 }
 
 func (l *planner) restartsOfTask(task string) (n int32) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" && !r.Phase.Finished() {
+	members := l.roster.Group(task)
+	for i := range members {
+		if r := &members[i]; r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
 		}
 	}
@@ -217,8 +218,9 @@ func (l *planner) restartsOfTask(task string) (n int32) {
 
 // lastEnd returns when the task's last pod finished, as far as its pods still exist.
 func (l *planner) lastEnd(task string) (last time.Time) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" {
+	members := l.roster.Group(task)
+	for i := range members {
+		if r := &members[i]; r.UID() != "" {
 			if at := replicas.EndOf(r.Pod); at.After(last) {
 				last = at
 			}

@@ -1,0 +1,46 @@
+package vcjob
+
+import (
+	"fmt"
+	"testing"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
+)
+
+// TestTimeOfPlans: no pod is compared with each action, nor each task, nor each pod that its task depends on, with every
+// pod of the job.
+func TestTimeOfPlans(t *testing.T) {
+	for name, build := range map[string]func(size int) (jobBuilder, []any){
+		"pods that restart together": func(size int) (jobBuilder, []any) {
+			var pods []any
+			for i := range size {
+				pods = append(pods, pod(fmt.Sprintf("job-w-%d", i)).ended(1))
+			}
+			return newJob().with("w", int32(size)).on(bus.PodFailedEvent, bus.RestartPodAction), pods
+		},
+		"tasks of one pod": func(size int) (jobBuilder, []any) {
+			var pods []any
+			job := newJob()
+			for i := range size {
+				job = job.with(fmt.Sprintf("w%d", i), 1)
+				pods = append(pods, pod(fmt.Sprintf("job-w%d-0", i)).running())
+			}
+			return job, pods
+		},
+		"pods that wait for others": func(size int) (jobBuilder, []any) {
+			return newJob().with("p", int32(size)).with("w", int32(size), dependsOn(volcano.IterationAll, "p")),
+				[]any{pod("job-p-0").ended(0)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobstest.CheckAboutLinear(t, 2000, func(size int) func() {
+				job, pods := build(size)
+				seen := jobs.Seen[*volcano.Job]{Job: job.is(volcano.Running).Job, Admission: jobs.Admission{Grant: jobs.Unqueued}, Children: of(pods...), Now: now}
+				return func() { plan(seen) }
+			})
+		})
+	}
+}
