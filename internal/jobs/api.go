@@ -40,8 +40,8 @@ type API[T client.Object] struct {
 	BatchDelay time.Duration
 	// StatusDelay is how long a status that can wait is held back. Zero means one second.
 	StatusDelay time.Duration
-	// QueueField returns the queue that the API's own field names, or "" if it names none. Nil if the API has no such
-	// field.
+	// QueueField returns the queue that the API's own field or annotation names, or "" if it names none. Nil if the API
+	// has neither.
 	QueueField func(job T) string
 	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
 	// kinds are deactivated at that time.
@@ -98,7 +98,8 @@ type PodsOf[T client.Object] struct {
 type Description struct {
 	// Foreign jobs belong to another controller and are left alone.
 	Foreign bool
-	// Queue is the value of the API's own queue field, or "". The queue label takes precedence.
+	// Queue is the queue that the job names otherwise than by the queue label, which takes precedence: by the API's own
+	// field or an annotation. "" if it names none.
 	Queue string
 	// PriorityClass is the value of the API's own field, or "".
 	PriorityClass string

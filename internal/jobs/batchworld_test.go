@@ -202,6 +202,29 @@ func TestBatchJobWithoutAQueueIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestQueueNamedByAnAnnotation: older manifests name the queue of a Job or JobSet by an annotation. The label takes
+// precedence.
+func TestQueueNamedByAnAnnotation(t *testing.T) {
+	labelled, older := newBatchJob("cq", true), newBatchJob("", true)
+	js := newJobSet("")
+	for object, queue := range map[client.Object]string{labelled: "other", older: "cq", js: "cq"} {
+		object.SetAnnotations(map[string]string{kueue.QueueAnnotation: queue})
+	}
+	for name, w := range map[string]*world{
+		"batch Job":                newBatchWorld(t, fault{}, older, 0).world,
+		"batch Job with the label": newBatchWorld(t, fault{}, labelled, 0).world,
+		"JobSet":                   newWorld(t, fault{}, js, clusterQueue("cq"), flavor()),
+	} {
+		w.reconcile()
+		if got := list[kueue.WorkloadList](w).Items; len(got) != 1 || got[0].Spec.QueueName != "cq" {
+			t.Errorf("%s: Workloads = %+v, want one in the queue cq", name, got)
+		}
+		if got := list[kueue.LocalQueueList](w).Items; len(got) != 1 || got[0].Name != "cq" {
+			t.Errorf("%s: LocalQueues = %+v, want cq", name, got)
+		}
+	}
+}
+
 // TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs: Jobs that were created before the LocalQueue are left alone.
 func TestDefaultLocalQueueOfAUserTakesInLaterBatchJobs(t *testing.T) {
 	for name, tc := range map[string]struct {

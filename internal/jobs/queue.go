@@ -161,7 +161,7 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 // created: it names a queue, or a user has created the LocalQueue named default. local is that LocalQueue, nil if there
 // is none.
 func IsQueued(job client.Object, local *kueue.LocalQueue) bool {
-	return job.GetLabels()[kueue.QueueLabel] != "" || prebuiltName(job) != "" || local != nil && !madeByMuster(local)
+	return job.GetLabels()[kueue.QueueLabel] != "" || job.GetAnnotations()[kueue.QueueAnnotation] != "" || prebuiltName(job) != "" || local != nil && !madeByMuster(local)
 }
 
 func madeByMuster(q *kueue.LocalQueue) bool {

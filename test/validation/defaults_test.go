@@ -98,6 +98,7 @@ func TestQueuedJobsAreHeld(t *testing.T) {
 		held   bool
 	}{
 		"a Job":                            {queued, true},
+		"by the annotation":                {edits{"spec>managedBy": nil, "metadata>annotations": "yaml:{kueue.x-k8s.io/queue-name: q}"}, true},
 		"of a JobSet":                      {ofTheSet.with(edits{"metadata>name": "js-workers-0"}), false},
 		"of a JobSet, by its owner alone":  {queued.with(edits{"metadata>ownerReferences": ofJobSet}), true},
 		"of a JobSet, under another name":  {ofTheSet.with(edits{"metadata>name": "job"}), true},

@@ -4,6 +4,7 @@ func jobRules() []rule {
 	of := "Job"
 	const queue = "kueue.x-k8s.io/queue-name"
 	label := func(key, value string) edits { return edits{"metadata>labels": map[string]any{key: value}} }
+	annotation := func(value string) edits { return edits{"metadata>annotations": map[string]any{queue: value}} }
 	suspended := edits{"spec>suspend": true}
 	return []rule{
 		{of, "the label queue-name is the name of a queue", inJobLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
@@ -19,6 +20,21 @@ func jobRules() []rule {
 				{what: "to one that is suspended by the same change", before: edits{}, change: label(queue, "q").with(suspended)},
 				{what: "to one that a queue has started", before: edits{"metadata>annotations": map[string]any{"muster.dev/before-admission": "{}"}}, change: label(queue, "q")},
 				{what: "to one that moves to another queue", before: label(queue, "q"), change: label(queue, "r")},
+				{what: "to one that names its queue by the annotation", before: annotation("q"), change: label(queue, "q")},
+			}},
+		{of, "the annotation queue-name is the name of a queue", inJobLabels, "the annotation kueue.x-k8s.io/queue-name must be the name of a queue",
+			[]attempt{
+				{what: "capitals", change: annotation("Team_A")},
+				{what: "capitals, later", before: suspended, change: annotation("Team_A")},
+			},
+			[]attempt{{what: "a name", change: annotation("team-a.gpu")}, {what: "none", change: annotation("")}}},
+		{of, "the annotation queue-name is added before a Job runs", inJobLabels, "the annotation kueue.x-k8s.io/queue-name cannot be added to a Job that runs without it: set spec.suspend to true first, or in the same change",
+			[]attempt{{what: "to one that runs", before: edits{}, change: annotation("q")}},
+			[]attempt{
+				{what: "to one that is suspended", before: suspended, change: annotation("q")},
+				{what: "to one that is suspended by the same change", before: edits{}, change: annotation("q").with(suspended)},
+				{what: "to one that a queue has started", before: edits{"metadata>annotations": map[string]any{"muster.dev/before-admission": "{}"}}, change: annotation("q")},
+				{what: "to one that has the label", before: label(queue, "q"), change: annotation("q")},
 			}},
 		{of, "the label priority-class is the name of a class", inJobLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",
 			[]attempt{{what: "capitals", change: label("kueue.x-k8s.io/priority-class", "High")}},

@@ -128,6 +128,9 @@ func jobSetPolicyRules() []rule {
 		return edits{"spec>volumeClaimPolicies": "yaml:[{templates: [" + templates + "]}]", container + "volumeMounts": "yaml:[{name: v0, mountPath: /v}, {name: v1, mountPath: /w}]"}
 	}
 	label := func(key, value string) edits { return edits{"metadata>labels": map[string]any{key: value}} }
+	queueAnnotation := func(value string) edits {
+		return edits{"metadata>annotations": map[string]any{"kueue.x-k8s.io/queue-name": value}}
+	}
 	return []rule{
 		{of, "exclusive placement is for Indexed Jobs", inExclusive, "exclusive placement needs completionMode Indexed",
 			[]attempt{
@@ -193,6 +196,20 @@ func jobSetPolicyRules() []rule {
 				{what: "to one that is suspended", before: edits{"spec>suspend": true}, change: label("kueue.x-k8s.io/queue-name", "team-a")},
 				{what: "to one that is suspended by the same change", before: edits{}, change: label("kueue.x-k8s.io/queue-name", "team-a").with(edits{"spec>suspend": true})},
 				{what: "to one in another queue", before: label("kueue.x-k8s.io/queue-name", "team-b"), change: label("kueue.x-k8s.io/queue-name", "team-a")},
+				{what: "to one that names its queue by the annotation", before: queueAnnotation("team-a"), change: label("kueue.x-k8s.io/queue-name", "team-a")},
+			}},
+		{of, "the annotation queue-name is the name of a queue", inLabels, "the annotation kueue.x-k8s.io/queue-name must be the name of a queue",
+			[]attempt{
+				{what: "capitals", change: queueAnnotation("Team_A")},
+				{what: "capitals, later", before: edits{}, change: queueAnnotation("Team_A")},
+			},
+			[]attempt{{what: "a name", change: queueAnnotation("team-a")}, {what: "empty, which is none", change: queueAnnotation("")}}},
+		{of, "the annotation queue-name is added before a JobSet runs", inLabels, "the annotation kueue.x-k8s.io/queue-name cannot be added to a JobSet that runs without it: set spec.suspend to true first, or in the same change",
+			[]attempt{{what: "to one that runs", before: edits{}, change: queueAnnotation("team-a")}},
+			[]attempt{
+				{what: "to one that is suspended", before: edits{"spec>suspend": true}, change: queueAnnotation("team-a")},
+				{what: "to one that is suspended by the same change", before: edits{}, change: queueAnnotation("team-a").with(edits{"spec>suspend": true})},
+				{what: "to one that has the label", before: label("kueue.x-k8s.io/queue-name", "team-a"), change: queueAnnotation("team-a")},
 			}},
 		{of, "the label priority-class is the name of a class", inLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",
 			[]attempt{{what: "capitals", change: label("kueue.x-k8s.io/priority-class", "High")}},

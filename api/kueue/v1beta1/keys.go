@@ -4,6 +4,8 @@ package v1beta1
 const (
 	// QueueLabel, on a job, names the LocalQueue that it is submitted to.
 	QueueLabel = "kueue.x-k8s.io/queue-name"
+	// QueueAnnotation, on a batch Job or a JobSet without QueueLabel, is the older way to name its LocalQueue.
+	QueueAnnotation = "kueue.x-k8s.io/queue-name"
 	// WorkloadPriorityClassLabel, on a job, names the WorkloadPriorityClass that gives its priority.
 	WorkloadPriorityClassLabel = "kueue.x-k8s.io/priority-class"
 	// MaxExecTimeSecondsLabel, on a job, becomes maximumExecutionTimeSeconds of its Workload.

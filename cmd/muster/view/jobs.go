@@ -173,7 +173,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 	s := &subject{
 		meta: &js.ObjectMeta, kind: "JobSet", group: jobset.GroupVersion.Group,
 		workload:     owned.workloads[js.UID],
-		queue:        js.Labels[kueue.QueueLabel],
+		queue:        cmp.Or(js.Labels[kueue.QueueLabel], js.Annotations[kueue.QueueAnnotation]),
 		requests:     corev1.ResourceList{},
 		restarts:     js.Status.Restarts,
 		suspended:    js.Spec.Suspend != nil && *js.Spec.Suspend,
@@ -210,7 +210,7 @@ func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 	s := &subject{
 		meta: &job.ObjectMeta, kind: "Job", group: batchv1.GroupName,
 		workload:     owned.workloads[job.UID],
-		queue:        job.Labels[kueue.QueueLabel],
+		queue:        cmp.Or(job.Labels[kueue.QueueLabel], job.Annotations[kueue.QueueAnnotation]),
 		pods:         podCounts{asked: podsAtOnce(&job.Spec)},
 		requests:     corev1.ResourceList{},
 		suspended:    job.Spec.Suspend != nil && *job.Spec.Suspend,

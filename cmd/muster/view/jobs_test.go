@@ -427,6 +427,13 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
 	}, {
+		name: "a JobSet that names its queue by the annotation, without a Workload yet",
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
+			js.Annotations = map[string]string{kueue.QueueAnnotation: "gpu"}
+		})}},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
+	}, {
 		name:     "a suspended JobSet without a queue",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
 		want:     []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},

@@ -22,6 +22,7 @@ var API = jobs.API[*batchv1.Job]{
 	},
 	External:        true,
 	RequeuesChanged: true,
+	QueueField:      func(job *batchv1.Job) string { return job.Annotations[kueue.QueueAnnotation] },
 	Describe:        describe,
 	Plan:            plan,
 }
@@ -34,6 +35,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	original := restored(job)
 	d := jobs.Description{
 		Foreign: job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName,
+		Queue:   job.Annotations[kueue.QueueAnnotation],
 		Running: !suspended(job) || job.Status.Active > 0,
 		PodSets: []kueue.PodSet{{Name: podSet, Count: podsOf(&original.Spec), Template: original.Spec.Template}},
 	}

@@ -75,6 +75,7 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 		held  bool // whether the webhook suspends it
 	}{
 		"queue name":                            {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
+		"queue name in an annotation":           {newJob(1).unheld().annotated(kueue.QueueAnnotation, "q"), nil, true},
 		"prebuilt Workload":                     {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
 		"no queue name":                         {newJob(1).unheld(), nil, false},
 		"no queue name, user's queue default":   {newJob(1).unheld(), userQueue, true},

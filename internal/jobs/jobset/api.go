@@ -18,11 +18,12 @@ var kind = jobset.GroupVersion.WithKind("JobSet")
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
-	Kind:    kind,
-	Queue:   jobs.QueueOptional,
-	Resizes: true,
-	New:     func() *jobset.JobSet { return &jobset.JobSet{} },
-	Owns:    []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
+	Kind:       kind,
+	Queue:      jobs.QueueOptional,
+	Resizes:    true,
+	New:        func() *jobset.JobSet { return &jobset.JobSet{} },
+	Owns:       []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
+	QueueField: func(js *jobset.JobSet) string { return js.Annotations[kueue.QueueAnnotation] },
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
@@ -54,6 +55,7 @@ func related(js *jobset.JobSet) []client.Object {
 func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: isForeign(js),
+		Queue:   js.Annotations[kueue.QueueAnnotation],
 	}
 	if tooLarge(js) != "" {
 		return d // it queues for nothing: a condition says why
