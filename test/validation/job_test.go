@@ -47,3 +47,23 @@ func jobRules() []rule {
 			[]attempt{{what: "60", change: label("kueue.x-k8s.io/max-exec-time-seconds", "60")}}},
 	}
 }
+
+// annotationWarnings are about annotations of Kueue that have no effect here.
+func annotationWarnings() (out []rule) {
+	for kind, place := range map[string]place{"Job": inJobAnnotations, "JobSet": inSetAnnotations} {
+		set := func(key string) edits { return edits{"metadata>annotations": map[string]any{key: "true"}} }
+		out = append(out, rule{kind, "Muster reads its annotations of kueue.x-k8s.io", place, "Muster does not read this annotation of a " + kind + ", and it has no effect: ",
+			[]attempt{
+				{what: "elastic-job", change: set("kueue.x-k8s.io/elastic-job")},
+				{what: "one of its pod template", change: set("kueue.x-k8s.io/podset-required-topology")},
+				{what: "later", before: edits{}, change: set("kueue.x-k8s.io/elastic-job")},
+			},
+			[]attempt{
+				{what: "one that it reads", change: set("kueue.x-k8s.io/admission-gated-by")},
+				{what: "another API's", change: set("example.com/elastic-job")},
+				{what: "one that was there before", before: set("kueue.x-k8s.io/elastic-job"),
+					change: edits{"metadata>annotations": map[string]any{"kueue.x-k8s.io/elastic-job": "true", "example.com/note": "a"}}},
+			}})
+	}
+	return out
+}

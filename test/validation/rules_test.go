@@ -18,6 +18,8 @@ const (
 	inClaims           place = policy + "muster-jobset-volume-claims"
 	inLabels           place = policy + "muster-jobset-queue-labels"
 	inJobLabels        place = policy + "muster-job-queue-labels"
+	inJobAnnotations   place = policy + "muster-job-annotations"
+	inSetAnnotations   place = policy + "muster-jobset-annotations"
 	inPodSets          place = policy + "muster-workload-pod-sets"
 	inAdmission        place = policy + "muster-workload-admission"
 	inReclaimable      place = policy + "muster-workload-reclaimable-pods"
@@ -111,6 +113,9 @@ func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
 	}
 }
 
+// allWarnings are the rules that refuse nothing.
+func allWarnings() []rule { return slices.Concat(latticeJobWarnings(), annotationWarnings()) }
+
 func TestRulesWarnOfUselessFields(t *testing.T) {
 	server := newServer(t)
 	warned := func(rule rule, attempt attempt) bool {
@@ -123,7 +128,7 @@ func TestRulesWarnOfUselessFields(t *testing.T) {
 			return strings.Contains(text, rule.message) && strings.Contains(text, rule.policyName())
 		})
 	}
-	for _, rule := range latticeJobWarnings() {
+	for _, rule := range allWarnings() {
 		for _, attempt := range rule.refused {
 			if !warned(rule, attempt) {
 				t.Errorf("%s: no warning", attempt.what)

@@ -94,6 +94,7 @@ func (s *server) tryOnce(t *testing.T, name string, attempt attempt) error {
 	if attempt.next != nil {
 		stored = s.storeStatus(t, resource, stored, attempt.next)
 	}
+	s.warnings.take() // the attempt is the change
 	attempt.change.apply(stored.Object)
 	options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
 	var err error
