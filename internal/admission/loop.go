@@ -115,6 +115,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		clock:      real,
 	}
 	out.queues.gauges, out.translator.pods.filled = out.gauges, out.engine.Filled
+	out.queues.unshared = unshared{byShare: cfg.FairSharing == nil, byUsage: cfg.AdmissionFairSharing == nil}
 	return out
 }
 

@@ -22,7 +22,11 @@ type dependencies struct {
 	cyclic                   bool
 	// difference is what the last audit found wrong with the queue's numbers, "" for nothing.
 	difference string
+	unshared
 }
+
+// unshared says which kinds of fair sharing the operator's configuration leaves out.
+type unshared struct{ byShare, byUsage bool }
 
 // canAdmit returns whether a ClusterQueue admits, and the reason and message of its condition. A queue that lacks
 // only some of its flavors admits through the others, and the message says so.
@@ -42,7 +46,19 @@ func canAdmit(q *kueue.ClusterQueue, around dependencies) (active bool, reason, 
 	case flavorFault != "":
 		return true, flavorFault, "Admits new workloads through its other flavors only: " + flavorMessage
 	}
-	return true, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
+	return true, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads" + around.ineffective(&q.Spec)
+}
+
+// ineffective returns, as the end of a message, which fields have no effect under the operator's configuration.
+func (u unshared) ineffective(spec *kueue.ClusterQueueSpec) (out string) {
+	const without = "; %s has no effect: the operator's configuration has no section %s"
+	if u.byUsage && spec.AdmissionScope != nil && spec.AdmissionScope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
+		out += fmt.Sprintf(without, "admissionScope", "admissionFairSharing")
+	}
+	if u.byShare && spec.FairSharing != nil {
+		out += fmt.Sprintf(without, "fairSharing", "fairSharing")
+	}
+	return out
 }
 
 // flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.
@@ -61,6 +77,7 @@ func (s *dependencies) flavorProblem() (reason, message string) {
 
 // dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
 func (s *queueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out dependencies, err error) {
+	out.unshared = s.unshared
 	if out.checks, err = s.checks(ctx); err != nil {
 		return out, err
 	}

@@ -34,7 +34,8 @@ type queueStatusWriter struct {
 	interval time.Duration
 	queue    workqueue.TypedRateLimitingInterface[statusOf]
 	// gauges are given the states of queues.
-	gauges *queueGauges
+	gauges   *queueGauges
+	unshared unshared
 
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage

@@ -52,6 +52,45 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
+// TestAClusterQueueSaysWhichFieldsHaveNoEffect: both kinds of fair sharing are off until they are configured.
+func TestAClusterQueueSaysWhichFieldsHaveNoEffect(t *testing.T) {
+	const byUsage = "; admissionScope has no effect: the operator's configuration has no section admissionFairSharing"
+	const byShare = "; fairSharing has no effect: the operator's configuration has no section fairSharing"
+	for name, tc := range map[string]struct {
+		mode     kueue.AdmissionMode
+		weight   string
+		unshared unshared
+		want     string
+	}{
+		"both without their sections":   {kueue.UsageBasedAdmissionFairSharing, "2", unshared{byShare: true, byUsage: true}, byUsage + byShare},
+		"both with their sections":      {kueue.UsageBasedAdmissionFairSharing, "2", unshared{}, ""},
+		"the weight without its own":    {kueue.UsageBasedAdmissionFairSharing, "2", unshared{byShare: true}, byShare},
+		"not ordered by usage":          {kueue.NoAdmissionFairSharing, "", unshared{byShare: true, byUsage: true}, ""},
+		"neither, without the sections": {"", "", unshared{byShare: true, byUsage: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newFlavor("f"))
+			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
+			s.unshared = tc.unshared
+			q := newClusterQueue("cq", "2")
+			if tc.mode != "" {
+				q.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: tc.mode}
+			}
+			if tc.weight != "" {
+				q.Spec.FairSharing = &kueue.FairSharing{Weight: ptr.To(resource.MustParse(tc.weight))}
+			}
+			around, err := s.dependencies(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clusterQueueStatus(q, some, around, now)
+			if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads" + tc.want}, conditions(q.Status.Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestAClusterQueueWithAnInvalidSelectorIsNotActive: the queue selects no namespace, and its Workloads report the
 // reason too.
 func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
