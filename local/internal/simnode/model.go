@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 )
 
 // Labels of a simulated machine that are not Kubernetes' own. The nvidia.com ones are those that NVIDIA's feature
@@ -165,9 +166,14 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 				OSImage: "simulated", KernelVersion: "simulated",
 				ContainerRuntimeVersion: "simulated://1", KubeletVersion: "v1.37.1",
 			},
+			DeclaredFeatures: declaredFeatures,
 		},
 	}
 }
+
+// declaredFeatures are those of a kubelet that kube-scheduler requires for pods that restart in place: without them such
+// pods would wait for ever.
+var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits}
 
 // simulatedTaint keeps away pods that do not tolerate a machine that runs nothing.
 var simulatedTaint = corev1.Taint{Key: LabelSimulated, Value: "true", Effect: corev1.TaintEffectNoSchedule}

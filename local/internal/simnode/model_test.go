@@ -1,6 +1,7 @@
 package simnode
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,9 @@ func TestAMachineIsLabelledAndSizedLikeARealOne(t *testing.T) {
 	}
 	if got := node.Status.Addresses[0].Address; got != "198.18.1.5" {
 		t.Errorf("address = %s, want the 261st of the range, 198.18.1.5", got)
+	}
+	if got := node.Status.DeclaredFeatures; !slices.Contains(got, "RestartAllContainersOnContainerExits") {
+		t.Errorf("declared features = %v, want what pods that restart in place require", got)
 	}
 	wantTaints := []corev1.Taint{{Key: "muster.dev/simulated", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	if diff := cmp.Diff(wantTaints, node.Spec.Taints); diff != "" {

@@ -99,12 +99,13 @@ func bringInLine(ctx context.Context, client kubernetes.Interface, have, want *c
 	return err
 }
 
-// withStatus returns the Node with the wanted size and address, and Ready; differs says whether it was not so before.
+// withStatus returns the Node with the wanted size, address and features, and Ready; differs says whether it was not so before.
 func withStatus(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	next = have.DeepCopy()
 	next.Status.Capacity = want.Status.Capacity
 	next.Status.Allocatable = want.Status.Allocatable
 	next.Status.Addresses = want.Status.Addresses
+	next.Status.DeclaredFeatures = want.Status.DeclaredFeatures
 	for _, condition := range want.Status.Conditions {
 		at := slices.IndexFunc(next.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
 		switch {

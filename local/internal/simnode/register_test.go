@@ -94,6 +94,16 @@ func TestNodesOfAnEarlierRun(t *testing.T) {
 				}
 			},
 		},
+		"get the features that pods may require": {
+			again:  2,
+			change: func(n *corev1.Node) { n.Status.DeclaredFeatures = nil },
+			writes: []string{"update nodes/status"},
+			check: func(t *testing.T, w *world) {
+				if got := w.node("sim-00001").Status.DeclaredFeatures; len(got) == 0 {
+					t.Error("a node of an earlier run declares no features")
+				}
+			},
+		},
 		"become Ready and lose the taints of a node that is not": {
 			again: 2,
 			change: func(n *corev1.Node) {
