@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
+	"github.com/musterhq/muster/internal/listwatch"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -72,6 +73,22 @@ func run(ctx context.Context, o options) error {
 		return installFor(ctx, cluster, cfg, o)
 	}
 	ctrl.Log.Info("Muster begins", "version", version)
+	if err := prepare(ctx, cluster, cfg, o); err != nil {
+		return err
+	}
+	return operate(ctx, cluster, cfg, o)
+}
+
+// prepare returns when the cluster serves the APIs.
+func prepare(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
+	stop, err := answerProbes(o.probeAddress)
+	if err != nil {
+		return err
+	}
+	defer stop() // the manager listens at the same address
+	if err := listwatch.AwaitReached(ctx, cluster); err != nil {
+		return err
+	}
 	if o.installAPIs {
 		if err := installAPIs(ctx, cluster, cfg, ownName(ctx, cluster), o.adoptAPIs); err != nil {
 			return err
@@ -80,10 +97,7 @@ func run(ctx context.Context, o options) error {
 	if err := install.AwaitServed(ctx, cluster); err != nil {
 		return fmt.Errorf("waiting for the definitions: %w", err)
 	}
-	if err := install.CheckInstalled(cluster); err != nil {
-		return err
-	}
-	return operate(ctx, cluster, cfg, o)
+	return install.CheckInstalled(cluster)
 }
 
 // operate runs all controllers, on a cluster that serves the APIs.

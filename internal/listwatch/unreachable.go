@@ -2,7 +2,9 @@ package listwatch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -24,6 +28,21 @@ const longestPause = 5 * time.Second
 // pauses returns the pauses between attempts.
 func pauses() wait.Backoff {
 	return wait.Backoff{Duration: longestPause / 8, Factor: 2, Steps: 3, Jitter: 0.2}
+}
+
+// AwaitReached returns once the API server can be reached, whatever it answers. It fails if the certificate that is shown
+// is not trusted, which waiting does not mend, and when ctx ends.
+func AwaitReached(ctx context.Context, cluster *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(cluster)
+	if err != nil {
+		return fmt.Errorf("making a client for discovery: %w", err)
+	}
+	_, err = reach(ctx, "version", func() ([]byte, error) { return client.RESTClient().Get().AbsPath("/version").DoRaw(ctx) })
+	var untrusted *tls.CertificateVerificationError
+	if isUnreachable(err) || errors.As(err, &untrusted) {
+		return fmt.Errorf("reaching the API server: %w", err)
+	}
+	return nil
 }
 
 // untilReached returns a lister and watcher that asks again and again while the API server cannot be reached. Other
@@ -59,9 +78,13 @@ func reach[T any](ctx context.Context, kind string, ask func() (T, error)) (T, e
 	}
 }
 
-// isUnreachable reports whether the error is not an answer of the API server: there was no connection, or what is in
-// front of it answered.
+// isUnreachable reports whether the error is not an answer of the API server, but may be followed by one: there was no
+// connection, or what is in front of it answered.
 func isUnreachable(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return false
+	}
 	var transport *url.Error
 	if errors.As(err, &transport) {
 		return true

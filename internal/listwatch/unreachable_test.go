@@ -2,6 +2,7 @@ package listwatch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,6 +76,7 @@ func TestOnlyAnUnreachableServerIsAskedAgain(t *testing.T) {
 	}{
 		"no connection":         {errRefused, true},
 		"the proxy's answer":    {gateway, true},
+		"not the API server":    {&url.Error{Op: "Get", URL: "https://cluster", Err: &tls.CertificateVerificationError{Err: errors.New("by another authority")}}, false},
 		"the API server's":      {apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "", nil), false},
 		"an object of no use":   {errors.New("decoding"), false},
 		"an expired version":    {apierrors.NewResourceExpired("too old"), false},

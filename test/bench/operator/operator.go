@@ -214,6 +214,12 @@ func (o *Operator) End(signal syscall.Signal) {
 	<-o.ended
 }
 
+// Log returns the log of an operator that has ended.
+func (o *Operator) Log() string {
+	<-o.ended
+	return o.log.String()
+}
+
 // endTimeout is how long an operator may take to end by itself.
 const endTimeout = 4 * time.Minute
 
@@ -251,8 +257,13 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 }
 
 // Readiness returns the HTTP status of the readiness probe, 0 if the operator does not answer.
-func (o *Operator) Readiness() int {
-	response, err := http.Get("http://" + o.probes + "/readyz")
+func (o *Operator) Readiness() int { return o.probe("/readyz") }
+
+// Alive reports whether the liveness probe succeeds.
+func (o *Operator) Alive() bool { return o.probe("/healthz") == http.StatusOK }
+
+func (o *Operator) probe(path string) int {
+	response, err := http.Get("http://" + o.probes + path)
 	if err != nil {
 		return 0
 	}

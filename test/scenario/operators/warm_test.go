@@ -65,6 +65,14 @@ type gate struct {
 func (w *world) throughGate(kind string) *gate {
 	w.Helper()
 	g := &gate{kind: kind, open: make(chan struct{}), asked: make(chan struct{})}
+	w.through(func(_ http.ResponseWriter, r *http.Request) bool { return g.pass(r) })
+	return g
+}
+
+// through has the operators of the world reach the API server through a proxy, which passes on the requests that pass
+// returns true for. The others are pass's to answer.
+func (w *world) through(pass func(http.ResponseWriter, *http.Request) bool) {
+	w.Helper()
 	transport, err := rest.TransportFor(rest.AnonymousClientConfig(w.Cluster.Config)) // who asks shows a token of his own
 	if err != nil {
 		w.Fatal(err)
@@ -77,7 +85,7 @@ func (w *world) throughGate(kind string) *gate {
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // of operators that end
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if g.pass(r) {
+		if pass(rw, r) {
 			proxy.ServeHTTP(rw, r)
 		}
 	}))
@@ -99,7 +107,6 @@ func (w *world) throughGate(kind string) *gate {
 	through := *w.Cluster
 	through.Kubeconfig = kubeconfig
 	w.Cluster = &through
-	return g
 }
 
 // pass reports whether a request may go on, and waits if it reads the kind while the gate is closed.
