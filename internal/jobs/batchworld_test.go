@@ -304,6 +304,56 @@ func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
 	}
 }
 
+// TestPartlyAdmittedBatchJobStaysWithoutPods: a Job that runs with fewer pods than it asked for, and whose user has
+// lowered its parallelism to 0, keeps its quota, and has no pods after an eviction either. Once it is raised the Job
+// queues for that.
+func TestPartlyAdmittedBatchJobStaysWithoutPods(t *testing.T) {
+	asked := newBatchJob("cq", true)
+	asked.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1"}
+	w := newBatchWorld(t, fault{}, asked, 0)
+	w.fate = running
+	live := func() {
+		for range 10 {
+			w.reconcile()
+			w.admit()
+			w.runJob()
+		}
+	}
+	w.reconcile()
+	w.admit()
+	wl := list[kueue.WorkloadList](w.world).Items[0]
+	wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
+	w.updateStatus(&wl)
+	live()
+	job := w.batchJob()
+	if *job.Spec.Parallelism != 1 || job.Status.Active != 1 {
+		t.Fatalf("parallelism %d, %d pods, want one", *job.Spec.Parallelism, job.Status.Active)
+	}
+	job.Spec.Parallelism = ptr.To[int32](0)
+	if err := w.api.Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	job.Status.Active, job.Status.Ready = 0, nil
+	w.updateStatus(job)
+	w.reconcile()
+	if wl = list[kueue.WorkloadList](w.world).Items[0]; wl.Status.Admission == nil {
+		t.Error("the Job has lost its quota")
+	}
+	w.evictWorkload(&wl)
+	live()
+	if job = w.batchJob(); *job.Spec.Suspend || *job.Spec.Parallelism != 0 {
+		t.Errorf("admitted again: suspend %t, parallelism %d, want to run no pods", *job.Spec.Suspend, *job.Spec.Parallelism)
+	}
+	job.Spec.Parallelism = ptr.To[int32](2)
+	if err := w.api.Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	live()
+	if job = w.batchJob(); *job.Spec.Suspend || *job.Spec.Parallelism != 2 || job.Status.Active != 2 {
+		t.Errorf("raised: suspend %t, parallelism %d, %d pods, want two pods that run", *job.Spec.Suspend, *job.Spec.Parallelism, job.Status.Active)
+	}
+}
+
 // TestBatchJobQueuedWithoutPodsIsQueuedAnewOnceItHasSome: it has quota for none.
 func TestBatchJobQueuedWithoutPodsIsQueuedAnewOnceItHasSome(t *testing.T) {
 	job := newBatchJob("cq", true)

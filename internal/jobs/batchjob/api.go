@@ -60,8 +60,11 @@ func ranksOf(job *batchv1.Job) jobs.Ranks {
 }
 
 // leastPods returns the fewest pods with which the Job can run, nil if it needs all, or what is wrong with its
-// annotations.
+// annotations. They are for the pods that a Job runs, so that one that is to run none has them for later.
 func leastPods(job *batchv1.Job) (*int32, string) {
+	if paused(job) {
+		return nil, ""
+	}
 	if syncsCompletions(job) && (!indexed(job) || job.Spec.Completions == nil || *job.Spec.Completions != ptr.Deref(job.Spec.Parallelism, 1)) {
 		return nil, fmt.Sprintf("The annotation %s is true: the Job must be Indexed and have as many completions as parallelism",
 			kueue.JobCompletionsEqualParallelismAnnotation)
@@ -88,6 +91,9 @@ func podsOf(spec *batchv1.JobSpec) int32 {
 	parallelism := ptr.Deref(spec.Parallelism, 1)
 	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
 }
+
+// paused reports whether the Job is to run no pods for now.
+func paused(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Parallelism, 1) == 0 }
 
 func indexed(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion

@@ -109,8 +109,9 @@ func hasStarted(job *batchv1.Job) bool {
 	return noted
 }
 
-// restored returns the Job as its user made it, except for spec.suspend: without what a start added. An annotation that
-// cannot be parsed was not written by Muster, and is removed.
+// restored returns the Job as its user made it, except for spec.suspend: without what a start added. A parallelism of 0 is
+// the user's, who lets the Job run no pods, since no Job is started with a grant of none. An annotation that cannot be
+// parsed was not written by Muster, and is removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	text, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
@@ -123,7 +124,7 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		return out
 	}
 	template := &out.Spec.Template
-	if b.Parallelism != nil {
+	if b.Parallelism != nil && !paused(job) {
 		out.Spec.Parallelism = b.Parallelism
 	}
 	if b.Completions != nil {

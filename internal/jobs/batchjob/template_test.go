@@ -98,8 +98,9 @@ func anyPlaces(t *rapid.T, count int32) (podspec.Places, jobs.Nodes) {
 	return places, nodes
 }
 
+// anyGrant returns a grant of at least one pod: with none no Job is started that has pods.
 func anyGrant(t *rapid.T) jobs.PodSetAdmission {
-	count := rapid.Int32Range(0, 9).Draw(t, "granted")
+	count := rapid.Int32Range(1, 9).Draw(t, "granted")
 	places, nodes := anyPlaces(t, count)
 	return jobs.PodSetAdmission{Count: count, Places: places, Nodes: nodes, Injection: podspec.Injection{
 		Labels: anyMap(t, "added labels"), Annotations: anyMap(t, "added annotations"),
@@ -153,6 +154,20 @@ func TestStopRestoresTheJob(t *testing.T) {
 			t.Fatalf("the stopped Job differs (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// TestAPartlyAdmittedJobStaysWithoutPods: a user who lets a Job run no pods has it so after a stop, too.
+func TestAPartlyAdmittedJobStaysWithoutPods(t *testing.T) {
+	job := newJob(10).indexed().annotated(kueue.JobMinParallelismAnnotation, "2").annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true")
+	running := job.started(grant(4))
+	running.job.Spec.Parallelism = ptr.To[int32](0)
+	if d := describe(running.job, jobs.Facts{}); d.Mistake != nil {
+		t.Errorf("the Job is reported: %s", d.Mistake.Message)
+	}
+	after := restored(running.job)
+	if *after.Spec.Parallelism != 0 || *after.Spec.Completions != 10 {
+		t.Errorf("restored: parallelism %d, completions %d, want 0, 10", *after.Spec.Parallelism, *after.Spec.Completions)
+	}
 }
 
 func TestInvalidAnnotationIsRemovedAndIgnored(t *testing.T) {
