@@ -279,6 +279,41 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	}
 }
 
+// TestRunningJobKeepsItsClassWithoutTheLabel: it follows the value of the class that it was admitted with until it is
+// queued again.
+func TestRunningJobKeepsItsClassWithoutTheLabel(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.fate = running
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "soon"}, Value: 7}
+	w.put(class)
+	w.settle()
+	unlabelled := w.batchJob()
+	delete(unlabelled.Labels, kueue.WorkloadPriorityClassLabel)
+	if err := w.api.Update(t.Context(), unlabelled); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	class.Value = 9
+	if err := w.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	held := list[kueue.WorkloadList](w.world).Items[0]
+	if held.Spec.PriorityClassName != "soon" || *held.Spec.Priority != 9 {
+		t.Errorf("the running job has priority %d of class %q, want 9 of soon", *held.Spec.Priority, held.Spec.PriorityClassName)
+	}
+	w.evictWorkload(&held)
+	for range 12 {
+		w.reconcile()
+		w.runJob()
+	}
+	if waits := list[kueue.WorkloadList](w.world).Items[0]; waits.Spec.PriorityClassName != "" || *waits.Spec.Priority != 0 {
+		t.Errorf("queued again it has priority %d of class %q, want 0 and none", *waits.Spec.Priority, waits.Spec.PriorityClassName)
+	}
+}
+
 // TestMistakeOfABatchJobIsReportedOnce, however often the job changes. It is reported again if the mistake changes or
 // is made again.
 func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // PriorityFacts holds the priority classes of Workloads and of pods, by name.
@@ -70,6 +71,19 @@ func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
 		ObjectMeta: metav1.ObjectMeta{Name: w.Spec.PriorityClassName}, Value: *w.Spec.Priority,
 	}
 	return facts
+}
+
+// keptBy returns the priority of a job whose Workload is w, nil for none. One that has quota by a WorkloadPriorityClass
+// and names none any more keeps the class until it is queued again, with the value that the class has by now.
+func (p priority) keptBy(w *kueue.Workload, facts PriorityFacts) priority {
+	if w == nil || !workload.HoldsQuota(w) || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || p.source == kueue.WorkloadPriorityClassSource {
+		return p
+	}
+	class := facts.Workload[w.Spec.PriorityClassName]
+	if class == nil {
+		return p
+	}
+	return priority{value: class.Value, class: class.Name, source: kueue.WorkloadPriorityClassSource}
 }
 
 // OfPods returns the priority of pods that name this class. For "", it is the priority of the cluster's default class,

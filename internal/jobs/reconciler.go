@@ -339,7 +339,8 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 			return writes, events
 		}
 	}
-	wanted := workloadFor(job, r.api.Kind, described, queue, priorityOf(job, described, facts.Priorities), asked)
+	ranked := priorityOf(job, described, facts.Priorities).keptBy(found, facts.Priorities)
+	wanted := workloadFor(job, r.api.Kind, described, queue, ranked, asked)
 	if r.api.RequeuesChanged && progress.Outcome == nil {
 		recordNeeds(wanted, described.PodSets)
 	}
