@@ -31,6 +31,7 @@ type Watch struct {
 	assumed       string
 	unreadable    undecodableJobs
 	unwatchable   unwatchableKinds
+	deleted       deletedJobs
 	liveness      *liveness
 }
 
@@ -149,6 +150,7 @@ func (w *Watch) Snapshot(ctx context.Context) (*view.Snapshot, error) {
 	if err == nil {
 		snapshot.Configuration, snapshot.Assumed = w.configuration, w.assumed
 		snapshot.Unreadable, snapshot.Unseen = w.unreadable.take(), w.unseen
+		w.deleted.note(snapshot)
 	}
 	return snapshot, err
 }

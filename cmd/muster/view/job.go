@@ -30,7 +30,7 @@ const (
 	Evicting State = "Evicting"
 	// Suspended jobs wait for a user to resume or reactivate them.
 	Suspended State = "Suspended"
-	// Deleting jobs have a deletion timestamp.
+	// Deleting jobs have a deletion timestamp, or are gone and their Workloads are not yet.
 	Deleting State = "Deleting"
 	// Completed jobs have succeeded.
 	Completed State = "Completed"

@@ -75,7 +75,9 @@ func subjects(snapshot *Snapshot) (found []*subject) {
 	for i := range snapshot.Workloads {
 		workload := &snapshot.Workloads[i]
 		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
-			found = append(found, workloadSubject(workload))
+			s := workloadSubject(workload)
+			s.deleted = snapshot.Deleted[s.meta.UID]
+			found = append(found, s)
 		}
 	}
 	return found
@@ -149,6 +151,8 @@ type subject struct {
 	titles map[types.UID]string
 	// foreign jobs are started by a controller whose objects are not read here.
 	foreign bool
+	// deleted is set if the job is known to be gone, though its Workload is not.
+	deleted bool
 }
 
 // part is a replicated job or a task: its pod set, and the number of pods in its spec.

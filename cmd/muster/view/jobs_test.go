@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -73,6 +74,13 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("eval", waitingForQuota)},
 		},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"}},
+	}, {
+		name: "a JobSet that was deleted and whose Workload is not yet",
+		snapshot: Snapshot{
+			Workloads: []kueue.Workload{aWorkload("eval", admitted(20))},
+			Deleted:   map[types.UID]bool{"uid-eval": true},
+		},
+		want: []line{{"ml/jobset/eval", "gpu", Deleting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name:     "a JobSet with a queue and no Workload",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},

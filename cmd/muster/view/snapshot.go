@@ -53,6 +53,8 @@ type Snapshot struct {
 	Unseen []string
 	// Unreadable are the jobs that cannot be decoded: they are in none of the lists.
 	Unreadable []Unreadable
+	// Deleted are the UIDs of jobs that were there before and are not any more, though their Workloads still are.
+	Deleted map[types.UID]bool
 	// Pods are the pods of the one job that is explained; nil for lists of jobs.
 	Pods []corev1.Pod
 	// Warnings are the Warning events of the one job that is explained.
@@ -64,6 +66,30 @@ type Unreadable struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
 	Why             error
+}
+
+// JobUIDs returns the UIDs of all objects of job APIs.
+func (s *Snapshot) JobUIDs() map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for i := range s.JobSets {
+		uids[s.JobSets[i].UID] = true
+	}
+	for i := range s.GenericJobs {
+		uids[s.GenericJobs[i].UID] = true
+	}
+	for i := range s.TrainingJobs {
+		uids[s.TrainingJobs[i].UID] = true
+	}
+	for i := range s.LatticeJobs {
+		uids[s.LatticeJobs[i].UID] = true
+	}
+	for i := range s.VCJobs {
+		uids[s.VCJobs[i].UID] = true
+	}
+	for i := range s.Jobs {
+		uids[s.Jobs[i].UID] = true
+	}
+	return uids
 }
 
 // hidesDecisions reports whether the reader may read too little to know how the operator decides.

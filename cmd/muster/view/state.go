@@ -147,7 +147,7 @@ func (s *subject) status(now time.Time) (state State, reason, message string) {
 	switch {
 	case s.ended != nil:
 		return s.ended.state, s.ended.reason, s.ended.message
-	case s.meta.DeletionTimestamp != nil:
+	case s.meta.DeletionTimestamp != nil, s.deleted:
 		return Deleting, "", ""
 	case s.held != "":
 		return Suspended, "", s.held
