@@ -58,7 +58,8 @@ type Explanation struct {
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
 	// Warning is the last warning about a job that waits: usually why it has no Workload, or why it was evicted.
 	Warning *Warning `json:"warning,omitempty"`
-	// NoLogs is set for a finished job without any pods left, and for one whose pods are simulated.
+	// NoLogs is set for a finished job without any pods left, for one whose pods are simulated, and for one none of whose
+	// pods has started a container.
 	NoLogs bool `json:"-"`
 }
 
@@ -108,7 +109,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
 		PodProblems: podProblems(snapshot.Pods, snapshot.lacksNode, now),
-		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods(),
+		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() || snapshot.startedNothing(),
 	}
 	workload := findWorkload(snapshot, &job)
 	if workload != nil {

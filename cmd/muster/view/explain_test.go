@@ -415,20 +415,48 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	}
 }
 
-// TestExplainKnowsThatSimulatedPodsHaveNoLogs: the API server's answer to a request for one is about addresses of nodes.
-func TestExplainKnowsThatSimulatedPodsHaveNoLogs(t *testing.T) {
+// TestExplainKnowsWhichPodsHaveNoLogs: simulated ones, where the API server's answer to a request for one is about
+// addresses of nodes, and ones that never started a container.
+func TestExplainKnowsWhichPodsHaveNoLogs(t *testing.T) {
 	node := func(name string, labels map[string]string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
-	on := func(node string) corev1.Pod { return corev1.Pod{Spec: corev1.PodSpec{NodeName: node}} }
+	on := func(node string) corev1.Pod {
+		pod := corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
+		if node != "" {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}
+		return pod
+	}
+	ended := func(reason string, started int64, last ...corev1.ContainerState) corev1.Pod {
+		pod := on("local-0")
+		c := &pod.Status.ContainerStatuses[0]
+		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: "why", StartedAt: metav1.Unix(started, 0)}}
+		for _, state := range last {
+			c.LastTerminationState = state
+		}
+		return pod
+	}
+	refused := on("local-0")
+	refused.Status.ContainerStatuses = nil
+	initialising := on("local-0")
+	initialising.Status.InitContainerStatuses = initialising.Status.ContainerStatuses
+	initialising.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 	for what, test := range map[string]struct {
 		pods []corev1.Pod
 		want bool
 	}{
-		"all on simulated nodes":           {[]corev1.Pod{on("sim-0"), on("")}, true},
-		"one on another":                   {[]corev1.Pod{on("sim-0"), on("local-0")}, false},
-		"one on a node that is not listed": {[]corev1.Pod{on("sim-0"), on("new")}, false},
-		"none on a node":                   {[]corev1.Pod{on("")}, false},
+		"all on simulated nodes":             {[]corev1.Pod{on("sim-0"), on("")}, true},
+		"one on another":                     {[]corev1.Pod{on("sim-0"), on("local-0")}, false},
+		"one on a node that is not listed":   {[]corev1.Pod{on("sim-0"), on("new")}, false},
+		"none on a node":                     {[]corev1.Pod{on("")}, true},
+		"none at all":                        {nil, false},
+		"refused by the kubelet":             {[]corev1.Pod{refused}, true},
+		"one has run":                        {[]corev1.Pod{refused, ended("Error", 50)}, false},
+		"its command does not exist":         {[]corev1.Pod{ended("StartError", 0)}, true},
+		"one that the runtime does not know": {[]corev1.Pod{ended("ContainerStatusUnknown", 0)}, true},
+		"it had run before":                  {[]corev1.Pod{ended("StartError", 0, ended("Error", 50).Status.ContainerStatuses[0].State)}, false},
+		"only its init container has run":    {[]corev1.Pod{initialising}, true},
 	} {
 		snapshot := &Snapshot{
 			Jobs: []batchv1.Job{aJob("eval")}, Pods: test.pods,

@@ -19,6 +19,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	defaults "github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // Snapshot is what was read from the API server at one time. A kind that the cluster does not serve is empty. The functions
@@ -145,6 +146,22 @@ func (s *Snapshot) simulatesPods() bool {
 		}
 	}
 	return some
+}
+
+// startedNothing reports whether the explained job has pods and none of them ever started a container, init containers
+// aside: their logs are not those that are read first.
+func (s *Snapshot) startedNothing() bool {
+	return len(s.Pods) > 0 && !slices.ContainsFunc(s.Pods, func(pod corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+			return c.State.Running != nil || hasRun(c.State.Terminated) || hasRun(c.LastTerminationState.Terminated)
+		})
+	})
+}
+
+// hasRun reports whether a container that has ended had started. If not, the runtime says that it started in 1970, and the
+// kubelet, if it never knew of the container, nothing.
+func hasRun(ended *corev1.ContainerStateTerminated) bool {
+	return ended != nil && ended.StartedAt.Unix() > 0 && replicas.WhyNotStarted(ended) == ""
 }
 
 // watched returns the objects that decisions depend on.
