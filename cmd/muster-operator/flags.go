@@ -56,7 +56,7 @@ func (o *options) bind(set *flag.FlagSet) {
 	set.BoolVar(&o.printVersion, "version", false, "print the version and exit")
 	set.StringVar(&o.decisionLog, "decision-log", "", "append all inputs and decisions of the engine to this file, for muster replay (default: none)")
 	set.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
-	set.StringVar(&o.installFor, "install-for", "", "apply the CRDs and policies for an operator that runs as this user, give the user the rights that it needs, and exit")
+	set.StringVar(&o.installFor, "install-for", "", "apply the CRDs and policies for an operator that runs as this user, give the user the rights that it needs, let holders of view, edit and admin use the job APIs, and exit")
 	set.BoolVar(&o.adoptAPIs, "adopt-apis", false, "with --install-apis or --install-for: take over CRDs that others have installed, instead of refusing")
 	set.StringVar(&o.namespace, "namespace", "", "run only the jobs of this namespace (default: of all namespaces)")
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "elect a leader among several operators; without it, run only one")

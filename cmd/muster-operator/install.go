@@ -14,10 +14,14 @@ import (
 	"github.com/musterhq/muster/internal/install"
 )
 
-// installFor prepares the cluster for an operator that runs as user o.installFor, with only the rights that it needs.
+// installFor prepares the cluster for an operator that runs as user o.installFor, with only the rights that it needs,
+// and for the users of its jobs.
 // It does what the chart does, for users without Helm.
 func installFor(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
 	if err := installAPIs(ctx, cluster, cfg, o.installFor, o.adoptAPIs); err != nil {
+		return err
+	}
+	if err := install.GrantUsers(ctx, cluster, *cfg.TrainingJob.Group); err != nil {
 		return err
 	}
 	return install.GrantRights(ctx, cluster, install.Rights{User: o.installFor, Namespace: ownNamespace(o), TrainingJobGroup: *cfg.TrainingJob.Group})

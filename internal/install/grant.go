@@ -50,9 +50,7 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	if err != nil {
 		return fmt.Errorf("making a client for the operator's rights: %w", err)
 	}
-	roles, err := read("muster/rights", func(text []byte) []byte {
-		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(to.TrainingJobGroup, breezeml.DefaultGroup)))
-	})
+	roles, err := readRoles("muster/rights", to.TrainingJobGroup)
 	if err != nil {
 		return err
 	}
@@ -77,6 +75,31 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		}
 	}
 	return nil
+}
+
+// GrantUsers lets those who have the cluster's own roles view, edit and admin use the job APIs, as the chart does.
+func GrantUsers(ctx context.Context, config *rest.Config, trainingJobGroup string) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for the users' rights: %w", err)
+	}
+	roles, err := readRoles("muster/users", trainingJobGroup)
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if err := applyRight(ctx, client.RbacV1().RESTClient(), role); err != nil {
+			return fmt.Errorf("applying %s %s: %w", role.GetKind(), role.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// readRoles returns the roles of a folder, with TrainingJobs in the given API group, breezeml.ai if empty.
+func readRoles(folder, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
+	return read(folder, func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(trainingJobGroup, breezeml.DefaultGroup)))
+	})
 }
 
 // ensureNamespace creates the namespace if a name is given and it does not exist.

@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"slices"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -73,5 +74,31 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights"}}
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHoldersOfTheClustersRolesMayUseTheJobAPIs: the roles are made for them, and a controller of the cluster adds their
+// rules to view, edit and admin.
+func TestHoldersOfTheClustersRolesMayUseTheJobAPIs(t *testing.T) {
+	cluster := testcluster.Get(t)
+	direct := clientOf(t, cluster.Config)
+	if err := install.GrantUsers(t.Context(), cluster.Config, "training.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	for name, rule := range map[string]rbacv1.PolicyRule{
+		"view":  {Verbs: []string{"list"}, APIGroups: []string{"training.example.com"}, Resources: []string{"trainingjobs"}},
+		"edit":  {Verbs: []string{"create"}, APIGroups: []string{"jobset.x-k8s.io"}, Resources: []string{"jobsets"}},
+		"admin": {Verbs: []string{"delete"}, APIGroups: []string{"kueue.x-k8s.io"}, Resources: []string{"localqueues"}},
+	} {
+		role := &rbacv1.ClusterRole{}
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+			err := direct.Get(ctx, client.ObjectKey{Name: name}, role)
+			return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.Verbs, rule.Verbs[0]) && slices.Contains(r.APIGroups, rule.APIGroups[0]) && slices.Contains(r.Resources, rule.Resources[0])
+			}), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			t.Errorf("role %s does not allow to %s %s: %v", name, rule.Verbs[0], rule.Resources[0], err)
+		}
 	}
 }
