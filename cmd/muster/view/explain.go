@@ -161,9 +161,10 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 }
 
 // NeedsWarnings reports whether the Warning events of the job may say why it does not run: it has no Workload, or it
-// was started and has no pods. s.Pods must hold all pods of the job.
+// was started and has no pods. One that asks for no pods, and says so itself, has no Workload for that reason. s.Pods
+// must hold all pods of the job.
 func (s *Snapshot) NeedsWarnings(job *Job) bool {
-	return job.WaitsUnseen() || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
+	return job.WaitsUnseen() && (job.PodsAsked > 0 || job.Message == noWorkloadYet) || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 
 // lastWarning returns the latest event, nil if there is none. Earlier ones may have been resolved.

@@ -14,6 +14,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -500,6 +501,10 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		}
 	}
 	free := Snapshot{JobSets: []jobset.JobSet{aJobSet("free")}, Warnings: unqueued.Warnings}
+	none := Snapshot{Warnings: unqueued.Warnings, VCJobs: []volcano.Job{aVCJob("none", func(job *volcano.Job) {
+		job.Spec.Tasks = nil
+		job.Status.State = volcano.JobState{Phase: volcano.Pending, Message: "No task has replicas, so there is nothing to start"}
+	})}}
 	withPod := free
 	withPod.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "free-workers-0-0"}}}
 	now := at(60).Time
@@ -513,6 +518,7 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		"a job with a Workload, which has the reason": {&queued, "eval", nil},
 		"a job without a queue and without pods":      {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
 		"a job without a queue, with pods":            {&withPod, "free", nil},
+		"a job that asks for no pods":                 {&none, "none", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := Jobs(tc.snapshot, now)
