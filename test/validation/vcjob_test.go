@@ -145,7 +145,10 @@ func vcJobPolicyRules() []rule {
 			[]attempt{{what: "two codes", change: policies("[{exitCode: 3, action: RestartJob}, {exitCode: 4, action: AbortJob}]")}}},
 		{of, "an event is in one policy", inVCJob, "duplicate event in policies",
 			[]attempt{{what: "two", change: edits{vcWorker + "policies": "yaml:[{event: PodFailed, action: RestartJob}, {events: [PodEvicted, PodFailed], action: AbortJob}]"}}},
-			[]attempt{{what: "in event and in events", change: policies("[{event: PodFailed, events: [PodEvicted, PodFailed], action: AbortJob}]")}}},
+			[]attempt{
+				{what: "in event and in events", change: policies("[{event: PodFailed, events: [PodEvicted, PodFailed], action: AbortJob}]")},
+				{what: "twice in the events of one", change: policies("[{events: [PodEvicted, PodFailed, PodEvicted], action: TerminateJob}]")},
+			}},
 		{of, "dependsOn names other tasks", inVCJob, "spec.tasks: dependsOn must name other tasks of the Job",
 			[]attempt{
 				{what: "one that is not there", change: edits{vcWorker + "dependsOn": "yaml:{name: [ps]}"}},
