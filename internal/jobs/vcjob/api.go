@@ -92,7 +92,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	job = within(job)
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
 	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
-	least, elastic := leastOf(job), elasticTask(job)
+	least, elastic, plugins := leastOf(job), elasticTask(job), pluginsOf(job)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
 		if countOf(task) == 0 {
@@ -100,6 +100,11 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		template := *task.Template.DeepCopy()
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
+		if template.Spec.HostNetwork {
+			for _, p := range plugins { // no two pods are placed on a node whose port they take
+				p.openPorts(job, nameOf(job, i), &template.Spec)
+			}
+		}
 		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: countOf(task), Template: template}
 		if least[i] < countOf(task) {
 			// A pod set has at least one pod, so a task with a minimum of 0 counts with one.

@@ -20,7 +20,13 @@ import (
 // master's address. It does nothing without the master's task.
 func pytorch(arguments map[string]string) effect {
 	master, worker, port := arguments["master"], arguments["worker"], arguments["port"]
-	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	ports := func(job *volcano.Job, _ string) []corev1.ContainerPort {
+		if taskReplicas(job, master) == 0 {
+			return nil
+		}
+		return listensOn("pytorchjob-port", port)
+	}
+	return effect{ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		masters := taskReplicas(job, master)
 		if masters == 0 {
 			return
@@ -38,7 +44,6 @@ func pytorch(arguments map[string]string) effect {
 				setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
 			}
 		})
-		openPort(spec, "pytorchjob-port", port)
 	}}
 }
 
@@ -88,9 +93,21 @@ func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequ
 // some of TensorFlow's strategies reject a cluster without a chief.
 func tensorflow(arguments map[string]string) effect {
 	roles := []string{"ps", "worker", "chief", "evaluator"}
-	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
-		at := slices.IndexFunc(roles, func(role string) bool { return arguments[role] == r.Group })
-		if at < 0 || totalOf(job) == 1 {
+	roleOf := func(job *volcano.Job, task string) int {
+		if totalOf(job) == 1 {
+			return -1
+		}
+		return slices.IndexFunc(roles, func(role string) bool { return arguments[role] == task })
+	}
+	ports := func(job *volcano.Job, task string) []corev1.ContainerPort {
+		if roleOf(job, task) < 0 {
+			return nil
+		}
+		return listensOn("tfjob-port", arguments["port"])
+	}
+	return effect{ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		at := roleOf(job, r.Group)
+		if at < 0 {
 			return
 		}
 		cluster := map[string][]string{}
@@ -104,22 +121,23 @@ func tensorflow(arguments map[string]string) effect {
 			panic("encoding TF_CONFIG: " + err.Error()) // plain data
 		}
 		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: string(config)}) })
-		openPort(spec, "tfjob-port", arguments["port"])
 	}}
 }
 
 // mpi gives the pods of the master's task the hosts of the workers.
 func mpi(arguments map[string]string) effect {
 	master, worker := arguments["master"], arguments["worker"]
-	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
-		if r.Group != master && r.Group != worker {
-			return
+	ports := func(_ *volcano.Job, task string) []corev1.ContainerPort {
+		if task != master && task != worker {
+			return nil
 		}
+		return listensOn("mpijob-port", arguments["port"])
+	}
+	return effect{ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		if r.Group == master {
 			hosts := strings.Join(hostsOf(job, worker), ",")
 			each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts}) })
 		}
-		openPort(spec, "mpijob-port", arguments["port"])
 	}}
 }
 
@@ -130,14 +148,19 @@ func ray(arguments map[string]string) effect {
 	objects := func(l *planner) []jobs.Write {
 		return []jobs.Write{jobs.Create(headService(l, a)).OrWarn(jobs.FailedCreate)}
 	}
-	return effect{objects: objects, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	ports := func(_ *volcano.Job, task string) (out []corev1.ContainerPort) {
+		if task == a["head"] {
+			for _, port := range headPorts {
+				out = append(out, listensOn(port.name, a[port.argument])...)
+			}
+		}
+		return out
+	}
+	return effect{objects: objects, ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		switch r.Group {
 		case a["head"]:
 			rayContainer(spec, a["headContainer"], fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
 				a["port"], a["dashboardPort"], a["clientPort"]))
-			for _, port := range headPorts {
-				openPort(spec, port.name, a[port.argument])
-			}
 		case a["worker"]:
 			rayContainer(spec, a["workerContainer"], fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
 		}
@@ -174,16 +197,29 @@ func rayContainer(spec *corev1.PodSpec, name, command string) {
 	}
 }
 
-// openPort adds the port to each container, except init containers, that lacks it.
-func openPort(spec *corev1.PodSpec, name, port string) {
+// listensOn returns the port, as a list; none if it is not a number.
+func listensOn(name, port string) []corev1.ContainerPort {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
-		return // such a job is not queued
+		return nil // such a job is not queued
 	}
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name || int64(p.ContainerPort) == number }) {
-			c.Ports = append(c.Ports, corev1.ContainerPort{Name: name, ContainerPort: int32(number)})
+	return []corev1.ContainerPort{{Name: name, ContainerPort: int32(number), Protocol: corev1.ProtocolTCP}}
+}
+
+// openPorts adds the ports on which a task's pods listen to each container, except init containers, that lacks them.
+// On the network of its node a pod may list a port once, as it takes it there.
+func (e effect) openPorts(job *volcano.Job, task string, spec *corev1.PodSpec) {
+	if e.ports == nil {
+		return
+	}
+	for _, port := range e.ports(job, task) {
+		lists := func(c corev1.Container) bool {
+			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.Name || p.ContainerPort == port.ContainerPort })
+		}
+		for i := range spec.Containers {
+			if c := &spec.Containers[i]; !lists(*c) && !(spec.HostNetwork && slices.ContainsFunc(spec.Containers, lists)) {
+				c.Ports = append(c.Ports, port)
+			}
 		}
 	}
 }

@@ -158,6 +158,48 @@ func TestPluginMpiTellsTheMasterTheWorkers(t *testing.T) {
 	}
 }
 
+// TestPortsOfPluginsOnTheNetworkOfTheNode: placement is told of them, as two pods do not fit on one node then, and a pod
+// lists each once, as the API server demands.
+func TestPortsOfPluginsOnTheNetworkOfTheNode(t *testing.T) {
+	onNode := func(task *volcano.TaskSpec) {
+		task.Template.Spec.HostNetwork = true
+		task.Template.Spec.Containers = append(task.Template.Spec.Containers, corev1.Container{Name: "side"})
+	}
+	for plugin, want := range map[string]map[string]string{
+		"pytorch":    {"master": "[23456][]", "worker": "[23456][]"},
+		"tensorflow": {"master": "[][]", "worker": "[2222][]"},
+		"mpi":        {"master": "[22][]", "worker": "[22][]"},
+		"ray":        {"master": "[6379 8265 10001][]", "worker": "[][]"},
+	} {
+		job := newJob().with("master", 1, onNode).with("worker", 1, onNode).plugin(plugin)
+		if plugin == "ray" {
+			job.plugin(plugin, "--head=master")
+		}
+		asked, started := map[string]string{}, map[string]string{}
+		for _, set := range describe(job.Job, jobs.Facts{}).PodSets {
+			asked[string(set.Name)] = portsOf(set.Template.Spec)
+		}
+		got := see(t, job.Job, admitted("master", 1, "worker", 1), nil)
+		for task := range asked {
+			started[task] = portsOf(made(t, got, "job-"+task+"-0").Spec)
+		}
+		same(t, plugin+": asked", want, asked)
+		same(t, plugin+": started", want, started)
+	}
+}
+
+// portsOf lists the ports of each container.
+func portsOf(spec corev1.PodSpec) (out string) {
+	for _, c := range spec.Containers {
+		var numbers []int32
+		for _, p := range c.Ports {
+			numbers = append(numbers, p.ContainerPort)
+		}
+		out += fmt.Sprint(numbers)
+	}
+	return out
+}
+
 func TestPluginRayStartsRayUnlessTheContainerSaysWhatItRuns(t *testing.T) {
 	job := newJob().with("head", 1).with("worker", 1).plugin("ray")
 	got := see(t, job.Job, admitted("head", 1, "worker", 1), nil)

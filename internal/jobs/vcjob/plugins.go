@@ -39,6 +39,8 @@ type effect struct {
 	name string
 	// change changes the pod spec of a replica, which the caller owns.
 	change func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec)
+	// ports returns the ports on which the pods of a task listen; nil for none.
+	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
 	objects func(l *planner) []jobs.Write
 }

@@ -128,6 +128,7 @@ func (l *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 	l.mountVolumes(spec)
 	for _, p := range l.plugins() {
 		p.change(l.job, r, spec)
+		p.openPorts(l.job, r.Group, spec)
 	}
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
 		template = l.place(granted, r, assigned).Inject(template)
