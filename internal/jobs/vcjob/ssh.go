@@ -47,7 +47,7 @@ func ssh(arguments map[string]string) effect {
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
 		},
 		objects: func(l *planner) []jobs.Write {
-			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job)}}
+			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job, arguments["ssh-port"])}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
 				return []jobs.Write{jobs.Create(secret).OrWarn(jobs.FailedCreate)}
@@ -73,15 +73,15 @@ func keysFolder(arguments map[string]string) (folder string, mode int32) {
 
 func keysName(job *volcano.Job) string { return job.Name + "-ssh" }
 
-// sshConfig names every pod of the job: their host keys are not known beforehand, and their names mean
+// sshConfig names every pod of the job and the port that it listens on: their host keys are not known beforehand, and their names mean
 // other pods in another job.
-func sshConfig(job *volcano.Job) []byte {
+func sshConfig(job *volcano.Job, port string) []byte {
 	var out bytes.Buffer
 	out.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
 	for i := range job.Spec.Tasks {
 		for _, host := range hostsOf(job, nameOf(job, i)) {
 			short, _, _ := strings.Cut(host, ".")
-			fmt.Fprintf(&out, "Host %s\n  HostName %s\n", short, host)
+			fmt.Fprintf(&out, "Host %s\n  HostName %s\n  Port %s\n", short, host, port)
 		}
 	}
 	return out.Bytes()

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
@@ -37,7 +39,19 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 	if m := pod.Spec.Containers[0].VolumeMounts; len(m) != 1 || m[0].MountPath != "/root/.ssh" {
 		t.Errorf("mounts %v", m)
 	}
-	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config, "Host job-worker-0\n  HostName job-worker-0.job\n") {
+	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config, "Host job-worker-0\n  HostName job-worker-0.job\n  Port 22\n") {
+		t.Errorf("config %q", config)
+	}
+}
+
+// TestPluginSshLogsInAtThePortOfTheJob: on the network of its node port 22 is the node's own.
+func TestPluginSshLogsInAtThePortOfTheJob(t *testing.T) {
+	job := newJob().with("worker", 1).plugin("ssh", "--ssh-port=2222")
+	if mistake := describe(job.Job, jobs.Facts{}).Mistake; mistake != nil {
+		t.Errorf("mistake %v", mistake)
+	}
+	secret := see(t, job.Job, admitted("worker", 1), nil).First[0].Object().(*corev1.Secret)
+	if config := string(secret.Data[sshConfigFile]); !strings.HasSuffix(config, "Host job-worker-0\n  HostName job-worker-0.job\n  Port 2222\n") {
 		t.Errorf("config %q", config)
 	}
 }
