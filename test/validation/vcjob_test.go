@@ -139,7 +139,7 @@ func vcJobPolicyRules() []rule {
 			[]attempt{{what: "no pods", change: edits{vcWorker + "template": nil, vcWorker + "replicas": 0}}}},
 		{of, "plugins are supported", inVCJob, "unable to find job plugin: ",
 			[]attempt{{what: "horovod", change: edits{"spec>plugins": "yaml:{svc: [], horovod: []}"}}},
-			[]attempt{{what: "all", change: edits{"spec>plugins": "yaml:{env: [], svc: [], ssh: [], pytorch: [], tensorflow: [], mpi: [], ray: []}"}}}},
+			[]attempt{{what: "all", change: edits{"spec>plugins": "yaml:{env: [], svc: [], ssh: [], pytorch: [], tensorflow: [], mpi: [], ray: [], hcclrank: []}"}}}},
 		{of, "an exit code is in one policy", inVCJob, "duplicate exit code in policies",
 			[]attempt{{what: "two", change: policies("[{exitCode: 3, action: RestartJob}, {exitCode: 3, action: AbortJob}]")}},
 			[]attempt{{what: "two codes", change: policies("[{exitCode: 3, action: RestartJob}, {exitCode: 4, action: AbortJob}]")}}},

@@ -197,6 +197,31 @@ func rayContainer(spec *corev1.PodSpec, name, command string) {
 	}
 }
 
+// hcclRankKey is the annotation by which the device plugin of Ascend NPUs knows the rank of a pod.
+const hcclRankKey = "hccl/rankIndex"
+
+// hcclrank tells the rank of a pod to the device plugin of its NPUs: that of its containers if they have one, else
+// workers are counted after the masters.
+func hcclrank(arguments map[string]string) effect {
+	master, worker := arguments["master"], arguments["worker"]
+	return effect{annotate: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) map[string]string {
+		for i := range spec.Containers {
+			for _, v := range spec.Containers[i].Env {
+				if v.Name == "RANK" && v.Value != "" {
+					return map[string]string{hcclRankKey: v.Value}
+				}
+			}
+		}
+		switch r.Group {
+		case master:
+			return map[string]string{hcclRankKey: strconv.Itoa(int(r.Index))}
+		case worker:
+			return map[string]string{hcclRankKey: strconv.Itoa(int(taskReplicas(job, master) + r.Index))}
+		}
+		return nil
+	}}
+}
+
 // listensOn returns the port, as a list; none if it is not a number.
 func listensOn(name, port string) []corev1.ContainerPort {
 	number, err := strconv.ParseInt(port, 10, 32)

@@ -200,6 +200,29 @@ func portsOf(spec corev1.PodSpec) (out string) {
 	return out
 }
 
+func TestPluginHcclrankRanksPods(t *testing.T) {
+	own := func(task *volcano.TaskSpec) { task.Template.Annotations = map[string]string{hcclRankKey: "7"} }
+	ranked := func(task *volcano.TaskSpec) {
+		task.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK", Value: "5"}}
+	}
+	for _, c := range []struct {
+		name string
+		job  jobBuilder
+		want string
+	}{
+		{"after the masters", newJob().with("main", 2).with("worker", 2).plugin("hcclrank", "--master=main"), "3"},
+		{"as the plugin pytorch does", newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main").plugin("hcclrank"), "2"},
+		{"as the template's variable says", newJob().with("main", 1).with("worker", 2, ranked).plugin("hcclrank"), "5"},
+		{"as the template's annotation says", newJob().with("main", 1).with("worker", 2, own).plugin("hcclrank"), "7"},
+		{"not what is no part of it", newJob().with("main", 1).with("worker", 2).plugin("hcclrank", "--worker=other"), ""},
+	} {
+		got := made(t, see(t, c.job.Job, admitted("main", int(c.job.Spec.Tasks[0].Replicas), "worker", 2), nil), "job-worker-1").Annotations
+		if got[hcclRankKey] != c.want || got[volcano.TaskSpecKey] != "worker" {
+			t.Errorf("%s: annotations %v, want the rank %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestPluginRayStartsRayUnlessTheContainerSaysWhatItRuns(t *testing.T) {
 	job := newJob().with("head", 1).with("worker", 1).plugin("ray")
 	got := see(t, job.Job, admitted("head", 1, "worker", 1), nil)

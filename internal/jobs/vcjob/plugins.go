@@ -39,6 +39,8 @@ type effect struct {
 	name string
 	// change changes the pod spec of a replica, which the caller owns.
 	change func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec)
+	// annotate returns the annotations of a replica's pod that its template may override; nil for none.
+	annotate func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) map[string]string
 	// ports returns the ports on which the pods of a task listen; nil for none.
 	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
@@ -57,6 +59,7 @@ var known = []plugin{
 	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
 		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
 		distinct: []string{"port", "dashboardPort", "clientPort"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
+	{name: "hcclrank", with: hcclrank, defaults: map[string]string{"master": "master", "worker": "worker"}},
 }
 
 // plugins returns the job's plugins, and those that they require.

@@ -127,7 +127,12 @@ func (l *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 	}
 	l.mountVolumes(spec)
 	for _, p := range l.plugins() {
-		p.change(l.job, r, spec)
+		if p.change != nil {
+			p.change(l.job, r, spec)
+		}
+		if p.annotate != nil {
+			template.Annotations = merged(p.annotate(l.job, r, spec), template.Annotations)
+		}
 		p.openPorts(l.job, r.Group, spec)
 	}
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
