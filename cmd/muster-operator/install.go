@@ -15,8 +15,7 @@ import (
 )
 
 // installFor prepares the cluster for an operator that runs as user o.installFor, with only the rights that it needs,
-// and for the users of its jobs.
-// It does what the chart does, for users without Helm.
+// and for the users of its jobs. It does what the chart does, for users without Helm.
 func installFor(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
 	if err := installAPIs(ctx, cluster, cfg, o.installFor, o.adoptAPIs); err != nil {
 		return err
