@@ -73,8 +73,8 @@ func keysFolder(arguments map[string]string) (folder string, mode int32) {
 
 func keysName(job *volcano.Job) string { return job.Name + "-ssh" }
 
-// sshConfig names every pod of the job and the port that it listens on: their host keys are not known beforehand, and their names mean
-// other pods in another job.
+// sshConfig names every pod of the job and the port that it listens on: their host keys are not known beforehand, and
+// their names mean other pods in another job.
 func sshConfig(job *volcano.Job, port string) []byte {
 	var out bytes.Buffer
 	out.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
