@@ -2,8 +2,6 @@ package command
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -40,15 +38,11 @@ kubectl apply. All other objects are printed as they are. It needs no cluster. -
 }
 
 func convertFile(streams genericiooptions.IOStreams, path string) error {
-	var in io.Reader = streams.In
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		in = file
+	in, err := openInput(streams, path)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	if err := convert.Stream(in, streams.Out, func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) }); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -31,15 +30,11 @@ The exit code is 0 if all decisions are the same, and 1 if one differs or the lo
 }
 
 func replay(streams genericiooptions.IOStreams, path string) error {
-	log := streams.In
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("read the decision log: %w", err)
-		}
-		defer file.Close()
-		log = file
+	log, err := openInput(streams, path)
+	if err != nil {
+		return fmt.Errorf("read the decision log: %w", err)
 	}
+	defer log.Close()
 	result, err := record.Replay(log)
 	if err != nil {
 		return err

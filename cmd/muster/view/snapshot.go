@@ -72,25 +72,22 @@ type Unreadable struct {
 // JobUIDs returns the UIDs of all objects of job APIs.
 func (s *Snapshot) JobUIDs() map[types.UID]bool {
 	uids := map[types.UID]bool{}
-	for i := range s.JobSets {
-		uids[s.JobSets[i].UID] = true
-	}
-	for i := range s.GenericJobs {
-		uids[s.GenericJobs[i].UID] = true
-	}
-	for i := range s.TrainingJobs {
-		uids[s.TrainingJobs[i].UID] = true
-	}
-	for i := range s.LatticeJobs {
-		uids[s.LatticeJobs[i].UID] = true
-	}
-	for i := range s.VCJobs {
-		uids[s.VCJobs[i].UID] = true
-	}
-	for i := range s.Jobs {
-		uids[s.Jobs[i].UID] = true
-	}
+	addUIDs(uids, s.JobSets)
+	addUIDs(uids, s.GenericJobs)
+	addUIDs(uids, s.TrainingJobs)
+	addUIDs(uids, s.LatticeJobs)
+	addUIDs(uids, s.VCJobs)
+	addUIDs(uids, s.Jobs)
 	return uids
+}
+
+func addUIDs[T any, P interface {
+	*T
+	metav1.Object
+}](uids map[types.UID]bool, list []T) {
+	for i := range list {
+		uids[P(&list[i]).GetUID()] = true
+	}
 }
 
 // hidesDecisions reports whether the reader may read too little to know how the operator decides.

@@ -40,14 +40,7 @@ func TestPlanAllocationsDoNotDependOnTheNumberOfReplicatedJobs(t *testing.T) {
 // their number.
 func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	allocated := func(failures int) uint64 {
-		b := newSet().restarts(1<<30, jobset.Recreate)
-		b.js.Spec.ReplicatedJobs = nil
-		b.js.Spec.FailurePolicy.Rules = []jobset.FailurePolicyRule{{Name: "alone", Action: jobset.RestartJob}}
-		var list []jobBuilder
-		for i := range failures {
-			list = append(list, job("r", i).failed())
-		}
-		return allocatedBy(b.with("r", int32(failures)), list)
+		return allocatedBy(failedTogether(failures))
 	}
 	few, many := allocated(250), allocated(1000)
 	if many > 6*few {
@@ -59,14 +52,8 @@ func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 // them.
 func TestTimeOfManyFailures(t *testing.T) {
 	jobstest.CheckAboutLinear(t, 2000, func(failures int) func() {
-		b := newSet().restarts(1<<30, jobset.Recreate)
-		b.js.Spec.ReplicatedJobs = nil
-		b.js.Spec.FailurePolicy.Rules = []jobset.FailurePolicyRule{{Name: "alone", Action: jobset.RestartJob}}
-		var list []jobBuilder
-		for i := range failures {
-			list = append(list, job("r", i).failed())
-		}
-		seen := jobs.Seen[*jobset.JobSet]{Job: b.with("r", int32(failures)).js, Admission: unqueued, Children: of(list...), Now: now}
+		b, list := failedTogether(failures)
+		seen := jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: unqueued, Children: of(list...), Now: now}
 		return func() {
 			p := plan(seen)
 			if restarts := restartsSpent(&p.Status.(*jobset.JobSet).Status); restarts != int32(failures) {
@@ -101,6 +88,18 @@ func TestTimeOfPlaces(t *testing.T) {
 			}
 		}
 	})
+}
+
+// failedTogether returns a JobSet whose Jobs are restarted alone, and its Jobs, all failed.
+func failedTogether(failures int) (setBuilder, []jobBuilder) {
+	b := newSet().restarts(1<<30, jobset.Recreate)
+	b.js.Spec.ReplicatedJobs = nil
+	b.js.Spec.FailurePolicy.Rules = []jobset.FailurePolicyRule{{Name: "alone", Action: jobset.RestartJob}}
+	var list []jobBuilder
+	for i := range failures {
+		list = append(list, job("r", i).failed())
+	}
+	return b.with("r", int32(failures)), list
 }
 
 // allocatedBy returns how many bytes a plan for the JobSet with these Jobs allocates.
