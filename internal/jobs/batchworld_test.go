@@ -277,12 +277,10 @@ func TestDeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	}
 }
 
-// TestEvictedBatchJobWithoutPodsReturnsItsQuota: a Job whose user has lowered its parallelism to 0 keeps its quota, to
-// grow back, but not from others.
-func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
-	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
-	w.fate = running
-	w.settle()
+// evictWithoutPods lowers the parallelism of a running Job to 0, as its user would, and evicts it. Until then it keeps
+// its quota.
+func evictWithoutPods(t *testing.T, w *batchWorld) {
+	t.Helper()
 	job := w.batchJob()
 	job.Spec.Parallelism = ptr.To[int32](0)
 	if err := w.api.Update(t.Context(), job); err != nil {
@@ -291,10 +289,20 @@ func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
 	job.Status.Active, job.Status.Ready = 0, nil
 	w.updateStatus(job)
 	w.reconcile()
-	if wl := list[kueue.WorkloadList](w.world).Items[0]; wl.Status.Admission == nil {
+	wl := list[kueue.WorkloadList](w.world).Items[0]
+	if wl.Status.Admission == nil {
 		t.Error("the Job has lost its quota")
 	}
-	w.evictWorkload(&list[kueue.WorkloadList](w.world).Items[0])
+	w.evictWorkload(&wl)
+}
+
+// TestEvictedBatchJobWithoutPodsReturnsItsQuota: a Job whose user has lowered its parallelism to 0 keeps its quota, to
+// grow back, but not from others.
+func TestEvictedBatchJobWithoutPodsReturnsItsQuota(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.fate = running
+	w.settle()
+	evictWithoutPods(t, w)
 	for range 5 {
 		w.reconcile()
 		w.runJob()
@@ -329,17 +337,7 @@ func TestPartlyAdmittedBatchJobStaysWithoutPods(t *testing.T) {
 	if *job.Spec.Parallelism != 1 || job.Status.Active != 1 {
 		t.Fatalf("parallelism %d, %d pods, want one", *job.Spec.Parallelism, job.Status.Active)
 	}
-	job.Spec.Parallelism = ptr.To[int32](0)
-	if err := w.api.Update(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	job.Status.Active, job.Status.Ready = 0, nil
-	w.updateStatus(job)
-	w.reconcile()
-	if wl = list[kueue.WorkloadList](w.world).Items[0]; wl.Status.Admission == nil {
-		t.Error("the Job has lost its quota")
-	}
-	w.evictWorkload(&wl)
+	evictWithoutPods(t, w)
 	live()
 	if job = w.batchJob(); *job.Spec.Suspend || *job.Spec.Parallelism != 0 {
 		t.Errorf("admitted again: suspend %t, parallelism %d, want to run no pods", *job.Spec.Suspend, *job.Spec.Parallelism)
