@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
 )
@@ -20,17 +21,19 @@ import (
 // batchWorld is a world with one batch Job ns/job instead of the JobSet.
 type batchWorld struct {
 	*world
-	// evictions is how many evictions are still to come, each once all pods are ready.
+	// evictions is how many evictions are still to come, each once all pods are ready. sizes are those that the queue
+	// grants before these, one after the other, each once the pods of the last one are ready.
 	evictions int
+	sizes     []int32
 }
 
 // newBatchWorld returns a world with the Job, the ClusterQueue cq and the ResourceFlavor f, in which the fault occurs.
-func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batchWorld {
+func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int, sizes ...int32) *batchWorld {
 	t.Helper()
 	w := newWorld(t, f, job, clusterQueue("cq"), flavor())
 	w.job = job.Name
 	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock)
-	return &batchWorld{world: w, evictions: evictions}
+	return &batchWorld{world: w, evictions: evictions, sizes: sizes}
 }
 
 // newBatchJob returns ns/job with two concurrent pods; queue is its queue label, "" for none.
@@ -53,6 +56,7 @@ func (w *batchWorld) settle() {
 		before := w.changes
 		w.reconcile()
 		w.admit()
+		w.resize()
 		w.evict()
 		w.runJob()
 		if w.changes == before {
@@ -65,11 +69,29 @@ func (w *batchWorld) settle() {
 // evict evicts the Workload if an eviction is still to come and all pods are ready.
 func (w *batchWorld) evict() {
 	for _, wl := range list[kueue.WorkloadList](w.world).Items {
-		if w.evictions == 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
+		if w.evictions == 0 || len(w.sizes) > 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
 			continue
 		}
 		w.evictions--
 		w.evictWorkload(&wl)
+	}
+}
+
+// resize grants the next size once the Job has as many ready pods as were granted, and none of the last size is left.
+func (w *batchWorld) resize() {
+	for _, wl := range list[kueue.WorkloadList](w.world).Items {
+		if len(w.sizes) == 0 || wl.Status.Admission == nil || len(wl.Status.ResourceRequests) > 0 {
+			continue
+		}
+		granted := &wl.Status.Admission.PodSetAssignments[0]
+		if s := w.batchJob().Status; s.Active != *granted.Count || ptr.Deref(s.Ready, 0) != *granted.Count {
+			continue
+		}
+		if w.sizes[0] < *granted.Count {
+			wl.Status.ResourceRequests = []kueue.PodSetRequest{{Name: granted.Name}} // what the pods that go still use
+		}
+		granted.Count, w.sizes = ptr.To(w.sizes[0]), w.sizes[1:]
+		w.updateStatus(&wl)
 	}
 }
 
@@ -84,18 +106,18 @@ func (w *batchWorld) runJob() {
 		case *job.Spec.Suspend && ptr.Deref(s.Terminating, 0) > 0:
 			s.Terminating = nil
 		case *job.Spec.Suspend && s.Active > 0:
-			s.Active, s.Ready, s.Terminating = 0, nil, ptr.To(s.Active)
+			s.Active, s.Ready, s.Terminating, s.StartTime = 0, nil, ptr.To(s.Active), nil
 		case *job.Spec.Suspend && !known:
 			s.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}
 		case *job.Spec.Suspend:
 			continue
 		case known:
 			s.Conditions = nil
-		case s.Active == 0:
-			s.Active = *job.Spec.Parallelism
-		case ptr.Deref(s.Ready, 0) == 0:
+		case s.Active != *job.Spec.Parallelism:
+			s.Active, s.StartTime = *job.Spec.Parallelism, ptr.To(metav1.NewTime(epoch))
+		case ptr.Deref(s.Ready, 0) != s.Active:
 			s.Ready = ptr.To(s.Active)
-		case w.fate(&job) == "" || w.evictions > 0:
+		case w.fate(&job) == "" || w.evictions > 0 || len(w.sizes) > 0:
 			continue
 		default:
 			s.Succeeded, s.Active, s.Ready = s.Active, 0, nil
@@ -105,19 +127,27 @@ func (w *batchWorld) runJob() {
 	}
 }
 
-// batchLives are the Jobs of TestFailedWritesDoNotChangeTheOutcomeOfABatchJob, and how often each is evicted.
+// batchLives are the Jobs of TestFailedWritesDoNotChangeTheOutcomeOfABatchJob, how often each is evicted, and to which
+// sizes it is resized before.
 var batchLives = map[string]struct {
 	job       func() *batchv1.Job
 	evictions int
+	sizes     []int32
 }{
-	"created suspended":     {func() *batchv1.Job { return newBatchJob("cq", true) }, 0},
-	"created running":       {func() *batchv1.Job { return newBatchJob("cq", false) }, 0},
-	"evicted and run again": {func() *batchv1.Job { return newBatchJob("cq", true) }, 2},
+	"created suspended":     {func() *batchv1.Job { return newBatchJob("cq", true) }, 0, nil},
+	"created running":       {func() *batchv1.Job { return newBatchJob("cq", false) }, 0, nil},
+	"evicted and run again": {func() *batchv1.Job { return newBatchJob("cq", true) }, 2, nil},
 	"with fewer pods than parallelism": {func() *batchv1.Job {
 		job := newBatchJob("cq", true)
 		job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1"}
 		return job
-	}, 1},
+	}, 1, nil},
+	"shrunk, grown, evicted and run again": {func() *batchv1.Job {
+		job := newBatchJob("cq", true)
+		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+		job.Spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1", muster.MaxReplicasAnnotation: "3"}
+		return job
+	}, 1, []int32{1, 3}},
 }
 
 // TestFailedWritesDoNotChangeTheOutcomeOfABatchJob: each write of each Job's life fails in turn, before or after it
@@ -127,7 +157,7 @@ func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live := func(t *testing.T, f fault) *batchWorld {
-				w := newBatchWorld(t, f, life.job(), life.evictions)
+				w := newBatchWorld(t, f, life.job(), life.evictions, life.sizes...)
 				w.settle()
 				return w
 			}

@@ -59,9 +59,11 @@ func ReplicasIn(annotations map[string]string, key string) (int32, bool) {
 	return int32(n), err == nil && 0 < n && n <= MostReplicas
 }
 
-// Ask makes an elastic pod set ask for as many pods as it can use, and sets the minimum that it accepts.
+// Ask makes an elastic pod set ask for as many pods as it can use, and sets the minimum that it accepts. A pod set of a
+// fixed size loses what its template says about sizes.
 func (b Bounds) Ask(podSet *kueue.PodSet) {
 	if !b.Elastic {
+		fixSize(podSet)
 		return
 	}
 	podSet.Count, podSet.MinCount = b.Most, ptr.To(b.Least)

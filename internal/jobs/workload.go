@@ -117,11 +117,16 @@ func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 // wait forever for the pods that it should give up.
 func fixSizes(podSets []kueue.PodSet) {
 	for i := range podSets {
-		podSet := &podSets[i].Template.ObjectMeta
-		if _, says := podSet.Annotations[muster.MinReplicasAnnotation]; says {
-			podSet.Annotations = maps.Clone(podSet.Annotations) // the map may be the job's own
-			delete(podSet.Annotations, muster.MinReplicasAnnotation)
-		}
+		fixSize(&podSets[i])
+	}
+}
+
+// fixSize makes the pod set non-elastic.
+func fixSize(podSet *kueue.PodSet) {
+	meta := &podSet.Template.ObjectMeta
+	if _, says := meta.Annotations[muster.MinReplicasAnnotation]; says {
+		meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own
+		delete(meta.Annotations, muster.MinReplicasAnnotation)
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 	inLabels           place = policy + "muster-jobset-queue-labels"
 	inJobLabels        place = policy + "muster-job-queue-labels"
 	inJobAnnotations   place = policy + "muster-job-annotations"
+	inJobElastic       place = policy + "muster-job-elastic"
 	inSetAnnotations   place = policy + "muster-jobset-annotations"
 	inPodSets          place = policy + "muster-workload-pod-sets"
 	inAdmission        place = policy + "muster-workload-admission"
@@ -85,7 +86,7 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), jobElasticRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
 		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 

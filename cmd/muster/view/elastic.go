@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -38,10 +39,11 @@ func (s *subject) noteSizes() {
 // resize matches the message of condition Resized: the old and the new number of pods, and on whose behalf.
 var resize = regexp.MustCompile(`from (\d+) to (\d+) pods(.*)$`)
 
-// noteResized adds, for an admitted job, its last resize to s.partial.
+// noteResized adds, for an admitted job, its last resize since its admission to s.partial.
 func (s *subject) noteResized(now time.Time) {
 	c := condition(s.workload, muster.ResizedCondition)
-	if c == nil || s.workload.Status.Admission == nil || !workload.IsAdmitted(s.workload) {
+	if c == nil || s.workload.Status.Admission == nil || !workload.IsAdmitted(s.workload) ||
+		c.LastTransitionTime.Before(&condition(s.workload, kueue.WorkloadAdmitted).LastTransitionTime) {
 		return
 	}
 	words := resize.FindStringSubmatch(c.Message)

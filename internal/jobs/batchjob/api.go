@@ -22,6 +22,7 @@ var API = jobs.API[*batchv1.Job]{
 	},
 	External:        true,
 	RequeuesChanged: true,
+	Resizes:         true,
 	QueueField:      func(job *batchv1.Job) string { return job.Annotations[kueue.QueueAnnotation] },
 	Describe:        describe,
 	Plan:            plan,
@@ -39,6 +40,8 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 		Running: !suspended(job) || job.Status.Active > 0,
 		PodSets: []kueue.PodSet{{Name: podSet, Count: podsOf(&original.Spec), Template: original.Spec.Template}},
 	}
+	bounds := boundsOf(original)
+	bounds.Ask(&d.PodSets[0])
 	if d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return ranksOf(original) }); d.Mistake != nil {
 		return d
 	}
@@ -47,7 +50,9 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 		d.Mistake = jobs.Mistake(problem)
 		return d
 	}
-	d.PodSets[0].MinCount = least
+	if !bounds.Elastic {
+		d.PodSets[0].MinCount = least
+	}
 	return d
 }
 

@@ -17,6 +17,8 @@ import (
 // operator that restarts finds it there whatever became of the Workload. An absent field was not replaced; a field that
 // was empty is present and empty.
 type replacedFields struct {
+	// Size is the parallelism that the queue chose for an elastic Job. Another one is what its user has set since.
+	Size         *int32                      `json:"size,omitempty"`
 	Parallelism  *int32                      `json:"parallelism,omitempty"`
 	Completions  *int32                      `json:"completions,omitempty"`
 	Labels       *map[string]string          `json:"labels,omitempty"`
@@ -38,7 +40,22 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
+	if b := granted.Bounds(boundsOf(original)); b.Elastic {
+		size := elasticSize(job, b, granted)
+		setSize(out, size)
+		// Pods that are added later go elsewhere, from the same template.
+		out.Spec.Template = granted.At(nil).Inject(original.Spec.Template)
+		recordReplaced(out, replaced(original, out).sized(size))
+		return out
+	}
 	out.Spec.Template = granted.For(granted.All()).Inject(original.Spec.Template)
+	limit(out, job, original, granted)
+	recordReplaced(out, replaced(original, out))
+	return out
+}
+
+// limit gives the started Job no more pods than were granted.
+func limit(out, job, original *batchv1.Job, granted jobs.PodSetAdmission) {
 	follows := syncsCompletions(original)
 	if follows && finalCompletions(job) > 0 {
 		// An index is done: completions must not become fewer than are done, so they stay as they are.
@@ -53,8 +70,6 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 			out.Spec.Completions = ptr.To(granted.Count)
 		}
 	}
-	recordReplaced(out, replaced(original, out))
-	return out
 }
 
 // replaced returns what original has otherwise than now.
@@ -103,32 +118,54 @@ func recordReplaced(job *batchv1.Job, b replacedFields) {
 	job.Annotations = annotations
 }
 
+// recordedIn returns what the annotation of the Job records, nothing if it has none or one that cannot be parsed.
+func recordedIn(job *batchv1.Job) replacedFields {
+	var b replacedFields
+	if json.Unmarshal([]byte(job.Annotations[muster.BeforeAdmissionAnnotation]), &b) != nil {
+		return replacedFields{}
+	}
+	return b
+}
+
 // hasStarted reports whether the Job carries what an admission added.
 func hasStarted(job *batchv1.Job) bool {
 	_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
 	return noted
 }
 
+// sized returns the fields of an elastic Job to which the queue gives this size.
+func (b replacedFields) sized(size int32) replacedFields {
+	b.Size = &size
+	return b
+}
+
+// setByUser reports whether the user of an elastic Job has set another size since the queue chose one. 0 is no size: it
+// lets the Job run no pods for now.
+func (b replacedFields) setByUser(job *batchv1.Job) bool {
+	return b.Size != nil && !paused(job) && ptr.Deref(job.Spec.Parallelism, 1) != *b.Size
+}
+
 // restored returns the Job as its user made it, except for spec.suspend: without what a start added. A parallelism of 0 is
-// the user's, who lets the Job run no pods, since no Job is started with a grant of none. An annotation that cannot be
-// parsed was not written by Muster, and is removed.
+// the user's, who lets the Job run no pods, since no Job is started with a grant of none; so is another size of an elastic
+// Job than the queue's, which completions follow. An annotation that cannot be parsed was not written by Muster, and is
+// removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
-	text, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
-	if !noted {
+	if !hasStarted(job) {
 		return out
 	}
 	out.Annotations = without(out.Annotations, muster.BeforeAdmissionAnnotation)
-	var b replacedFields
-	if json.Unmarshal([]byte(text), &b) != nil {
-		return out
-	}
+	b := recordedIn(job)
 	template := &out.Spec.Template
-	if b.Parallelism != nil && !paused(job) {
-		out.Spec.Parallelism = b.Parallelism
-	}
-	if b.Completions != nil {
-		out.Spec.Completions = b.Completions
+	if b.setByUser(job) {
+		setSize(out, ptr.Deref(job.Spec.Parallelism, 1))
+	} else {
+		if b.Parallelism != nil && !paused(job) {
+			out.Spec.Parallelism = b.Parallelism
+		}
+		if b.Completions != nil {
+			out.Spec.Completions = b.Completions
+		}
 	}
 	if b.Labels != nil {
 		template.Labels = orNil(*b.Labels)

@@ -67,7 +67,7 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 			Count:    podCount(rj),
 			Template: podTemplate(rj),
 		})
-		setBounds(&d.PodSets[i], boundsOf(js, rj))
+		boundsOf(js, rj).Ask(&d.PodSets[i])
 	}
 	d.Mistake = jobs.RequestTopology(d.PodSets, func(i int) jobs.Ranks { return ranksOf(&js.Spec.ReplicatedJobs[i]) })
 	for i := range js.Spec.ReplicatedJobs {

@@ -7,8 +7,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -21,14 +19,6 @@ func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 		return jobs.BoundsOf(nil, podCount(rj))
 	}
 	return jobs.BoundsOf(rj.Template.Spec.Template.Annotations, podCount(rj))
-}
-
-// setBounds makes the pod set ask for the number of pods between bounds, or for a fixed number.
-func setBounds(podSet *kueue.PodSet, b jobs.Bounds) {
-	if !b.Elastic {
-		delete(podSet.Template.Annotations, muster.MinReplicasAnnotation)
-	}
-	b.Ask(podSet)
 }
 
 // elasticSize returns how many pods the Job of an elastic replicated job may run: as many as were granted. Once a pod

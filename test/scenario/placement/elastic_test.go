@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,6 +43,38 @@ func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w.Delete(rigid)
 	w.Delete(urgent)
 	w.expectSamePods(smallest, w.untilSize("js", 4))
+}
+
+// TestAnElasticJobShrinksAndGrows checks an elastic batch Job of 2 to 4 pods on four nodes, each of which has capacity for
+// one pod. It shrinks for a new job, and grows again when that is deleted; the other pods are kept, and each is at the
+// place of its rank. It has no more pods than its user asks for, and is as its user made it once it has been stopped.
+func TestAnElasticJobShrinksAndGrows(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}},
+		Spec: w.elasticJobSet("job", 2, 4).Spec.ReplicatedJobs[0].Template.Spec}
+	delete(job.Spec.Template.Annotations, "muster.dev/max-replicas")
+	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](4), ptr.To[int32](4)
+	w.Create(job)
+	first := w.untilSize("job", 4)
+	rigid := w.gang("rigid", "q", 2, 8, time.Hour)
+	w.Create(rigid)
+	w.untilRunning("rigid", 2)
+	smallest := w.untilSize("job", 2)
+	w.expectSamePods(first, smallest)
+	w.Delete(rigid)
+	largest := w.untilSize("job", 4)
+	w.expectSamePods(smallest, largest)
+	w.Patch(job.DeepCopy(), `{"spec": {"parallelism": 3, "completions": 3}}`)
+	w.expectSamePods(largest, w.untilSize("job", 3))
+	wl := w.UntilWorkloadOf("job", "is admitted", admitted)
+	w.Patch(wl, `{"spec": {"active": false}}`)
+	harness.Until(w.World, &batchv1.JobList{}, "the Job is suspended, as its user wants it to be", func(list *batchv1.JobList) bool {
+		return slices.ContainsFunc(list.Items, func(is batchv1.Job) bool {
+			return is.Name == "job" && *is.Spec.Suspend && *is.Spec.Parallelism == 3 && *is.Spec.Completions == 3 && is.Annotations["muster.dev/before-admission"] == ""
+		})
+	})
 }
 
 // TestOperatorKilledWhileAnElasticJobSetIsResized checks that an elastic JobSet shrinks and grows to the right sizes,
@@ -92,7 +125,7 @@ func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSe
 	return js
 }
 
-// untilSize waits until the JobSet has exactly that many pods that have not failed, all running, and quota for no
+// untilSize waits until the JobSet or the batch Job has exactly that many pods that have not failed, all running, and quota for no
 // others. It checks that each is at the place of its rank, and returns them by completion index.
 func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	w.Helper()
@@ -101,7 +134,7 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 		running = map[string]corev1.Pod{}
 		all := 0
 		for _, pod := range list.Items {
-			if pod.Labels[jobset.JobSetNameKey] == name && pod.Status.Phase != corev1.PodFailed {
+			if name == cmp.Or(pod.Labels[jobset.JobSetNameKey], pod.Labels[batchv1.JobNameLabel]) && pod.Status.Phase != corev1.PodFailed {
 				all++
 				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 					running[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod

@@ -1,0 +1,177 @@
+package batchjob
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// elastic returns an Indexed Job of four pods that may have from least to most of them; 0 says nothing about most.
+func elastic(least, most int) builder {
+	b := newJob(4).indexed()
+	b.job.Spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: strconv.Itoa(least)}
+	if most > 0 {
+		b.job.Spec.Template.Annotations[muster.MaxReplicasAnnotation] = strconv.Itoa(most)
+	}
+	return b
+}
+
+// sized returns a grant of this many pods of an elastic Job that asked for the given number.
+func sized(pods, asked int32) jobs.PodSetAdmission {
+	granted := grant(pods)
+	granted.Asked, granted.Left = asked, pods
+	granted.Template = &corev1.PodTemplateSpec{}
+	granted.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: strconv.Itoa(int(asked))}
+	granted.Template.Spec = newJob(4).job.Spec.Template.Spec
+	return granted
+}
+
+// running returns the Job with this many ready pods.
+func (b builder) running(pods int32) builder { return b.pods(pods, pods, 0).startedAt(now) }
+
+// set changes parallelism, as a user does, and completions unless they are 0.
+func (b builder) set(parallelism, completions int32) builder {
+	b.job.Spec.Parallelism = ptr.To(parallelism)
+	if completions > 0 {
+		b.job.Spec.Completions = ptr.To(completions)
+	}
+	return b.changed()
+}
+
+func TestDescribeElasticJob(t *testing.T) {
+	nonIndexed := elastic(2, 6)
+	nonIndexed.job.Spec.CompletionMode = nil
+	for name, tc := range map[string]struct {
+		job        builder
+		count, min int32
+		annotation string
+	}{
+		"minimum and maximum":              {elastic(2, 6), 6, 2, "2"},
+		"minimum only":                     {elastic(2, 0), 4, 2, "2"},
+		"with a minimum for its start too": {elastic(2, 0).annotated(kueue.JobMinParallelismAnnotation, "3"), 4, 2, "2"},
+		"without indexes":                  {nonIndexed, 4, 0, ""},
+		"more completions than pods":       {elastic(2, 6).completions(9), 4, 0, ""},
+		"no minimum that is a number":      {elastic(-1, 6), 4, 0, ""},
+		"running with fewer":               {elastic(2, 0).started(sized(3, 4)), 4, 2, "2"},
+		"lowered by its user":              {elastic(2, 0).started(sized(4, 4)).set(3, 0), 3, 2, "2"},
+		"raised by its user":               {elastic(2, 0).started(sized(4, 4)).set(9, 9), 9, 2, "2"},
+		"lowered below its minimum":        {elastic(2, 0).started(sized(4, 4)).set(1, 1), 1, 1, "2"},
+		"changed below its maximum":        {elastic(2, 6).started(sized(4, 6)).set(3, 3), 6, 2, "2"},
+		"without pods for now":             {elastic(2, 0).started(sized(3, 4)).set(0, 0), 0, 0, ""},
+	} {
+		ps := describe(tc.job.job, jobs.Facts{}).PodSets[0]
+		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min || ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
+			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least, ps.Template.Annotations, tc.count, tc.min, tc.annotation)
+		}
+	}
+}
+
+func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
+	const again = "Warning QueueDecides: spec.parallelism is 4 again: the queue chooses how many pods this Job has, from 2 to 6 until it is admitted anew"
+	inUse := func(pods int32) map[string]int32 { return map[string]int32{"main": pods} }
+	succeeding := func(granted jobs.PodSetAdmission) builder {
+		return elastic(2, 6).started(granted).running(3).completed("0")
+	}
+	for name, tc := range map[string]struct {
+		job     builder
+		granted jobs.PodSetAdmission
+		writes  []string
+		events  []string
+		inUse   map[string]int32 // nil if unknown
+		ready   bool
+	}{
+		"starts": {elastic(2, 6), sized(3, 6), []string{"change: suspend=false parallelism=3 completions=3"}, nil, nil, false},
+		"starts with more than its own parallelism": {elastic(2, 6), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, nil, false},
+		"unchanged": {elastic(2, 6).started(sized(4, 6)).running(4), sized(4, 6), nil, nil, inUse(4), true},
+		"grows":     {elastic(2, 6).started(sized(4, 6)).running(4), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, inUse(4), true},
+		"shrinks":   {elastic(2, 6).started(sized(4, 6)).running(4), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
+		"shrunk, a pod terminating":    {elastic(2, 6).started(sized(2, 6)).running(2).terminating(1), sized(2, 6), nil, nil, inUse(3), true},
+		"shrunk, no pod terminating":   {elastic(2, 6).started(sized(2, 6)).running(2), sized(2, 6), nil, nil, inUse(2), true},
+		"no pods reported yet":         {elastic(2, 6).started(sized(2, 6)), sized(2, 6), nil, nil, nil, false},
+		"as many ready as the minimum": {elastic(2, 6).started(sized(4, 6)).running(2), sized(4, 6), nil, nil, inUse(2), true},
+		"fewer ready than the minimum": {elastic(2, 6).started(sized(4, 6)).running(1), sized(4, 6), nil, nil, inUse(1), false},
+
+		"grows while indexes are done":   {succeeding(sized(4, 6)), sized(6, 6), nil, nil, inUse(3), true},
+		"shrinks while indexes are done": {succeeding(sized(4, 6)), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
+
+		"changed by its user, who gave a maximum": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(4, 6),
+			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
+		"raised by its user": {elastic(2, 0).started(sized(4, 6)).running(4).set(9, 9), sized(4, 6),
+			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, nil, true},
+		"lowered by its user, who has no maximum": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 0), sized(4, 4),
+			[]string{"change: suspend=false parallelism=3 completions=3"}, nil, inUse(4), true},
+		"lowered by its user with completions": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
+		"without pods, as its user wants":      {elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0), sized(4, 4), nil, nil, inUse(0), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := checkedPlan(t, tc.job.job, admitted(tc.granted))
+			var got []string
+			for i, w := range p.Writes {
+				got = append(got, writes(p)[i][:len(writes(p)[i])-len(" pool=f")]+" completions="+strconv.Itoa(int(*w.Object().(*batchv1.Job).Spec.Completions)))
+			}
+			for what, diff := range map[string]string{
+				"writes": cmp.Diff(tc.writes, got), "events": cmp.Diff(tc.events, events(p)), "pods that use quota": cmp.Diff(tc.inUse, p.Progress.Pods),
+			} {
+				if diff != "" {
+					t.Errorf("%s (-want +got):\n%s", what, diff)
+				}
+			}
+			if p.Progress.Ready != tc.ready {
+				t.Errorf("ready = %v, want %v", p.Progress.Ready, tc.ready)
+			}
+		})
+	}
+}
+
+// TestEndedPodsOfAnElasticJobAreReportedAsFarAsNotGranted: the queue would otherwise give away quota that running pods use.
+func TestEndedPodsOfAnElasticJobAreReportedAsFarAsNotGranted(t *testing.T) {
+	for done, want := range map[string]int32{"": 0, "0": 1, "0-2": 2} {
+		p := checkedPlan(t, elastic(2, 6).started(sized(4, 6)).running(1).completed(done).job, admitted(sized(4, 6)))
+		if got := p.Progress.Reclaimable["main"]; got != want {
+			t.Errorf("indexes %q done: %d pods reclaimable, want %d", done, got, want)
+		}
+	}
+}
+
+// TestStoppedElasticJobIsAsItsUserMadeIt, or as its user has changed it since.
+func TestStoppedElasticJobIsAsItsUserMadeIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job  builder
+		pods int32
+	}{
+		"smaller":                     {elastic(2, 6).started(sized(2, 6)), 4},
+		"larger":                      {elastic(2, 6).started(sized(6, 6)), 4},
+		"of its own size":             {elastic(2, 6).started(sized(4, 6)), 4},
+		"changed by its user":         {elastic(2, 0).started(sized(4, 4)).set(3, 0), 3},
+		"changed by its user, larger": {elastic(2, 0).started(sized(2, 4)).set(9, 9), 9},
+	} {
+		p := checkedPlan(t, tc.job.stopped().acknowledged().job, stopping)
+		if len(p.Writes) != 1 {
+			t.Fatalf("%s: writes = %v, want one", name, writes(p))
+		}
+		got := p.Writes[0].Object().(*batchv1.Job)
+		if *got.Spec.Parallelism != tc.pods || *got.Spec.Completions != tc.pods || got.Annotations != nil {
+			t.Errorf("%s: parallelism %d, completions %d, annotations %v; want %d pods and none", name, *got.Spec.Parallelism, *got.Spec.Completions, got.Annotations, tc.pods)
+		}
+	}
+}
+
+// TestPodsOfAnElasticJobAreGatedUntilPlaced: the template of a running Job cannot change, so it does not select nodes,
+// since pods that are created later may get others.
+func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {
+	granted := sized(2, 6)
+	granted.Places = podspec.Places{{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 2}}
+	template := started(elastic(2, 6).job, granted).Spec.Template
+	if gates := template.Spec.SchedulingGates; len(gates) != 1 || gates[0].Name != kueue.TopologyGate || template.Spec.NodeSelector[corev1.LabelHostname] != "" {
+		t.Errorf("gates %v, node selector %v; want the gate and no host", gates, template.Spec.NodeSelector)
+	}
+}
