@@ -70,7 +70,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 		boundsOf(spec).Ask(&podSet)
 		d.PodSets = append(d.PodSets, podSet)
 	}
-	if problem := tooLarge(job); problem != "" {
+	if problem := badSize(job); problem != "" {
 		d.Mistake = jobs.ImmutableMistake(problem)
 	} else {
 		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })

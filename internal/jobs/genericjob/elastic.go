@@ -17,15 +17,19 @@ func boundsOf(spec *tensorstack.ReplicaSpec) jobs.Bounds {
 	return jobs.BoundsOf(spec.Template.Annotations, count(spec))
 }
 
-// mostReplicas is how many replicas a job may have. The API refuses larger jobs, but not those that were
-// stored before it did.
+// mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but
+// not those that were stored before it did.
 const mostReplicas = 5000
 
-// tooLarge returns why the job has too many replicas, "" if it has not.
-func tooLarge(job *tensorstack.GenericJob) string {
+// badSize returns what is wrong with the job's numbers of replicas, "" if nothing is.
+func badSize(job *tensorstack.GenericJob) string {
 	total := int64(0)
 	for i := range job.Spec.ReplicaSpecs {
-		total += int64(boundsOf(&job.Spec.ReplicaSpecs[i]).Most)
+		spec := &job.Spec.ReplicaSpecs[i]
+		if count(spec) < 0 {
+			return fmt.Sprintf("replicas of type %s must not be negative, and are %d", spec.Type, count(spec))
+		}
+		total += int64(boundsOf(spec).Most)
 	}
 	if total <= mostReplicas {
 		return ""
@@ -37,8 +41,8 @@ func tooLarge(job *tensorstack.GenericJob) string {
 func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
 // sizesOf returns the number of replicas of each type: as many as were granted, or, without a grant, as
-// many as there were last. Together they are no more than mostReplicas, since they decide how much memory
-// a plan takes.
+// many as there were last. None is negative, and together they are no more than mostReplicas, since they
+// decide how much memory a plan takes.
 func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*corev1.Pod) map[string]int32 {
 	out, left := make(map[string]int32, len(job.Spec.ReplicaSpecs)), int32(mostReplicas)
 	for i := range job.Spec.ReplicaSpecs {
@@ -55,7 +59,7 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 		case last != nil:
 			size = int32(len(last.Replicas))
 		}
-		out[spec.Type] = min(size, left)
+		out[spec.Type] = max(0, min(size, left))
 		left -= out[spec.Type]
 	}
 	return out

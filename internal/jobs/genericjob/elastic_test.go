@@ -37,7 +37,7 @@ func grantedOf(workers, asked int32) jobs.Admission {
 }
 
 // TestNoJobIsPlannedBeyondItsLargestSize: a job that the API never refused, because it was stored before
-// there was a rule, takes no more memory than the largest job does, and says that it is too large.
+// there was a rule, takes no more memory than the largest job does, and says what is wrong with its size.
 func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 	const huge = math.MaxInt32
 	for what, test := range map[string]struct {
@@ -46,11 +46,13 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 		size      int
 		wrong     bool
 	}{
-		"the largest":                      {newJob().with("master", 1).with("worker", 3).elastic(2, 4999), granted(4999), 5000, false},
-		"a maximum without end":            {newJob().with("master", 1).with("worker", 3).elastic(2, huge), granted(huge), 4, false}, // counts as absent
-		"a maximum beyond the largest":     {newJob().with("master", 1).with("worker", 3).elastic(2, 6000), granted(6000), 5000, true},
-		"replicas without end":             {newJob().with("worker", huge), unqueued, 5000, true},
-		"a sum of replicas that overflows": {newJob().with("master", huge).with("worker", huge), unqueued, 5000, true},
+		"the largest":                                {newJob().with("master", 1).with("worker", 3).elastic(2, 4999), granted(4999), 5000, false},
+		"a maximum without end":                      {newJob().with("master", 1).with("worker", 3).elastic(2, huge), granted(huge), 4, false}, // counts as absent
+		"a maximum beyond the largest":               {newJob().with("master", 1).with("worker", 3).elastic(2, 6000), granted(6000), 5000, true},
+		"replicas without end":                       {newJob().with("worker", huge), unqueued, 5000, true},
+		"a sum of replicas that overflows":           {newJob().with("master", huge).with("worker", huge), unqueued, 5000, true},
+		"a negative number":                          {newJob().with("master", 1).with("worker", -2), unqueued, 1, true},
+		"a negative number that makes the sum small": {newJob().with("master", huge).with("worker", -huge), unqueued, 5000, true},
 	} {
 		if d := describe(test.job.GenericJob, jobs.Facts{}); (d.Mistake != nil) != test.wrong {
 			t.Errorf("%s: told %v, want a mistake: %v", what, d.Mistake, test.wrong)

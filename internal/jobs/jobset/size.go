@@ -25,7 +25,7 @@ const mostJobs = 10000
 func tooLarge(js *jobset.JobSet) string {
 	total := int64(0)
 	for i := range js.Spec.ReplicatedJobs {
-		total += int64(js.Spec.ReplicatedJobs[i].Replicas)
+		total += int64(max(0, js.Spec.ReplicatedJobs[i].Replicas)) // a negative number must not make up for others
 	}
 	if total <= mostJobs {
 		return ""

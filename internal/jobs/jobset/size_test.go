@@ -157,10 +157,11 @@ func TestQuotaOfSucceededJobs(t *testing.T) {
 // memory for none of them.
 func TestTooManyJobsAreNotPlanned(t *testing.T) {
 	for name, js := range map[string]*jobset.JobSet{
-		"one replicated job":     newSet().with("more", math.MaxInt32).js,
-		"a sum that overflows":   newSet().with("more", math.MaxInt32).with("and-more", math.MaxInt32).js,
-		"one more than allowed":  newSet().with("more", mostJobs-2).js,
-		"on nodes of their user": setBuilder{manuallyLabelled()}.with("more", math.MaxInt32).js,
+		"one replicated job":                        newSet().with("more", math.MaxInt32).js,
+		"a sum that overflows":                      newSet().with("more", math.MaxInt32).with("and-more", math.MaxInt32).js,
+		"one more than allowed":                     newSet().with("more", mostJobs-2).js,
+		"a number that a negative one makes up for": newSet().with("more", mostJobs).with("fewer", -mostJobs).js,
+		"on nodes of their user":                    setBuilder{manuallyLabelled()}.with("more", math.MaxInt32).js,
 	} {
 		if d := describe(js, jobs.Facts{}); len(d.PodSets) > 0 {
 			t.Errorf("%s: it queues for %d pod sets", name, len(d.PodSets))

@@ -53,6 +53,17 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 	}
 }
 
+// TestAJobThatRunsWithNoWorkersHasNotSucceeded: only an edited status, or one that was restored in part, says so.
+func TestAJobThatRunsWithNoWorkersHasNotSucceeded(t *testing.T) {
+	for _, size := range []int32{0, -1} {
+		job := newJob(1, 2)
+		job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, size
+		if got := stageAndSize(withStatus(checkedPlan(t, now, job.TrainingJob, waiting, nil), job)); got != string(breezeml.StageWaiting)+" 0" {
+			t.Errorf("with the size %d in its status it is %s, want %s", size, got, breezeml.StageWaiting)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	job := newJob(2, 4)
 	d := describe(job.TrainingJob, jobs.Facts{})

@@ -72,7 +72,7 @@ func (p *planner) ended() *jobs.Outcome {
 	if failed, first := p.failedForGood(); failed > 0 {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, p.job.Name, failed, failureOf(first))}
 	}
-	if p.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+	if len(p.roster.Replicas) > 0 && p.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
 		return &jobs.Outcome{Succeeded: true, Message: p.message(breezeml.SucceededMessage)}
 	}
 	return nil

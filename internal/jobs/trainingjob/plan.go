@@ -75,7 +75,7 @@ func (p *planner) decide() *jobs.Outcome {
 
 // assessWorkers determines which workers there should be, and the state of each.
 func (p *planner) assessWorkers() {
-	size := min(p.job.Status.CurrentSize, breezeml.MostWorkers) // each worker takes memory in a plan
+	size := max(0, min(p.job.Status.CurrentSize, breezeml.MostWorkers)) // each worker takes memory in a plan
 	policy := restartPolicyOf(p.job, p.lattice())
 	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
 		Name: worker, Count: size, Indices: replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places),

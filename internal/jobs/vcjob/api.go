@@ -137,8 +137,8 @@ func validate(job *volcano.Job, facts jobs.Facts) *jobs.Event {
 	if problem != "" {
 		return jobs.ImmutableMistake(problem)
 	}
-	if problem = tooLarge(job); problem != "" {
-		return jobs.Mistake(problem) // replicas may be lowered
+	if problem = badSize(job); problem != "" {
+		return jobs.Mistake(problem) // replicas may be changed
 	}
 	return nil
 }

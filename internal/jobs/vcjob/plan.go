@@ -44,7 +44,7 @@ func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	l.reportMissingClass()
 	l.report()
 	l.plan.Progress = l.progress()
-	l.job.Spec = seen.Job.Spec // if it was too large, it stays as its user wrote it
+	l.job.Spec = seen.Job.Spec // if its size was changed, it stays as its user wrote it
 	return l.plan
 }
 

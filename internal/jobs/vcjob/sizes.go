@@ -13,15 +13,19 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, but
-// not those that were stored before them, or where the definition is Volcano's.
+// mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, and
+// negative numbers, but not those that were stored before them, or where the definition is Volcano's.
 const mostPods = 10000
 
-// tooLarge returns why the job has too many pods, "" if it has not.
-func tooLarge(job *volcano.Job) string {
+// badSize returns what is wrong with the job's numbers of pods, "" if nothing is.
+func badSize(job *volcano.Job) string {
 	total := int64(0)
 	for i := range job.Spec.Tasks {
-		total += int64(countOf(&job.Spec.Tasks[i]))
+		task := &job.Spec.Tasks[i]
+		if task.Replicas < 0 {
+			return fmt.Sprintf("replicas of task %s must not be negative, and are %d", nameOf(job, i), task.Replicas)
+		}
+		total += int64(countOf(task))
 	}
 	if total <= mostPods {
 		return ""
@@ -29,17 +33,17 @@ func tooLarge(job *volcano.Job) string {
 	return fmt.Sprintf("replicas of all tasks, or %s in place of those of its task, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostPods, total)
 }
 
-// within returns the job, or, if it is too large, a copy that asks for no more than mostPods pods, since
-// sizes decide how much memory a plan takes. Too large a job is not queued; one that runs already keeps
-// its pods.
+// within returns the job, or, if it has a badSize, a copy that asks for no negative number of pods, and for
+// no more than mostPods, since sizes decide how much memory a plan takes. A job of a bad size is not queued;
+// one that runs already keeps its pods.
 func within(job *volcano.Job) *volcano.Job {
-	if tooLarge(job) == "" {
+	if badSize(job) == "" {
 		return job
 	}
 	out, left := job.DeepCopy(), int32(mostPods)
 	for i := range out.Spec.Tasks {
 		task := &out.Spec.Tasks[i]
-		task.Replicas = min(task.Replicas, left)
+		task.Replicas = max(0, min(task.Replicas, left))
 		left -= task.Replicas
 	}
 	for i := range out.Spec.Tasks {

@@ -103,7 +103,7 @@ func TestAnnotationsBoundTheTaskSize(t *testing.T) {
 }
 
 // TestNoJobIsPlannedBeyondItsLargestSize: a job that the API never refused, because it was stored before
-// there was a rule, takes no more memory than the largest job does, and says that it is too large.
+// there was a rule, takes no more memory than the largest job does, and says what is wrong with its size.
 func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 	const huge = math.MaxInt32
 	for name, c := range map[string]struct {
@@ -111,12 +111,14 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 		pods int
 		want string
 	}{
-		"the largest":                   {newJob().with("ps", 1).with("worker", 4, between("1", "9999")), mostPods, ""},
-		"a maximum without end":         {newJob().with("worker", 1, between("1", "2147483647")), 1, "of task worker must be numbers up to 10000"},
-		"a maximum beyond the largest":  {newJob().with("worker", 1, between("1", "10001")), 1, "of task worker must be numbers up to 10000"},
-		"a maximum that fits not quite": {newJob().with("worker", 4, between("1", "10000")).with("ps", 2), mostPods, "must be at most 10000 together, and are 10002"},
-		"replicas without end":          {newJob().with("worker", huge), mostPods, "must be at most 10000 together, and are 2147483647"},
-		"a sum that overflows":          {newJob().with("a", huge).with("b", huge).with("c", 3), mostPods, "and are 4294967297"},
+		"the largest":                                {newJob().with("ps", 1).with("worker", 4, between("1", "9999")), mostPods, ""},
+		"a maximum without end":                      {newJob().with("worker", 1, between("1", "2147483647")), 1, "of task worker must be numbers up to 10000"},
+		"a maximum beyond the largest":               {newJob().with("worker", 1, between("1", "10001")), 1, "of task worker must be numbers up to 10000"},
+		"a maximum that fits not quite":              {newJob().with("worker", 4, between("1", "10000")).with("ps", 2), mostPods, "must be at most 10000 together, and are 10002"},
+		"replicas without end":                       {newJob().with("worker", huge), mostPods, "must be at most 10000 together, and are 2147483647"},
+		"a sum that overflows":                       {newJob().with("a", huge).with("b", huge).with("c", 3), mostPods, "and are 4294967297"},
+		"a negative number":                          {newJob().with("ps", 1).with("worker", -2), 1, "replicas of task worker must not be negative, and are -2"},
+		"a negative number that makes the sum small": {newJob().with("ps", huge).with("worker", -huge), mostPods, "of task worker must not be negative"},
 	} {
 		d := describe(c.job.Job, jobs.Facts{})
 		if (d.Mistake == nil) != (c.want == "") || d.Mistake != nil && !strings.Contains(d.Mistake.Message, c.want) {
