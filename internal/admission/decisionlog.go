@@ -150,6 +150,7 @@ func (b *backlog) pass() {
 			b.mu.Lock()
 			b.err = fmt.Errorf("writing the decision log: %w", err)
 			b.mu.Unlock()
+			return // what waits already would follow a gap
 		}
 		chunk.Reset()
 	}

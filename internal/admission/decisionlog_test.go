@@ -94,6 +94,41 @@ func TestAFullDiskEndsTheLog(t *testing.T) {
 	}
 }
 
+// hiccup is a file whose first write fails, and no other.
+type hiccup struct {
+	disk
+	writes chan struct{}
+	failed bool
+}
+
+func (d *hiccup) Write(text []byte) (int, error) {
+	if d.failed {
+		return d.disk.Write(text)
+	}
+	d.failed = true
+	d.writes <- struct{}{}
+	<-d.release
+	return 0, errors.New("no space left")
+}
+
+// TestNothingFollowsAGapInTheLog: a replay of it would find differences that there are not.
+func TestNothingFollowsAGapInTheLog(t *testing.T) {
+	d := &hiccup{disk: disk{release: make(chan struct{})}, writes: make(chan struct{})}
+	b := newBacklog(d, 1000)
+	for i, text := range []string{"lost", "waits meanwhile"} {
+		if _, err := b.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			<-d.writes
+		}
+	}
+	close(d.release)
+	if err := b.Close(); err == nil || d.String() != "" {
+		t.Errorf("Close returned %v, and %q was written, want an error and nothing", err, d.String())
+	}
+}
+
 func TestALogThatCannotBeOpenedIsRefused(t *testing.T) {
 	if _, err := openDecisionLog(t.TempDir(), engine.Options{}); err == nil || !strings.Contains(err.Error(), "opening the decision log") {
 		t.Errorf("got error %v, want one about opening the log", err)
