@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 const (
@@ -61,7 +62,7 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	switch nodes := unschedulableOn(pod); {
 	case occupiesNode(pod):
 		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
-	case hasEnded(pod):
+	case podspec.HasEnded(pod):
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
 		w.refuse(pod, nodes, was, now)

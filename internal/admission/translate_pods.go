@@ -21,11 +21,7 @@ import (
 
 // occupiesNode reports whether the pod uses capacity of a node: it is bound and has not ended. A terminating pod uses
 // it until it is deleted.
-func occupiesNode(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
-
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
+func occupiesNode(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !podspec.HasEnded(pod) }
 
 // podOf translates a pod that uses capacity of a node.
 func podOf(pod *corev1.Pod) place.Pod {
@@ -120,7 +116,7 @@ func sidecars(inits []corev1.Container) []corev1.Container {
 // unschedulableOn returns the nodes that an admission gave to the pod and that kube-scheduler cannot bind it to, as its
 // PodScheduled condition says; nil if it does not say so.
 func unschedulableOn(pod *corev1.Pod) []string {
-	if pod.Spec.NodeName != "" || hasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
+	if pod.Spec.NodeName != "" || podspec.HasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if workload, _ := workloadOf(pod); workload == (engine.Key{}) {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // JoinGangs turns the pods that the plan creates for an admitted job into gangs, if the cluster supports them: one for
@@ -69,7 +70,7 @@ type podSetGang struct {
 func (c gangSet) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
 	for _, pod := range pods {
 		podSet := pod.Labels[kueue.PodSetLabel]
-		if name := names[podSet]; name == "" || hasEnded(pod) || !IsOfGang(&pod.Spec, name) {
+		if name := names[podSet]; name == "" || podspec.HasEnded(pod) || !IsOfGang(&pod.Spec, name) {
 			continue
 		}
 		gang := c.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
@@ -100,10 +101,6 @@ func (g *Gang) count(pod *corev1.Pod) {
 func mayJoin(spec *corev1.PodSpec) bool {
 	return spec.SchedulingGroup == nil && len(spec.SchedulingGates) == 0 &&
 		cmp.Or(spec.SchedulerName, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName
-}
-
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // podsCreated returns the pods that the writes create.

@@ -93,7 +93,7 @@ func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodT
 		VolumeMounts:    []corev1.VolumeMount{{Name: agentName, MountPath: agentDir}},
 		SecurityContext: container.SecurityContext.DeepCopy(),
 		// At most the container's own resources, so that the pod's total does not grow.
-		Resources: installerResources(container),
+		Resources: ProcessorAndMemory(container.Resources),
 	}
 	spec.InitContainers = slices.Insert(spec.InitContainers, 0, installer)
 	container.Command = append([]string{agentDir + "/" + agentName, "run", "--"}, container.Command...)
@@ -128,9 +128,10 @@ func agentVolumes() []corev1.Volume {
 	}
 }
 
-// installerResources returns the container's CPU and memory: devices are not needed before the command
-// runs, and a ResourceQuota on limits requires them of the installer, too.
-func installerResources(c *corev1.Container) corev1.ResourceRequirements {
+// ProcessorAndMemory returns only CPU and memory of a container's resources, for an init container that is
+// added beside it: devices are not needed before the container runs, and a ResourceQuota on limits requires
+// limits of every container.
+func ProcessorAndMemory(of corev1.ResourceRequirements) corev1.ResourceRequirements {
 	pick := func(list corev1.ResourceList) corev1.ResourceList {
 		var out corev1.ResourceList
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -143,7 +144,7 @@ func installerResources(c *corev1.Container) corev1.ResourceRequirements {
 		}
 		return out
 	}
-	return corev1.ResourceRequirements{Requests: pick(c.Resources.Requests), Limits: pick(c.Resources.Limits)}
+	return corev1.ResourceRequirements{Requests: pick(of.Requests), Limits: pick(of.Limits)}
 }
 
 // withoutNames returns the added variables whose names do not exist yet.

@@ -34,6 +34,11 @@ func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 }
 
+// HasEnded reports whether the pod has succeeded or failed: it uses nothing of its node any more.
+func HasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // isResizing reports whether a container's status may hold resources that differ from its spec.
 func isResizing(statuses []corev1.ContainerStatus) bool {
 	return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil || len(s.AllocatedResources) > 0 })

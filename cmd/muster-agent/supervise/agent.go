@@ -134,7 +134,7 @@ func (a *Agent) Ended(end End, now time.Time) Do {
 
 func (a *Agent) failed(do Do, end End, now time.Time) Do {
 	failure := end.failure(a.hung)
-	within := true
+	var within bool
 	if failure.Infrastructure {
 		if now.Sub(a.began) >= a.budget.Steady {
 			a.losses = 0

@@ -60,7 +60,7 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 	byGroup, succeeded := map[ranks][]*corev1.Pod{}, map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
 		switch g := s.groupOf(pod); {
-		case !done(pod):
+		case !podspec.HasEnded(pod):
 			byGroup[g] = append(byGroup[g], pod)
 		case pod.Status.Phase == corev1.PodSucceeded:
 			succeeded[g] = append(succeeded[g], pod)
@@ -323,9 +323,4 @@ func gatedByRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*
 // gated reports whether the pod waits for a place.
 func gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: kueue.TopologyGate})
-}
-
-// done reports whether the pod has ended and uses nothing any more.
-func done(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -277,7 +277,7 @@ type gang struct {
 
 // control acts as the Job controller: it replaces every pod that ended or was deleted.
 func (g *gang) control() {
-	g.pods = slices.DeleteFunc(g.pods, done)
+	g.pods = slices.DeleteFunc(g.pods, podspec.HasEnded)
 	used := map[string]bool{}
 	var stay int32
 	for _, pod := range g.pods {
@@ -312,7 +312,7 @@ func (g *gang) place(t *rapid.T, p placement) {
 	podBuilder{p.pod}.at(p.place.Node())
 	live := 0
 	for _, pod := range g.pods {
-		if !gated(pod) && !done(pod) && pod.Spec.NodeSelector[corev1.LabelHostname] == p.place.Node() {
+		if !gated(pod) && !podspec.HasEnded(pod) && pod.Spec.NodeSelector[corev1.LabelHostname] == p.place.Node() {
 			live++
 		}
 	}

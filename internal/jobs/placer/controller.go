@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -90,7 +91,7 @@ func relevantPods() predicate.Predicate {
 		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-			return matters(is) && (was.UID != is.UID || gated(is) || done(was) != done(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+			return matters(is) && (was.UID != is.UID || gated(is) || podspec.HasEnded(was) != podspec.HasEnded(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 				was.Spec.NodeName != is.Spec.NodeName && is.Spec.NodeSelector[corev1.LabelHostname] == "")
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return matters(e.Object) },

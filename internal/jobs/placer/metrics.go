@@ -13,6 +13,7 @@ import (
 	served "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // gatedIndex indexes the pods that wait for a place.
@@ -20,7 +21,7 @@ const gatedIndex = "muster.dev/gated"
 
 // isGated is the index function for gatedIndex.
 func isGated(object client.Object) []string {
-	if pod, ok := object.(*corev1.Pod); ok && gated(pod) && !done(pod) {
+	if pod, ok := object.(*corev1.Pod); ok && gated(pod) && !podspec.HasEnded(pod) {
 		return []string{"true"}
 	}
 	return nil

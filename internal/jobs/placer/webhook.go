@@ -104,7 +104,7 @@ func (s podSet) placeOfRank(pod *corev1.Pod, others []*corev1.Pod, known nodes) 
 		return podspec.Place{}, false
 	}
 	group := newGroupPlaces(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
-		return done(other) || s.groupOf(other) != g
+		return podspec.HasEnded(other) || s.groupOf(other) != g
 	}), known)
 	d := group.domainOfRank(pod, s.rankOf)
 	if d == nil || !d.free() {

@@ -13,6 +13,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -67,25 +68,8 @@ done`},
 		},
 	}
 	if len(spec.Containers) > 0 {
-		out.Resources = processorAndMemory(spec.Containers[0].Resources)
+		out.Resources = podspec.ProcessorAndMemory(spec.Containers[0].Resources)
 	}
-	return out
-}
-
-// processorAndMemory returns only the CPU and memory resources.
-func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
-	only := func(list corev1.ResourceList) (out corev1.ResourceList) {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if amount, asked := list[name]; asked {
-				if out == nil {
-					out = corev1.ResourceList{}
-				}
-				out[name] = amount
-			}
-		}
-		return out
-	}
-	out.Requests, out.Limits = only(of.Requests), only(of.Limits)
 	return out
 }
 
