@@ -46,10 +46,10 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes,
-// unless many creations of a kind are refused, nor the status, which reports what was observed. The status is written after the writes unless the plan says
-// otherwise. Events are recorded once the status is written, because the next plan, made from that status, does not
-// repeat them.
+// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes
+// nor the status, which reports what was observed. Only creations are held back, once many of their kind were refused.
+// The status is written after the writes unless the plan says otherwise. Events are recorded once the status is written,
+// because the next plan, made from that status, does not repeat them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
 		p.Status = withoutUnwritten(p.Status, slices.Concat(p.First, p.Writes))

@@ -146,7 +146,7 @@ func (l *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 	runs = slices.DeleteFunc(slices.Clone(runs), func(run *lattice.LatticeJob) bool {
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
-	for _, run := range runs[:max(0, len(runs)-int(keep))] {
+	for _, run := range runs[:max(0, len(runs)-int(max(0, keep)))] {
 		l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground))
 	}
 }

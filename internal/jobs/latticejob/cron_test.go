@@ -81,6 +81,8 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 		"it is late, but not too late":                           {scheduled().with(last(-5)).with(deadline(120)), active(1, noon), "create  " + named(0), "", noon},
 		"of those that ended some are kept": {scheduled().with(run(-20, lattice.Succeeded)).with(run(-15, lattice.Succeeded)).with(run(-10, lattice.Succeeded)).with(run(-5, lattice.Succeeded)).
 			with(run(-25, lattice.Failed)).with(run(0, lattice.Failed)), active(0, noon), "delete  " + named(-25) + ", delete  " + named(-20), "", noon},
+		"a negative number to keep, of a job that is older than the rule": {scheduled().with(last(0)).with(run(0, lattice.Failed)).with(func(s *scene) { s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](-1) }),
+			active(0, noon), "delete  " + named(0), "", noon},
 		"it was changed to what is no schedule": {scheduled().with(last(0)).with(func(s *scene) { s.seen.Job.Spec.Schedule = "noon" }),
 			"schedule 'noon': expected exactly 5 fields, found 1: [noon]", "", "CompileFailed", noon},
 		"what it needs comes later": {scheduled().with(last(0)).with(needSecret).with(callService), active(0, noon), "", "", noon},

@@ -45,8 +45,8 @@ func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
 }
 
 // relabel updates the queue labels and the gate of the VCJob, and records its domains if it does not have
-// that record. Labels and a gate that others have set stay, unless the job has its own. It changes nothing else: the job might compile to something else by now, and most of a VCJob
-// is immutable.
+// that record. Labels and a gate that others have set stay, unless the job has its own. It changes nothing
+// else: the job might compile to something else by now, and most of a VCJob is immutable.
 func (l *planner) relabel() {
 	vcjob := l.vcjob.DeepCopy()
 	for label := range strings.SplitSeq(vcjob.Annotations[queueLabelsAnnotation], ",") {
