@@ -319,6 +319,9 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
+	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these are gone. An
+	// elastic pod set of it wants no more pods than Pods says.
+	Ended bool
 	// Restarts counts how often the job, or a part of it, was restarted after a failure, as far as its status says.
 	Restarts int64
 	// Missing counts the pods that should exist and were not created. Refusing says that the API server refused some of

@@ -160,8 +160,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
 			out.Spec.Priority = is.Priority // decides from which jobs it may take pods, and which from it
 		}
-		if described != seen {
-			workload.Want(out, lowered(seen, described))
+		if described != seen || progress.Ended {
+			workload.Want(out, lowered(seen, described, progress))
 		}
 	} else {
 		out.Spec = described.Spec
@@ -182,20 +182,27 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 	return out
 }
 
-// lowered returns how many pods the job now asks for in the pod set that was admitted as elastic, if that is fewer than
-// at admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter
-// whether the job still asks for a range: the pod set stays elastic until the next admission.
-func lowered(seen, described *kueue.Workload) int32 {
+// lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
+// admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
+// the job still asks for a range: the pod set stays elastic until the next admission. A job that has ended wants only
+// the pods that it still has: it creates no more.
+func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
 		if !isElasticTemplate(&was.Template) {
 			continue
 		}
+		wanted := was.Count
 		for j := range described.Spec.PodSets {
-			is := &described.Spec.PodSets[j]
-			if is.Name == was.Name && is.Count < was.Count && is.Count > 0 {
-				return is.Count
+			if is := &described.Spec.PodSets[j]; is.Name == was.Name && is.Count > 0 {
+				wanted = min(wanted, is.Count)
 			}
+		}
+		if left := progress.Pods[string(was.Name)]; progress.Ended && left > 0 {
+			wanted = min(wanted, left)
+		}
+		if wanted < was.Count {
+			return wanted
 		}
 	}
 	return 0

@@ -445,12 +445,14 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 }
 
 // TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set,
-// which stays as admitted, the Workload states it in an annotation.
+// which stays as admitted, the Workload states it in an annotation. A job that has ended wants only the pods that still
+// run.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
 		before                    int32 // the annotation; 0 for none
 		most                      int32 // the job's maximum now
+		left                      int32 // the pods of a job that has ended; 0 for one that has not
 		want                      string
 	}{
 		"lowered":                        {most: 1, want: "1"},
@@ -461,6 +463,10 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"not elastic":                    {rigid: true, most: 1},
 		"waiting":                        {waits: true, before: 1, most: 1},
 		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
+		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
+		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
+		"ended, and all pods still run":                                             {most: 2, left: 2},
+		"ended while lowered, and all pods still run":                               {most: 1, left: 2, want: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := waiting()
@@ -479,8 +485,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.same {
 				described = seen.w
 			}
+			progress := Progress{Ended: tc.left > 0, Pods: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
 			got := seen.w
-			if changed := respecified(seen.w, described, Progress{}); changed != nil {
+			if changed := respecified(seen.w, described, progress); changed != nil {
 				got = changed
 			}
 			if got := got.Annotations[muster.MaxReplicasAnnotation]; got != tc.want {

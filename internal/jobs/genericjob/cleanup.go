@@ -5,6 +5,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // end ends the job. The status is written first, as what follows cannot be undone.
@@ -31,5 +32,28 @@ func (l *planner) cleanUp() {
 			last := len(l.plan.Writes) - 1
 			l.plan.Writes[last] = l.plan.Writes[last].WithEvent(jobs.Warning(maxDurationReason, stoppedMessage))
 		}
+	default:
+		l.plan.DeletePods(l.withoutQuota())
 	}
+}
+
+// withoutQuota returns the unfinished pods that run on after the end and that the job has no quota for any more: the
+// queue has given it to other jobs, as it does with an elastic type that runs. As then, the highest ranks go first.
+func (l *planner) withoutQuota() []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range l.job.Spec.ReplicaSpecs {
+		spec := &l.job.Spec.ReplicaSpecs[i]
+		granted, queued := l.seen.Admission.PodSets[spec.Type]
+		if !queued || !granted.Bounds(boundsOf(spec)).Elastic {
+			continue
+		}
+		var live []*corev1.Pod
+		for _, r := range l.roster.Group(spec.Type) {
+			if r.Pod != nil && !replicas.IsFinished(r.Pod) && !replicas.IsTerminating(r.Pod) {
+				live = append(live, r.Pod)
+			}
+		}
+		out = append(out, live[min(len(live), int(granted.Count)):]...)
+	}
+	return out
 }

@@ -107,7 +107,7 @@ func (l *planner) elasticProgress(p *jobs.Progress) {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		if n := min(l.succeeded(spec), granted.Asked-granted.Count); n > 0 {
+		if n := min(l.succeeded(spec), granted.Asked-granted.Count); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
 			p.Reclaimable[spec.Type] = n
 		}
 		if p.Pods == nil {

@@ -1,6 +1,7 @@
 package genericjob
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
@@ -200,4 +201,30 @@ func TestAnElasticJobReachesItsGrantedSize(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPodsThatOutliveAnElasticJobFollowItsQuota: pods that run on after the end stop as far as the queue gives their quota
+// to other jobs, which would wait for them otherwise, and the job wants no more pods than these.
+func TestPodsThatOutliveAnElasticJobFollowItsQuota(t *testing.T) {
+	job := newJob().with("master", 1).with("worker", 4).elastic(1, 0).succeedsBy(rule("worker", 0))
+	pods := of(pod("job-master-0").Running(), pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Running(), pod("job-worker-3").Running())
+	job = then(see(t, job.GenericJob, grantedOf(4, 4), pods), job)
+	if job.Status.Phase != tensorstack.JobPhaseSucceeded {
+		t.Fatalf("the job is %s, want Succeeded", job.Status.Phase)
+	}
+	for _, tc := range []struct {
+		granted int32
+		want    []string
+	}{
+		{4, nil},
+		{3, nil},
+		{2, []string{"delete Pod job-worker-3"}},
+		{1, []string{"delete Pod job-worker-2", "delete Pod job-worker-3"}},
+	} {
+		p := see(t, job.GenericJob, grantedOf(tc.granted, 4), pods)
+		same(t, fmt.Sprintf("writes with quota for %d", tc.granted), tc.want, writes(p))
+		if got := p.Progress; !got.Ended || got.Outcome != nil || got.Pods["worker"] != 3 || got.Reclaimable["worker"] != 0 {
+			t.Errorf("with quota for %d the queue is told %+v, want the end, 3 pods, and nothing else of workers", tc.granted, got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,10 @@ func (p *planner) end(o *jobs.Outcome) {
 // wants their quota back. Finally it deletes the job.
 func (p *planner) cleanUp() {
 	policy := p.job.Spec.RunPolicy.CleanPodPolicy
+	runsOn := p.withQuota()
 	stays := map[int32]bool{}
 	for _, pod := range p.pods {
-		if policy == breezeml.CleanPodNone && p.seen.Admission.MayRun() || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
+		if policy == breezeml.CleanPodNone && runsOn[pod.Name] || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
 			if index, ok := replicas.IndexOf(p.job.Name, worker, pod.Name); ok {
 				stays[index] = true
 			}
@@ -42,6 +44,25 @@ func (p *planner) cleanUp() {
 	}
 	p.deleteServices(func(index int32) bool { return !stays[index] })
 	p.expire()
+}
+
+// withQuota returns the names of the unfinished pods that the job, which has ended, has quota for. The queue may have
+// given some of it to other jobs since the end, as it does with an elastic job that runs.
+func (p *planner) withQuota() map[string]bool {
+	out := map[string]bool{}
+	if !p.seen.Admission.MayRun() {
+		return out
+	}
+	live := slices.DeleteFunc(slices.Clone(p.pods), func(pod *corev1.Pod) bool { return replicas.IsFinished(pod) || replicas.IsTerminating(pod) })
+	count := int32(len(live))
+	granted, queued := p.seen.Admission.PodSets[worker]
+	if queued {
+		count = min(count, granted.Count)
+	}
+	for _, index := range replicas.KeepIndices(p.job.Name, worker, count, live, granted.Places) {
+		out[replicas.Name(p.job.Name, worker, index)] = true
+	}
+	return out
 }
 
 // expire deletes the job once its time to live has passed.

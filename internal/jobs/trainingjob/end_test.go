@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,37 @@ func TestCleanPodPolicy(t *testing.T) {
 		if p := checkedPlan(t, now, withStatus(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1))); p.Progress.Outcome == nil {
 			t.Errorf("cleanPodPolicy %q: Progress has no outcome once no pod runs", policy)
 		}
+	}
+}
+
+// TestPodsThatOutliveTheJobFollowItsQuota: pods that run on after the end stop as far as the queue gives their quota to
+// other jobs, which would wait for them otherwise, and the job wants no more pods than these.
+func TestPodsThatOutliveTheJobFollowItsQuota(t *testing.T) {
+	job := newJob(1, 4).cleans(breezeml.CleanPodNone)
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(4), nil), job)
+	pods := of(pod(0).Ended(1), pod(1), pod(2).Running(), pod(3).Running())
+	p := checkedPlan(t, now, job.TrainingJob, admitted(4), pods)
+	job = withStatus(p, job)
+	same(t, "stage", "Completed 0", stageAndSize(job))
+	for _, tc := range []struct {
+		granted int32
+		want    []string
+	}{
+		{4, nil},
+		{3, nil},
+		{2, []string{"delete Pod job-worker-1"}},
+		{1, []string{"delete Pod job-worker-1", "delete Pod job-worker-3"}},
+	} {
+		p := checkedPlan(t, now, job.TrainingJob, admitted(tc.granted), pods)
+		same(t, fmt.Sprintf("writes with quota for %d", tc.granted), tc.want, writes(p))
+		if got := p.Progress; !got.Ended || got.Outcome != nil || got.Pods[worker] != 3 {
+			t.Errorf("with quota for %d the queue is told %+v, want the end and 3 pods", tc.granted, got)
+		}
+	}
+	p = checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Ended(1), pod(1).Running().Terminating(), pod(2).Running()))
+	same(t, "writes while a pod terminates", nil, writes(p))
+	if p.Progress.Pods[worker] != 2 {
+		t.Errorf("while a pod terminates the queue is told of %d pods, want 2", p.Progress.Pods[worker])
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	progress.Active, progress.Pods = live > 0, map[string]int32{worker: live}
 	if over != nil {
 		if progress.Active && p.seen.Admission.HoldsQuota() {
-			progress.Outcome = nil // pods that still run keep their quota until they end
+			progress.Outcome, progress.Ended = nil, true // pods that still run keep their quota until they end
 		}
 		return progress
 	}

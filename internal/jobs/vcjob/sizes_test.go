@@ -195,3 +195,14 @@ func TestPodsBeyondALoweredTaskUseQuotaUntilTheyAreGone(t *testing.T) {
 	pods := of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running(), pod("job-worker-3").running().going())
 	same(t, "in use", map[string]int32{"worker": 4}, see(t, job.Job, admitted("worker", 4), pods).Progress.Pods)
 }
+
+// TestAnEndedJobWantsNoMorePodsThanItHas: while they terminate, the queue must not give it quota for more.
+func TestAnEndedJobWantsNoMorePodsThanItHas(t *testing.T) {
+	job := newJob().with("worker", 4).needs(1).is(volcano.Failed)
+	pods := of(pod("job-worker-0").running().going(), pod("job-worker-1").running().going())
+	progress := see(t, job.Job, admitted("worker", 2), pods).Progress
+	same(t, "in use", map[string]int32{"worker": 2}, progress.Pods)
+	if !progress.Ended || progress.Outcome != nil {
+		t.Errorf("the queue is told %+v, want the end", progress)
+	}
+}

@@ -120,18 +120,19 @@ func (l *planner) isDerivedFromPods() bool {
 // progress returns what the queue needs to know.
 func (l *planner) progress() jobs.Progress {
 	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
+	if i := l.resizableTask(); i >= 0 {
+		name := nameOf(l.job, i)
+		p.Pods = map[string]int32{name: l.inUse(name)}
+	}
 	if finished(l.job) {
 		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
 		if p.Active && l.seen.Admission.HoldsQuota() {
-			p.Outcome, p.Ready = nil, true // its pods keep their quota until they finish, and are not waited for
+			p.Outcome, p.Ended, p.Ready = nil, true, true // its pods keep their quota until they finish, and are not waited for
 		}
 		return p
 	}
-	if i := l.resizableTask(); i >= 0 {
-		// The queue decides the size of this task, so quota of its finished pods is kept.
-		name := nameOf(l.job, i)
-		p.Pods = map[string]int32{name: l.inUse(name)}
-		delete(p.Reclaimable, name)
+	for name := range p.Pods {
+		delete(p.Reclaimable, name) // the queue decides the size of this task, so quota of its finished pods is kept
 	}
 	if missing := len(l.roster.Missing()); missing > 0 {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))
