@@ -56,7 +56,8 @@ type Explanation struct {
 	Assumed string `json:"assumed,omitempty"`
 	// PodProblems are the reasons why pods are not ready or failed, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
-	// Warning is the last warning about a job that waits: usually why it has no Workload, or why it was evicted.
+	// Warning is the last warning about a job that waits: usually why it has no Workload, or why it was evicted. For one
+	// that lacks pods: why they could not be created.
 	Warning *Warning `json:"warning,omitempty"`
 	// NoLogs is set for a finished job without any pods left, for one whose pods are simulated, and for one none of whose
 	// pods has started a container.
@@ -116,8 +117,11 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Asks = asksOf(workload)
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
 	}
-	if snapshot.NeedsWarnings(&job) {
+	switch {
+	case snapshot.lacksAllPods(&job):
 		e.Warning = lastWarning(snapshot.Warnings)
+	case snapshot.lacksSomePods(&job):
+		e.Warning = lastWarning(slices.DeleteFunc(slices.Clone(snapshot.Warnings), func(w corev1.Event) bool { return w.Reason != failedCreate }))
 	}
 	if workload != nil && job.State == Pending {
 		e.Warning = lastEviction(workload)
@@ -160,10 +164,22 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	return e
 }
 
-// NeedsWarnings reports whether the Warning events of the job may say why it does not run: it has no Workload, or it
-// was started and has no pods. One that asks for no pods, and says so itself, has no Workload for that reason. s.Pods
-// must hold all pods of the job.
-func (s *Snapshot) NeedsWarnings(job *Job) bool {
+// failedCreate is the reason of the operator, and of Kubernetes, for the event that a pod could not be created.
+const failedCreate = "FailedCreate"
+
+// NeedsWarnings reports whether the Warning events of the job may say why it does not run, or not with all of its pods.
+// s.Pods must hold all pods of the job.
+func (s *Snapshot) NeedsWarnings(job *Job) bool { return s.lacksAllPods(job) || s.lacksSomePods(job) }
+
+// lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only those about the
+// creation of pods say why: it has run for some time, and others may be about what was then.
+func (s *Snapshot) lacksSomePods(job *Job) bool {
+	return (job.State == Starting || job.State == Running) && 0 < len(s.Pods) && len(s.Pods) < int(job.PodsAsked)
+}
+
+// lacksAllPods reports whether the job has no Workload, or was started and has no pods. One that asks for no pods, and
+// says so itself, has no Workload for that reason.
+func (s *Snapshot) lacksAllPods(job *Job) bool {
 	return job.WaitsUnseen() && (job.PodsAsked > 0 || job.Message == noWorkloadYet) || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 

@@ -14,6 +14,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -507,6 +508,14 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 	})}}
 	withPod := free
 	withPod.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "free-workers-0-0"}}}
+	taken := warned("the name pair-worker-1 is taken", 30)
+	taken.Reason = "FailedCreate"
+	some := Snapshot{Warnings: []corev1.Event{taken, warned("mended since", 40)}, GenericJobs: []tensorstack.GenericJob{
+		aGenericJob("pair", "", func(job *tensorstack.GenericJob) { job.Spec.ReplicaSpecs[0].Replicas = ptr.To[int32](2) })}}
+	some.GenericJobs[0].Status.Aggregate = &tensorstack.Aggregate{Running: 1}
+	some.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pair-worker-0"}}}
+	all := some
+	all.Pods = append(all.Pods[:1:1], corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pair-worker-1"}})
 	now := at(60).Time
 	for name, tc := range map[string]struct {
 		snapshot *Snapshot
@@ -519,6 +528,8 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		"a job without a queue and without pods":      {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
 		"a job without a queue, with pods":            {&withPod, "free", nil},
 		"a job that asks for no pods":                 {&none, "none", nil},
+		"a running job without some of its pods":      {&some, "pair", &Warning{Reason: "FailedCreate", Message: "the name pair-worker-1 is taken", ReportedAt: metav1.NewTime(at(30).Time)}},
+		"a running job with all of its pods":          {&all, "pair", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := Jobs(tc.snapshot, now)
