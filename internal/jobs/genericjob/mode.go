@@ -32,6 +32,8 @@ func applyMode(job *tensorstack.GenericJob, replicaType string, spec *corev1.Pod
 		skipInit(spec, of.SkipInitContainer)
 		if main := mainContainer(spec); main != nil {
 			main.Command, main.Args = of.Command, nil
+			// They ask the program that does not run: the container would be ended, and the job fail.
+			main.LivenessProbe, main.ReadinessProbe, main.StartupProbe = nil, nil, nil
 		}
 	case wasPaused(job):
 		of := resumeOf(job, replicaType)

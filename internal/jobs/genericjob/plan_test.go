@@ -133,8 +133,15 @@ func TestDebugModeMakesPodsThatDoNothing(t *testing.T) {
 		"with another type said":       {newJob().with("worker", 1).with("ps", 1).debugged(tensorstack.ReplicaDebugSet{Type: "ps", Command: []string{"x"}}), []string{"sleep", "inf"}, 1},
 		"variables are replaced there": {newJob().with("worker", 1).debugged(tensorstack.ReplicaDebugSet{Type: "worker", Command: []string{"echo", "$(rank)"}}), []string{"echo", "0"}, 1},
 	} {
+		for i := range test.job.Spec.ReplicaSpecs {
+			main := &test.job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0]
+			main.LivenessProbe, main.ReadinessProbe, main.StartupProbe = &corev1.Probe{}, &corev1.Probe{}, &corev1.Probe{}
+		}
 		p := made(t, test.job, jobs.Facts{}, unqueued)
 		same(t, what, test.command, p.Spec.Containers[0].Command)
+		if main := p.Spec.Containers[0]; main.LivenessProbe != nil || main.ReadinessProbe != nil || main.StartupProbe != nil {
+			t.Errorf("%s: the main container has probes, which would end it", what)
+		}
 		if len(p.Spec.Containers[0].Args) > 0 || len(p.Spec.InitContainers) != test.inits {
 			t.Errorf("%s: args %v, %d init containers", what, p.Spec.Containers[0].Args, len(p.Spec.InitContainers))
 		}
