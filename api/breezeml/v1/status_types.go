@@ -47,7 +47,7 @@ type TrainingJobStatus struct {
 	// +optional
 	RequeueTime *metav1.Time `json:"requeueTime,omitempty"`
 
-	// cooldownTime is until when the job is not queued, because its pods could not be scheduled.
+	// cooldownTime is until when the job is not queued, because its pods were pending for too long.
 	//
 	// +optional
 	CooldownTime *metav1.Time `json:"cooldownTime,omitempty"`
@@ -82,7 +82,7 @@ const (
 	StageCancelled Stage = "Cancelled"
 	// StageCompleted: the job has succeeded or failed.
 	StageCompleted Stage = "Completed"
-	// StageRequeueCooldown: the pods of the job could not be scheduled. It queues again later.
+	// StageRequeueCooldown: pods of the job were pending for too long. It queues again later.
 	StageRequeueCooldown Stage = "RequeueCooldown"
 )
 

@@ -65,7 +65,7 @@ func TestElasticJobs(t *testing.T) {
 		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},
 		{"cooldown", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
-		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods could not be scheduled; it queues again at 2025-06-01 14:02:00 UTC"},
+		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC"},
 		{"failed", aTrainingJob("tune", running(0, 1), func(job *breezeml.TrainingJob) { // one was running until then
 			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},

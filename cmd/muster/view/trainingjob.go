@@ -96,6 +96,6 @@ func (s *subject) readStage(job *breezeml.TrainingJob) {
 	case stage == breezeml.StageWrongConfiguration:
 		s.held = "WrongConfiguration: " + specError(&job.Spec)
 	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
-		s.held = "RequeueCooldown: its pods could not be scheduled; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
+		s.held = "RequeueCooldown: its pods were pending for too long; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
 }
