@@ -12,12 +12,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -64,6 +68,7 @@ func TestExplainOnACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	mistaken(t, cluster, namespace)
+	refused(t, cluster, namespace)
 	may(t, cluster, namespace, "guest", "workloads", "localqueues", "jobsets", "jobs", "pods")
 
 	tests := []struct {
@@ -78,6 +83,10 @@ func TestExplainOnACluster(t *testing.T) {
 			"would fit after the end of " + namespace + "/workload/holder"}},
 		{"an admitted job", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
 		{"an invalid job", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
+		{"a JobSet whose Job may not create its pods", []string{"jobset/refused"}, exitDone, []string{
+			"is starting", "told      FailedCreate at 2026-01-02 03:04:05 UTC: The pods of refused-w-0 are forbidden."}},
+		{"a LatticeJob whose VCJob may not create its pods", []string{"latticejob/refused"}, exitFailed, []string{
+			"told      FailedCreate at 2026-01-02 03:04:05 UTC: The pods of refused are forbidden."}},
 		{"a user who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
 		{"a user with rights in one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
 			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces",
@@ -130,18 +139,53 @@ func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	if err := cluster.Client.Create(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	for name, warning := range map[string]struct{ uid, kind, message string }{
-		"warned": {string(job.UID), corev1.EventTypeWarning, "Mend this."},
-		"normal": {string(job.UID), corev1.EventTypeNormal, "All is well."},
-		"before": {"another", corev1.EventTypeWarning, "Mend that."},
-	} {
-		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: warning.kind, Reason: "InvalidJob", Message: warning.message,
-			InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: job.Name, UID: types.UID(warning.uid)},
-			LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
-		if err := cluster.Client.Create(t.Context(), event); err != nil {
+	tell(t, cluster, job, job.UID, corev1.EventTypeWarning, "InvalidJob", "Mend this.")
+	tell(t, cluster, job, job.UID, corev1.EventTypeNormal, "InvalidJob", "All is well.")
+	tell(t, cluster, job, "another", corev1.EventTypeWarning, "InvalidJob", "Mend that.")
+}
+
+// tell creates an event about the Job or VCJob, or about one of that name with another UID.
+func tell(t *testing.T, cluster *testcluster.Cluster, job client.Object, uid types.UID, kind, reason, message string) {
+	t.Helper()
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: job.GetNamespace(), GenerateName: "told-"}, Type: kind, Reason: reason, Message: message,
+		InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: job.GetNamespace(), Name: job.GetName(), UID: uid},
+		LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+	if err := cluster.Client.Create(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused creates a JobSet with a Job, and a LatticeJob with a VCJob, whose pods the API server refuses: the Warning events
+// are those of the Job and of the VCJob.
+func refused(t *testing.T, cluster *testcluster.Cluster, namespace string) {
+	t.Helper()
+	create := func(object client.Object, owner client.Object, of schema.GroupVersionKind) {
+		t.Helper()
+		object.SetNamespace(namespace)
+		if owner != nil {
+			object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, of)})
+		}
+		if err := cluster.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	named := metav1.ObjectMeta{Name: "refused"}
+
+	set := &jobset.JobSet{ObjectMeta: named}
+	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
+	create(set, nil, schema.GroupVersionKind{})
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "refused-w-0"}, Spec: batchv1.JobSpec{Template: pod}}
+	create(job, set, jobset.GroupVersion.WithKind("JobSet"))
+	tell(t, cluster, job, job.UID, corev1.EventTypeWarning, "FailedCreate", "The pods of refused-w-0 are forbidden.")
+
+	lj := &lattice.LatticeJob{ObjectMeta: named}
+	lj.Spec.Tasks = map[string]lattice.JobTaskSpec{}
+	create(lj, nil, schema.GroupVersionKind{})
+	vcjob := &volcano.Job{ObjectMeta: named}
+	vcjob.Spec.Tasks = []volcano.TaskSpec{{Name: "t", Replicas: 1, Template: pod}}
+	create(vcjob, lj, lattice.GroupVersion.WithKind("LatticeJob"))
+	tell(t, cluster, vcjob, vcjob.UID, corev1.EventTypeWarning, "FailedCreate", "The pods of refused are forbidden.")
 }
 
 // explainUnderThePublished checks that the published configuration is used, and that its absence is reported.

@@ -143,10 +143,23 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
 }
 
-// WarningsOf lists the Warning events of a job; none if the user may not read them.
+// WarningsOf lists the Warning events of a job and of those that make its pods; none if the user may not read them.
 func (c *Cluster) WarningsOf(ctx context.Context, job *view.Job) ([]corev1.Event, error) {
+	warnings, err := c.warnings(ctx, job, "involvedObject.uid", job.UID)
+	if err != nil || len(job.Makers) == 0 {
+		return warnings, err
+	}
+	// A JobSet may have thousands of Jobs: they are not asked for one by one.
+	others, err := c.warnings(ctx, job, "involvedObject.kind", "Job")
+	return append(warnings, slices.DeleteFunc(others, func(event corev1.Event) bool {
+		return !slices.Contains(job.Makers, event.InvolvedObject.UID)
+	})...), err
+}
+
+// warnings lists the Warning events in the job's namespace whose field has the value.
+func (c *Cluster) warnings(ctx context.Context, job *view.Job, field, value string) ([]corev1.Event, error) {
 	var events corev1.EventList
-	about := client.MatchingFields{"involvedObject.uid": job.UID, "type": corev1.EventTypeWarning}
+	about := client.MatchingFields{field: value, "type": corev1.EventTypeWarning}
 	if err := c.client.List(ctx, &events, client.InNamespace(job.Namespace), about); err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list the events of %s: %w", job.FullTitle(), err)
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -84,6 +85,8 @@ type Job struct {
 	// UID and Labels are those of the object, for selecting.
 	UID    string            `json:"-"`
 	Labels map[string]string `json:"-"`
+	// Makers are the UIDs of the Jobs and VCJobs that create the pods of the object, which does not do so itself.
+	Makers []types.UID `json:"-"`
 }
 
 // WaitsUnseen reports whether the job waits and has no Workload.

@@ -147,6 +147,8 @@ type subject struct {
 	startedAt *metav1.Time
 	// partial says that fewer pods were admitted than wanted, or that pods were restarted; "" if neither.
 	partial string
+	// makers is Makers of the Job.
+	makers []types.UID
 	// titles are the full titles of all jobs, keyed by their UIDs and those of their Workloads.
 	titles map[types.UID]string
 	// foreign jobs are started by a controller whose objects are not read here.
@@ -192,6 +194,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 	}
 	for _, job := range owned.jobs[js.UID] {
 		s.addPods(job)
+		s.makers = append(s.makers, job.UID)
 	}
 	s.ended = endOf(js.Status.Conditions, string(jobset.JobSetCompleted), string(jobset.JobSetFailed))
 	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Status == metav1.ConditionTrue {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -18,6 +19,7 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 	if vcjob != nil {
 		s = vcJobSubject(vcjob, owned)
 		s.held = "" // an aborted VCJob of a LatticeJob has failed
+		s.makers = []types.UID{vcjob.UID}
 	} else {
 		var defaults lattice.JobTaskSpec
 		if job.Spec.Defaults != nil {

@@ -31,7 +31,7 @@ func (s *subject) describe(now time.Time) Job {
 		Namespace: s.meta.Namespace, Kind: s.kind, APIGroup: s.group, Name: s.meta.Name,
 		Queue: s.queue, PodsAsked: s.pods.asked, Requests: s.requests, Restarts: s.restarts,
 		CreatedAt: s.meta.CreationTimestamp, StartedAt: s.startedAt,
-		UID: string(s.meta.UID), Labels: s.meta.Labels,
+		UID: string(s.meta.UID), Labels: s.meta.Labels, Makers: s.makers,
 	}
 	if s.workload != nil {
 		s.noteSizes()
