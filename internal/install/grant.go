@@ -77,25 +77,29 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	return nil
 }
 
-// GrantUsers lets those who have the cluster's own roles view, edit and admin use the job APIs, as the chart does.
+// GrantUsers lets those who have the cluster's own roles view, edit and admin use the job APIs, and everybody read the
+// operator's configuration, as the chart does.
 func GrantUsers(ctx context.Context, config *rest.Config, trainingJobGroup string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for the users' rights: %w", err)
 	}
-	roles, err := readRoles("muster/users", trainingJobGroup)
+	rights, err := readRoles("muster/users", trainingJobGroup)
 	if err != nil {
 		return err
 	}
-	for _, role := range roles {
-		if err := applyRight(ctx, client.RbacV1().RESTClient(), role); err != nil {
-			return fmt.Errorf("applying %s %s: %w", role.GetKind(), role.GetName(), err)
+	for _, right := range rights {
+		if err := ensureNamespace(ctx, client, right.GetNamespace()); err != nil { // as in GrantRights
+			return err
+		}
+		if err := applyRight(ctx, client.RbacV1().RESTClient(), right); err != nil {
+			return fmt.Errorf("applying %s %s: %w", right.GetKind(), right.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// readRoles returns the roles of a folder, with TrainingJobs in the given API group, breezeml.ai if empty.
+// readRoles returns the roles of a folder, and bindings if it has any, with TrainingJobs in the given API group, breezeml.ai if empty.
 func readRoles(folder, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	return read(folder, func(text []byte) []byte {
 		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(trainingJobGroup, breezeml.DefaultGroup)))

@@ -14,6 +14,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/testcluster"
 )
@@ -100,5 +101,32 @@ func TestHoldersOfTheClustersRolesMayUseTheJobAPIs(t *testing.T) {
 		if err != nil {
 			t.Errorf("role %s does not allow to %s %s: %v", name, rule.Verbs[0], rule.Resources[0], err)
 		}
+	}
+}
+
+// TestEverybodyMayReadTheConfiguration: muster explain, run by a user with no other rights, decides as the operator does.
+func TestEverybodyMayReadTheConfiguration(t *testing.T) {
+	cluster := testcluster.Get(t)
+	direct := clientOf(t, cluster.Config)
+	if err := install.GrantUsers(t.Context(), cluster.Config, ""); err != nil {
+		t.Fatal(err)
+	}
+	may := func(verb, name string) bool {
+		t.Helper()
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "someone", Groups: []string{"system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps", Namespace: config.PublishedNamespace, Name: name}}}
+		if err := direct.Create(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
+		return may("get", config.PublishedName), nil // the authorizer follows through a watch
+	})
+	if err != nil {
+		t.Fatal("timed out waiting until a user may read the configuration")
+	}
+	if may("update", config.PublishedName) || may("get", "another") {
+		t.Error("a user may do more than read the configuration")
 	}
 }
