@@ -13,8 +13,8 @@ import (
 )
 
 // agent starts the rendezvous for agents and returns a function that describes the agent that jobs add to their pods.
-// If the rendezvous cannot be started, the description is empty: jobs that need an agent report it, and others run
-// without.
+// If the rendezvous cannot be started, the description is empty, and without certificates while there are none: jobs
+// that need an agent report it, and others run without.
 func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.Agent {
 	none := func() podspec.Agent { return podspec.Agent{} }
 	if o.rendezvousAddress == "" {

@@ -60,12 +60,13 @@ type Authority struct {
 	serving *tls.Certificate
 }
 
-// OpenAuthority reads the authority from its Secret, which it creates if there is none.
+// OpenAuthority reads the authority from its Secret, which it creates if there is none. One for which that fails can be
+// used all the same: it has no certificates until Start has read the Secret.
 func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
 	a := &Authority{use: use, secrets: secrets, clock: clock, log: log.WithValues("secret", use.Secret)}
 	secret, err := a.read(ctx)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	return a, a.load(secret)
 }
@@ -135,7 +136,7 @@ func trustedIn(secret *corev1.Secret) string {
 	return string(bundle)
 }
 
-// Trusted returns the certificates that clients must trust from now on, as PEM.
+// Trusted returns the certificates that clients must trust from now on, as PEM; "" if the Secret could not be read yet.
 func (a *Authority) Trusted() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,6 +148,9 @@ func (a *Authority) Trusted() string {
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.serving == nil {
+		return nil, fmt.Errorf("the Secret %s could not be read yet", a.use.Secret)
+	}
 	now := a.clock.Now()
 	if !aged(a.serving.Leaf, 3, now) && !isEarly(a.serving.Leaf, now) {
 		return a.serving, nil

@@ -10,9 +10,12 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 )
 
@@ -58,6 +61,36 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	if _, err := OpenAuthority(context.Background(), secrets, use, clock, logr.Discard()); err == nil {
 		t.Error("OpenAuthority accepted a Secret without a certificate")
 	}
+}
+
+// TestASecretThatCannotBeReadIsTriedAgain: an operator that starts while the Secret is damaged, or may not be read, uses
+// it once that is mended.
+func TestASecretThatCannotBeReadIsTriedAgain(t *testing.T) {
+	damaged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret, Namespace: "muster-system"}, Data: map[string][]byte{corev1.TLSCertKey: []byte("garbage")}}
+	client, clock := fake.NewClientset(damaged), testclock.NewFakeClock(time.Now())
+	forbidden := true
+	client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return forbidden, nil, apierrors.NewForbidden(corev1.Resource("secrets"), use.Secret, nil)
+	})
+	secrets := client.CoreV1().Secrets("muster-system")
+	a, err := OpenAuthority(t.Context(), secrets, use, clock, logr.Discard())
+	if !apierrors.IsForbidden(err) {
+		t.Fatalf("OpenAuthority = %v, want that it is forbidden", err)
+	}
+	forbidden = false
+	if err := a.renew(t.Context()); err == nil || !strings.Contains(err.Error(), "delete it") {
+		t.Errorf("renew = %v, want an error that says what to do with the Secret", err)
+	}
+	if _, err := a.GetCertificate(nil); err == nil || a.Trusted() != "" {
+		t.Errorf("there is a certificate: %v; trusted: %q", err, a.Trusted())
+	}
+	if err := secrets.Delete(t.Context(), use.Secret, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantTrusted(t, a.Trusted(), a, true)
 }
 
 // TestACertificateThatCannotSignIsNoAuthority: a serving certificate that someone puts into the Secret is reported, and the

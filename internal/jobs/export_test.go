@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // NewReconciler returns the reconciler of one API as AddTo creates it, without a manager.
@@ -28,6 +29,11 @@ func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool
 		l.known.Store(true)
 		l.seen.Store(served)
 	}
+}
+
+// SetAgent sets what the reconciler knows of agents, as of now.
+func SetAgent[T client.Object](r reconcile.Reconciler, agent func() podspec.Agent) {
+	r.(*reconciler[T]).agent = agent
 }
 
 // The indexes by which children, and the Workloads of jobs that are gone, are found.

@@ -97,6 +97,9 @@ func (r *reconciler[T]) planAlone(ctx context.Context, seen Seen[T]) (Plan, erro
 	if !r.nativeGangs {
 		plan.Writes = append(plan.Writes, relaxPodGroups(seen.Children)...)
 	}
+	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
+		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when agents can be served
+	}
 	return plan, nil
 }
 

@@ -6,8 +6,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -43,5 +46,27 @@ func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	}
 	if reported != 1 {
 		t.Errorf("reported %d times, want once: %q", reported, w.events.events)
+	}
+}
+
+// TestAJobWaitsForTheCertificatesOfAgents: an operator that could not read them when it started reads them later, of which
+// no event tells the job.
+func TestAJobWaitsForTheCertificatesOfAgents(t *testing.T) {
+	job := newTrainingJob()
+	job.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command, job.Spec.InjectLattice = []string{"train"}, true
+	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), job, clusterQueue("cq"), flavor())}
+	agent := podspec.Agent{Image: "muster:1", Server: "muster:9444"}
+	jobs.SetAgent[*breezeml.TrainingJob](w.reconciler, func() podspec.Agent { return agent })
+	again := w.reconcile().RequeueAfter
+	if all := w.events.events; len(all) != 1 || !strings.Contains(all[0], "cannot read the Secret with its certificates yet") {
+		t.Errorf("events %q, want one that says for what the job waits", all)
+	}
+	if again <= 0 {
+		t.Error("the job is not reconciled again")
+	}
+	agent.CA = "certificate"
+	w.reconcile()
+	if w.workload() == nil {
+		t.Error("the job is not queued")
 	}
 }

@@ -19,9 +19,12 @@ type Agent struct {
 	// Image is the operator's own image, which has muster-agent in its PATH.
 	Image string
 	// Server is the host:port at which pods reach the operator's rendezvous, and CA the PEM certificate
-	// that they must trust.
+	// that they must trust, empty as long as the operator cannot read it.
 	Server, CA string
 }
+
+// Awaited reports whether the operator will serve agents, and cannot yet.
+func (a Agent) Awaited() bool { return a.Enabled() && a.CA == "" }
 
 // Round says in which rounds the agent of a pod takes part.
 type Round struct {
@@ -62,6 +65,9 @@ var errNoCommand = errors.New("an agent can be put only round an explicit comman
 // errAgentsDisabled is returned if the operator serves no agents.
 var errAgentsDisabled = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
 
+// errAgentsAwaited is returned while the operator has no certificates for agents.
+var errAgentsAwaited = errors.New("the operator cannot read the Secret with its certificates yet, and tries again: its log says why")
+
 // Enabled reports whether this operator serves agents.
 func (a Agent) Enabled() bool { return a.Server != "" }
 
@@ -70,6 +76,9 @@ func (a Agent) Enabled() bool { return a.Server != "" }
 func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodTemplateSpec, error) {
 	if !a.Enabled() {
 		return template, errAgentsDisabled
+	}
+	if a.Awaited() {
+		return template, errAgentsAwaited
 	}
 	out := *template.DeepCopy()
 	spec := &out.Spec

@@ -30,7 +30,8 @@ type Options struct {
 	Namespace string
 }
 
-// AddTo adds the server to the manager, and returns the authority that agents must trust.
+// AddTo adds the server to the manager, and returns the authority that agents must trust. Nobody can trust it before its
+// Secret can be read, which is tried again and again.
 func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Authority, error) {
 	clientset, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
@@ -39,7 +40,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	log := ctrl.Log.WithName("rendezvous")
 	authority, err := certificate.OpenAuthority(ctx, clientset.CoreV1().Secrets(o.Namespace), certificateUse, clock.RealClock{}, log)
 	if err != nil {
-		return nil, err
+		log.Error(err, "no pods get agents until this is mended; trying again", "every", certificate.RenewInterval)
 	}
 	registry := newRegistry(mgr.GetClient())
 	registry.holds.most = agentsWithin(memoryLimit())
