@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -30,6 +31,14 @@ const servedPoll = 20 * time.Millisecond
 // servedWithin is how long AwaitServed waits. If an API is not served by then, the API server has a reason.
 const servedWithin = 2 * time.Minute
 
+// An API server that has just started refuses everybody until it has read the roles, and one takes a moment to learn of new
+// ones. allowedPoll is how often AwaitServed asks again then, and allowedWithin for how long: if the operator has no rights
+// by then, nobody gave it any.
+const (
+	allowedPoll   = 250 * time.Millisecond
+	allowedWithin = 15 * time.Second
+)
+
 // AwaitServed returns when the cluster serves all of its definitions that are Muster's. An operator that is installed
 // together with its chart would otherwise take kinds that the API server does not serve yet for missing, and run
 // without them. It fails if one is not served in time, or cannot be.
@@ -38,7 +47,9 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
 	}
-	ours, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
+	ours, err := untilAllowed(ctx, func(ctx context.Context) (*apiextensionsv1.CustomResourceDefinitionList, error) {
+		return client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
+	})
 	if err != nil {
 		return fmt.Errorf("listing the definitions: %w", err)
 	}
@@ -53,6 +64,27 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 		}
 	}
 	return nil
+}
+
+// untilAllowed asks until that is not forbidden any more, but no longer than allowedWithin.
+func untilAllowed[T any](ctx context.Context, ask func(context.Context) (T, error)) (out T, err error) {
+	var forbidden error
+	waited := wait.PollUntilContextTimeout(ctx, allowedPoll, allowedWithin, true, func(ctx context.Context) (bool, error) {
+		answer, err := ask(ctx)
+		if !apierrors.IsForbidden(err) {
+			out = answer
+			return true, err
+		}
+		if forbidden == nil {
+			log.Log.Info("the API server refuses the operator, which waits a moment for its roles", "within", allowedWithin.String(), "why", err.Error())
+		}
+		forbidden = err
+		return false, nil
+	})
+	if forbidden != nil && wait.Interrupted(waited) && context.Cause(ctx) == nil {
+		return out, fmt.Errorf("the operator has no rights; bind its roles to the user that it runs as: %w", forbidden)
+	}
+	return out, waited
 }
 
 // CheckInstalled returns an error that says what to do if the cluster does not serve Workloads, without which no

@@ -53,6 +53,24 @@ func TestAwaitServed(t *testing.T) {
 	}
 }
 
+// TestAwaitServedWaitsForItsRights: an API server that has just started forbids everything until it has read the roles.
+func TestAwaitServedWaitsForItsRights(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if asked++; asked <= 2 {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"CustomResourceDefinitionList","apiVersion":"apiextensions.k8s.io/v1","metadata":{},"items":[]}`))
+	}))
+	defer server.Close()
+	if err := install.AwaitServed(t.Context(), &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}); err != nil || asked != 3 {
+		t.Errorf("%v after %d requests, want no error after the third", err, asked)
+	}
+}
+
 func TestCheckInstalled(t *testing.T) {
 	served := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
