@@ -49,16 +49,35 @@ func canAdmit(q *kueue.ClusterQueue, around dependencies) (active bool, reason, 
 	return true, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads" + around.ineffective(&q.Spec)
 }
 
+// without is the end of a message about a field that has no effect without a section of the operator's configuration.
+const without = "; %s has no effect: the operator's configuration has no section %s"
+
 // ineffective returns, as the end of a message, which fields have no effect under the operator's configuration.
 func (u unshared) ineffective(spec *kueue.ClusterQueueSpec) (out string) {
-	const without = "; %s has no effect: the operator's configuration has no section %s"
-	if u.byUsage && spec.AdmissionScope != nil && spec.AdmissionScope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
+	if u.byUsage && isByUsage(spec) {
 		out += fmt.Sprintf(without, "admissionScope", "admissionFairSharing")
 	}
 	if u.byShare && spec.FairSharing != nil {
 		out += fmt.Sprintf(without, "fairSharing", "fairSharing")
 	}
 	return out
+}
+
+// ineffectiveIn is ineffective for a LocalQueue, whose weight counts only in a ClusterQueue that is ordered by usage.
+func (u unshared) ineffectiveIn(q *kueue.LocalQueue, behind *kueue.ClusterQueue) string {
+	switch {
+	case q.Spec.FairSharing == nil:
+		return ""
+	case u.byUsage:
+		return fmt.Sprintf(without, "fairSharing", "admissionFairSharing")
+	case !isByUsage(&behind.Spec):
+		return fmt.Sprintf("; fairSharing has no effect: the ClusterQueue %s has no admissionScope by usage", behind.Name)
+	}
+	return ""
+}
+
+func isByUsage(spec *kueue.ClusterQueueSpec) bool {
+	return spec.AdmissionScope != nil && spec.AdmissionScope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
 }
 
 // flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.

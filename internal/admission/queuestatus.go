@@ -336,6 +336,8 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around de
 		if active, _, fault := canAdmit(behind, around); !active {
 			status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 				fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Spec.ClusterQueue, fault)
+		} else {
+			message += around.ineffectiveIn(q, behind)
 		}
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{

@@ -183,6 +183,34 @@ func TestLocalQueueStatus(t *testing.T) {
 	}
 }
 
+// TestALocalQueueSaysThatItsWeightHasNoEffect: it counts in a ClusterQueue that is ordered by usage, if that is configured.
+func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
+	const without = "; fairSharing has no effect: "
+	for name, tc := range map[string]struct {
+		weight   string
+		mode     kueue.AdmissionMode
+		unshared unshared
+		want     string
+	}{
+		"not configured":             {"2", kueue.UsageBasedAdmissionFairSharing, unshared{byUsage: true}, without + "the operator's configuration has no section admissionFairSharing"},
+		"a ClusterQueue by priority": {"2", kueue.NoAdmissionFairSharing, unshared{}, without + "the ClusterQueue cq has no admissionScope by usage"},
+		"a ClusterQueue by usage":    {"2", kueue.UsageBasedAdmissionFairSharing, unshared{byShare: true}, ""},
+		"no weight":                  {"", kueue.NoAdmissionFairSharing, unshared{byUsage: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, behind := newLocalQueue("q", "cq"), newClusterQueue("cq", "1")
+			behind.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: tc.mode}
+			if tc.weight != "" {
+				q.Spec.FairSharing = &kueue.FairSharing{Weight: ptr.To(resource.MustParse(tc.weight))}
+			}
+			localQueueStatus(q, behind, dependencies{flavors: 1, unshared: tc.unshared}, some, now)
+			if diff := cmp.Diff([]string{"Active=True Ready: Can submit new workloads to localQueue" + tc.want}, conditions(q.Status.Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestATerminatingLocalQueueIsNotActive(t *testing.T) {
 	q := newLocalQueue("q", "cq")
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(now))
