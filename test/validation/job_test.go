@@ -64,6 +64,30 @@ func annotationWarnings() (out []rule) {
 				{what: "one that was there before", before: set("kueue.x-k8s.io/elastic-job"),
 					change: edits{"metadata>annotations": map[string]any{"kueue.x-k8s.io/elastic-job": "true", "example.com/note": "a"}}},
 			}})
+		template := map[string]string{"Job": "spec>template>metadata>annotations", "JobSet": workers + "template>spec>template>metadata>annotations"}[kind]
+		ofPods := func(keys ...string) edits {
+			annotations := map[string]any{}
+			for _, key := range keys {
+				annotations[key] = "a"
+			}
+			return edits{template: annotations}
+		}
+		suspended := edits{"spec>suspend": true}
+		out = append(out, rule{kind, "Muster reads the annotations of kueue.x-k8s.io of its pod templates", place, "Muster does not read this annotation of a pod template, and it has no effect: kueue.x-k8s.io/",
+			[]attempt{
+				{what: "a feature of Kueue", change: ofPods("kueue.x-k8s.io/safe-to-forcefully-delete")},
+				{what: "a misspelled one beside others", change: ofPods("kueue.x-k8s.io/podset-required-topolgy", "kueue.x-k8s.io/podset-group-name")},
+				{what: "later", before: suspended, change: ofPods("kueue.x-k8s.io/safe-to-forcefully-delete")},
+			},
+			[]attempt{
+				{what: "those that it reads", change: ofPods("kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-preferred-topology",
+					"kueue.x-k8s.io/podset-unconstrained-topology", "kueue.x-k8s.io/podset-slice-required-topology", "kueue.x-k8s.io/podset-slice-size",
+					"kueue.x-k8s.io/podset-slice-required-topology-constraints", "kueue.x-k8s.io/podset-group-name")},
+				{what: "one that is set at admission", before: suspended, change: ofPods("kueue.x-k8s.io/workload")},
+				{what: "another API's", change: ofPods("example.com/safe-to-forcefully-delete")},
+				{what: "one that was there before", before: ofPods("kueue.x-k8s.io/safe-to-forcefully-delete").with(suspended),
+					change: ofPods("kueue.x-k8s.io/safe-to-forcefully-delete", "example.com/note")},
+			}})
 	}
 	return out
 }
