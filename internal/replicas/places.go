@@ -65,21 +65,13 @@ func assign(missing []int32, places podspec.Places, free map[string]int32, slice
 			others = append(others, index)
 		}
 	}
-	if slice > 0 {
-		ranking := places.Ranking()
-		for _, index := range others {
-			for _, place := range ranking.Ranks(index/slice*slice, index/slice*slice+slice) {
-				if take(index, place) {
-					break
-				}
-			}
+	left, ranking := places, places.Ranking()
+	for n, index := range others {
+		if slice > 0 && (n == 0 || index/slice != others[n-1]/slice) {
+			left = ranking.Ranks(index/slice*slice, index/slice*slice+slice)
 		}
-		return out
-	}
-	at := 0
-	for _, index := range others {
-		for at < len(places) && !take(index, places[at]) {
-			at++
+		for len(left) > 0 && !take(index, left[0]) {
+			left = left[1:] // a place that is full stays so
 		}
 	}
 	return out
