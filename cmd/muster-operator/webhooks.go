@@ -55,7 +55,9 @@ func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error 
 		return nil
 	}
 	if *cfg.Placement.Webhook {
-		placer.AddWebhook(mgr)
+		if err := placer.AddWebhook(mgr); err != nil {
+			return err
+		}
 	}
 	if *cfg.BatchJob.Webhook {
 		batchjob.AddWebhook(mgr, jobsetapi.API)

@@ -72,6 +72,14 @@ type Ranking struct {
 	ends []int32
 }
 
+// Count returns how many pods have a place.
+func (r Ranking) Count() int32 {
+	if len(r.ends) == 0 {
+		return 0
+	}
+	return r.ends[len(r.ends)-1]
+}
+
 // Ranks returns what Places.Ranks does.
 func (r Ranking) Ranks(from, to int32) Places {
 	var out Places

@@ -16,7 +16,7 @@ import (
 
 // podSet holds the places of a pod set and how its pods state their ranks.
 type podSet struct {
-	places podspec.Places
+	places podspec.Ranking
 	// count is how many pods have places.
 	count int32
 	// indexLabel is the pod label with a pod's rank in its group, "" if the pod's kind of job says which;
@@ -30,7 +30,7 @@ type podSet struct {
 
 // podSetOf returns a podSet as the topology request describes it or, for what the request does not say, as
 // batch Jobs and JobSets do.
-func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
+func podSetOf(places podspec.Ranking, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
 	s := podSet{places: places, count: places.Count(), groups: 1, slice: jobs.SmallestSlice(request)}
 	if request != nil && request.PodIndexLabel != nil {
 		s.indexLabel = *request.PodIndexLabel
@@ -66,12 +66,11 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 			succeeded[g] = append(succeeded[g], pod)
 		}
 	}
-	ranking := s.places.Ranking()
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
 		if !s.hasRanks(g) {
 			continue // their places are unknown
 		}
-		group := newGroupPlaces(ranking.Ranks(g.from, g.to), byGroup[g], known)
+		group := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known)
 		group.divide(s.slice, g.from, byGroup[g], s.rankOf)
 		placed, lost := group.fill(byGroup[g], s.rankOf, func() { group.rateDoubts(succeeded[g], known) })
 		give, misplaced = append(give, placed...), append(misplaced, lost...)

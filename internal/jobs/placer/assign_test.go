@@ -101,7 +101,7 @@ func assigned(places podspec.Places, request *kueue.PodSetTopologyRequest, pods 
 	for _, b := range pods {
 		list = append(list, b.Pod)
 	}
-	return describe(podSetOf(places, request, list).assign(list, sameNames{}))
+	return describe(podSetOf(places.Ranking(), request, list).assign(list, sameNames{}))
 }
 
 // describe returns the placements as "pod to node", sorted, and then the misplaced pods as "pod misplaced".
@@ -192,7 +192,7 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{tc.pod.Pod}
-			if diff := cmp.Diff(tc.want, describe(podSetOf(tc.places, nil, pods).assign(pods, existing))); diff != "" {
+			if diff := cmp.Diff(tc.want, describe(podSetOf(tc.places.Ranking(), nil, pods).assign(pods, existing))); diff != "" {
 				t.Errorf("assignments (-want +got):\n%s", diff)
 			}
 		})
@@ -202,7 +202,7 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 // TestAPlaceOnANodeThatIsGoneIsTheLast: where pods have succeeded their places are not moved when the node is lost.
 func TestAPlaceOnANodeThatIsGoneIsTheLast(t *testing.T) {
 	pods := []*corev1.Pod{pod("x").Pod, pod("y").Pod, pod("z").Pod}
-	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}, nil, pods).assign(pods, hosts{"ip-1": "a"})
+	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}.Ranking(), nil, pods).assign(pods, hosts{"ip-1": "a"})
 	if diff := cmp.Diff([]string{"x to a", "y to a", "z to gone"}, describe(give, misplaced)); diff != "" {
 		t.Errorf("assignments (-want +got):\n%s", diff)
 	}
@@ -301,7 +301,7 @@ func (g *gang) control() {
 }
 
 func (g *gang) assign() ([]placement, []*corev1.Pod) {
-	return podSetOf(g.places, nil, g.pods).assign(g.pods, sameNames{})
+	return podSetOf(g.places.Ranking(), nil, g.pods).assign(g.pods, sameNames{})
 }
 
 // place gives the pod its place, and checks that the pod was gated and that the place was free.

@@ -76,7 +76,7 @@ func (g *jobPods) place() (changed bool, wrong string) {
 			running[p.Spec.NodeName]++
 		}
 	}
-	give, misplaced := podSetOf(g.places, sliced(g.slice), pods).assign(pods, sameNames{})
+	give, misplaced := podSetOf(g.places.Ranking(), sliced(g.slice), pods).assign(pods, sameNames{})
 	for _, p := range misplaced {
 		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning && g.belongs(p, node) {
 			if running[node]--; running[node] < places[node] {

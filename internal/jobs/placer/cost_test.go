@@ -26,7 +26,7 @@ func TestTimeOfLargeGangs(t *testing.T) {
 					places = append(places, on(fmt.Sprint("node-", i), 1))
 					pods = append(pods, of(i).Pod)
 				}
-				return func() { podSetOf(places, nil, pods).assign(pods, sameNames{}) }
+				return func() { podSetOf(places.Ranking(), nil, pods).assign(pods, sameNames{}) }
 			})
 		})
 	}

@@ -43,6 +43,8 @@ type placer struct {
 	// assignments of an earlier operator, and the client waits until the cache has it.
 	cacheIsCurrent atomic.Bool
 	unconfirmed    unconfirmed
+	// ranked is for the webhook.
+	ranked rankedSets
 }
 
 // Reconcile assigns the waiting pods of one Workload to its places and deletes misplaced pods.
@@ -121,7 +123,7 @@ func (p *placer) assign(ctx context.Context, w *kueue.Workload, items []corev1.P
 		if len(places) == 0 || len(pods) == 0 {
 			continue
 		}
-		set := podSetOf(places, requestOf(w, a.Name), pods)
+		set := podSetOf(places.Ranking(), requestOf(w, a.Name), pods)
 		placements, lost := set.assign(pods, cachedNodes{ctx, p.client})
 		give = append(give, placements...)
 		// While a pod set shrinks it has fewer places than pods, and its job chooses the pods to delete.

@@ -9,6 +9,8 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -25,10 +26,14 @@ const webhookPath = "/place-v1-pod"
 
 // AddWebhook registers the webhook that assigns a pod with a rank to the place of that rank on creation,
 // if the place is free. All other pods wait for the controller's patch.
-func AddWebhook(mgr ctrl.Manager) {
-	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
+func AddWebhook(mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, nodeIndex, nodesOf); err != nil {
+		return fmt.Errorf("indexing Pods by %s: %w", nodeIndex, err)
+	}
+	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}, ranked: newRankedSets()}
 	handler := &podHandler{placer: p, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
+	return nil
 }
 
 // podHandler is the admission handler for new pods.
@@ -64,53 +69,68 @@ func unplaced(ctx context.Context, err error) admission.Response {
 	return admission.Allowed("")
 }
 
-// placeOf returns the place of the pod's rank, if it has a rank and the place is free.
+// placeOf returns the place of the pod's rank, if it has a rank and the place is free. It looks at no other places of
+// the gang, and at no pods but those that are there.
 func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.Pod) (podspec.Place, bool, error) {
 	var w kueue.Workload
-	if err := p.client.Get(ctx, key, &w); err != nil {
+	if err := p.client.Get(ctx, key, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return podspec.Place{}, false, client.IgnoreNotFound(err)
 	}
-	podSet := kueue.PodSetReference(pod.Labels[kueue.PodSetLabel])
 	if !givesPlaces(&w) {
 		return podspec.Place{}, false, nil
 	}
-	i := slices.IndexFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.Name == podSet })
-	if i < 0 {
+	name := kueue.PodSetReference(pod.Labels[kueue.PodSetLabel])
+	ranked := p.ranked.of(&w, name)
+	if ranked == nil {
 		return podspec.Place{}, false, nil
 	}
-	places := jobs.PlacesOf(w.Status.Admission.PodSetAssignments[i].TopologyAssignment)
-	if len(places) == 0 {
+	set := podSetOf(ranked.places, requestOf(&w, name), []*corev1.Pod{pod})
+	group := set.groupOf(pod)
+	rank, ok := set.rankOf(pod)
+	if !ok || !set.hasRanks(group) || rank >= group.to-group.from {
 		return podspec.Place{}, false, nil
 	}
-	var list corev1.PodList
-	if err := p.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{workloadIndex: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return podspec.Place{}, false, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
+	place := ranked.place(group.from + rank)
+	known := cachedNodes{ctx, p.client}
+	others, err := p.podsAt(ctx, key, place, known)
+	if err != nil {
+		return podspec.Place{}, false, err
 	}
-	var others []*corev1.Pod
-	for i := range list.Items {
-		if list.Items[i].Labels[kueue.PodSetLabel] == string(podSet) {
-			others = append(others, &list.Items[i])
+	free := ranked.size(place, group)
+	for _, other := range others {
+		if other.Labels[kueue.PodSetLabel] == string(name) && set.groupOf(other) == group {
+			free--
 		}
 	}
-	set := podSetOf(places, requestOf(&w, podSet), []*corev1.Pod{pod})
-	place, ok := set.placeOfRank(pod, others, cachedNodes{ctx, p.client})
-	return place, ok, nil
+	return place, free > 0, nil
 }
 
-// placeOfRank returns the place of the pod's rank, if it has a rank and the place is free.
-func (s podSet) placeOfRank(pod *corev1.Pod, others []*corev1.Pod, known nodes) (podspec.Place, bool) {
-	g := s.groupOf(pod)
-	if !s.hasRanks(g) {
-		return podspec.Place{}, false
+// podsAt returns the pods of the Workload that are at the place, even if they are terminating.
+func (p *placer) podsAt(ctx context.Context, workload client.ObjectKey, place podspec.Place, known cachedNodes) ([]*corev1.Pod, error) {
+	fields := []client.MatchingFields{{workloadIndex: workload.Name}} // an assignment of another controller, wider than nodes
+	if host := place.Node(); host != "" {
+		names := sets.New(host)
+		for _, node := range known.of(host) {
+			names.Insert(node.Name)
+		}
+		fields = nil
+		for name := range names {
+			fields = append(fields, client.MatchingFields{nodeIndex: nodeKey(workload.Name, name)})
+		}
 	}
-	group := newGroupPlaces(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
-		return podspec.HasEnded(other) || s.groupOf(other) != g
-	}), known)
-	d := group.domainOfRank(pod, s.rankOf)
-	if d == nil || !d.free() {
-		return podspec.Place{}, false
+	found := map[types.UID]*corev1.Pod{}
+	for _, field := range fields {
+		var list corev1.PodList
+		if err := p.client.List(ctx, &list, client.InNamespace(workload.Namespace), field, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the pods of Workload %s on %s: %w", workload, place.Node(), err)
+		}
+		for i := range list.Items {
+			if pod := &list.Items[i]; !podspec.HasEnded(pod) && !gated(pod) && place.KeyOf(nodeLabelsOf(pod, known)) == place.Key() {
+				found[pod.UID] = pod
+			}
+		}
 	}
-	return d.place, true
+	return slices.Collect(maps.Values(found)), nil
 }
 
 // placementPatch returns the operations that give a new pod its place.

@@ -60,7 +60,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 // newWorld returns a world with the Workload and its pods.
 func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	t.Helper()
-	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).WithIndex(&corev1.Pod{}, nodeIndex, nodesOf).
 		WithIndex(&corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
 	builder.WithObjects(w)
 	for _, b := range pods {
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 			}
 			return out.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
-	}), live: out.live(), clock: clocktesting.NewFakePassiveClock(epoch)}
+	}), live: out.live(), clock: clocktesting.NewFakePassiveClock(epoch), ranked: newRankedSets()}
 	return out
 }
 
