@@ -72,9 +72,10 @@ func (p *pass) review(f *family) (left bool) {
 			if p.budget <= 0 {
 				return true
 			}
-			p.budget--
-			head.lackedAt = now
-			if found := p.reevaluate(head); found.verdict != hopeless {
+			p.tried, head.lackedAt = 0, now
+			found := p.reevaluate(head)
+			p.budget -= 1 + p.tried/triedPerBudget
+			if found.verdict != hopeless {
 				q.unblock(head)
 				left = true
 			} else if !slices.Equal(found.lacks, head.lacks) {

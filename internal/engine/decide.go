@@ -80,6 +80,12 @@ func (p *pass) spend(share int, do func()) {
 	p.budget += rest
 }
 
+// triedPerBudget is how many elastic workloads that are tried at other sizes on nodes cost as much as one evaluation:
+// that of a hopeless workload can try thousands, and so cost more than all else in a pass. A head that is found is not
+// charged for them: it is evaluated again in each pass until the heads of all queues are known, and if it cost all of
+// the budget, those of the queues after it would never be.
+const triedPerBudget = 10
+
 // addDecision appends a decision about the workload with the given urgency.
 func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
@@ -189,11 +195,12 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			p.putBehind(c, head)
 			continue
 		}
+		p.tried = 0
 		found := p.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
-		p.budget--
+		p.budget -= 1 + p.tried/triedPerBudget
 		q.ready.Pop()
 		p.block(c, found.choice.Why, found.choice.Short)
 		if found.waitsForGrowth {

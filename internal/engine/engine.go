@@ -54,7 +54,9 @@ type FairSharing struct {
 type Engine struct {
 	options Options
 	// budget is passBudget, or less in tests.
-	budget      int
+	budget int
+	// tried counts the workloads that an evaluation tries at other sizes on nodes.
+	tried       int
 	tree        quota.Tree
 	queues      map[string]*clusterQueue
 	localQueues map[Key]*localQueue

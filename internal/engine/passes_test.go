@@ -75,3 +75,35 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 		})
 	}
 }
+
+// TestSearchesForWorkloadsThatYieldAreSpreadOverPasses: to find that not even all elastic workloads together could make
+// room, hundreds of them are tried on nodes for each waiting one. A pass does so for a few of these only, and in the end
+// it is known for all.
+func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
+	const elastic, waiting = 200, 40
+	e := nodePool(elastic)
+	e.Apply(queueOf("q", "", 8*elastic))
+	for i := range elastic {
+		e.Apply(between(fmt.Sprint("elastic", i), 2, 8, 0, i))
+	}
+	for _, d := range decideAll(e, epoch) {
+		e.Apply(Written{Key: d.Key, UID: d.UID, Version: 1})
+	}
+	for i := range waiting {
+		e.Apply(job(fmt.Sprint("w", i), "q", int32(5+i), 8, 0, elastic+i)) // quota suffices for it, and no node is free
+	}
+	passes, reported := 0, map[Key]bool{}
+	for e.Busy() {
+		before := e.queues["q"].ready.Len()
+		for _, d := range e.Decide(epoch) {
+			reported[d.Key] = true
+		}
+		passes++
+		if evaluated, most := before-e.queues["q"].ready.Len(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
+			t.Errorf("pass %d has evaluated %d workloads, want at most %d", passes, evaluated, most)
+		}
+	}
+	if len(reported) != waiting || len(e.queues["q"].elastic) != elastic {
+		t.Errorf("%d of %d waiting workloads have a reason, beside %d elastic ones", len(reported), waiting, len(e.queues["q"].elastic))
+	}
+}

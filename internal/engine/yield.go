@@ -45,6 +45,7 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 			n = smallest(y.Len(), fits)
 			ok = fits(n) // more free capacity need not mean more places
 		}
+		e.tried += trial.tried
 	})
 	if !ok {
 		return outcome{}, false
@@ -62,6 +63,8 @@ type yieldTrial struct {
 	t *resizable
 	// sizes are the sizes that are tried, onNodes those that the nodes have.
 	sizes, onNodes []int32
+	// tried counts the changes on nodes.
+	tried int
 }
 
 // tryYields runs a search, and then undoes what it did.
@@ -115,6 +118,7 @@ func (y *yieldTrial) takeOffNodes() {
 			continue
 		}
 		y.onNodes[i] = to
+		y.tried++
 		switch to {
 		case y.t.jobs[i].Size:
 			y.places.Hold(w.Key, y.holding(w, w.placed))
