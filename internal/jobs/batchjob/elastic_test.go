@@ -91,9 +91,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}{
 		"starts": {elastic(2, 6), sized(3, 6), []string{"change: suspend=false parallelism=3 completions=3"}, nil, nil, false},
 		"starts with more than its own parallelism": {elastic(2, 6), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, nil, false},
-		"unchanged": {elastic(2, 6).started(sized(4, 6)).running(4), sized(4, 6), nil, nil, inUse(4), true},
-		"grows":     {elastic(2, 6).started(sized(4, 6)).running(4), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, inUse(4), true},
-		"shrinks":   {elastic(2, 6).started(sized(4, 6)).running(4), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
+		"unchanged":                    {elastic(2, 6).started(sized(4, 6)).running(4), sized(4, 6), nil, nil, inUse(4), true},
+		"grows":                        {elastic(2, 6).started(sized(4, 6)).running(4), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, inUse(4), true},
+		"shrinks":                      {elastic(2, 6).started(sized(4, 6)).running(4), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
 		"shrunk, a pod terminating":    {elastic(2, 6).started(sized(2, 6)).running(2).terminating(1), sized(2, 6), nil, nil, inUse(3), true},
 		"shrunk, no pod terminating":   {elastic(2, 6).started(sized(2, 6)).running(2), sized(2, 6), nil, nil, inUse(2), true},
 		"no pods reported yet":         {elastic(2, 6).started(sized(2, 6)), sized(2, 6), nil, nil, nil, false},
