@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -59,6 +60,9 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		if role.GetNamespace() == ownNamespace {
 			role.SetNamespace(to.Namespace)
 		}
+	}
+	roles = joined(roles)
+	for _, role := range roles {
 		// A freshly started API server may not have created the system namespaces yet.
 		if err := ensureNamespace(ctx, client, role.GetNamespace()); err != nil {
 			return err
@@ -75,6 +79,24 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		}
 	}
 	return nil
+}
+
+// joined returns one role for all of the same kind and namespace, with the rules of each: the operator's own namespace may
+// be one of which it reads other things too, and the role for the one would replace that for the other.
+func joined(roles []*unstructured.Unstructured) (out []*unstructured.Unstructured) {
+	for _, role := range roles {
+		at := slices.IndexFunc(out, func(r *unstructured.Unstructured) bool {
+			return r.GetKind() == role.GetKind() && r.GetNamespace() == role.GetNamespace()
+		})
+		if at < 0 {
+			out = append(out, role)
+			continue
+		}
+		rules, _ := out[at].Object["rules"].([]any)
+		more, _ := role.Object["rules"].([]any)
+		out[at].Object["rules"] = slices.Concat(rules, more)
+	}
+	return out
 }
 
 // GrantUsers lets those who have the cluster's own roles view, edit and admin use the job APIs, and everybody read the

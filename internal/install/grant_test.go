@@ -78,6 +78,27 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	}
 }
 
+// TestTheOperatorMayLiveInANamespaceThatItReadsToo: --install-for without a namespace for the lease chooses kube-system,
+// where the operator also reads the status of the cluster-autoscaler.
+func TestTheOperatorMayLiveInANamespaceThatItReadsToo(t *testing.T) {
+	cluster := testcluster.Get(t)
+	direct := clientOf(t, cluster.Config)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if err := install.GrantRights(ctx, cluster.Config, install.Rights{User: "resident", Namespace: metav1.NamespaceSystem}); err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.Role{}
+	if err := direct.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "muster-operator"}, role); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"muster.dev", "cluster-autoscaler-status"} {
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, name) }) {
+			t.Errorf("the role in %s has no rule for %s: %v", metav1.NamespaceSystem, name, role.Rules)
+		}
+	}
+}
+
 // TestHoldersOfTheClustersRolesMayUseTheJobAPIs: the roles are made for them, and a controller of the cluster adds their
 // rules to view, edit and admin.
 func TestHoldersOfTheClustersRolesMayUseTheJobAPIs(t *testing.T) {
