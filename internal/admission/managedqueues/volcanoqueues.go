@@ -85,16 +85,12 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	}
 	v.forgetGone(queues.Items)
 	v.eventsPending = false
-	var list kueue.ClusterQueueList
-	if err := v.client.List(ctx, &list); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing ClusterQueues: %w", err)
-	}
-	there := map[string]*kueue.ClusterQueue{}
-	for i := range list.Items {
-		there[list.Items[i].Name] = &list.Items[i]
-	}
 	if len(queues.Items) == 0 {
 		return ctrl.Result{}, v.dropCohort(ctx)
+	}
+	there, err := v.clusterQueues(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	var cluster corev1.ResourceList
 	if byNodes := there[muster.DefaultQueue]; byNodes != nil {
@@ -127,6 +123,20 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: eventRetryInterval}, nil
+}
+
+// clusterQueues returns all ClusterQueues by name, which must not be changed: each change of the status of one, which
+// there may be thousands of, leads here, and to copy them all would cost more than all else.
+func (v *volcanoQueues) clusterQueues(ctx context.Context) (map[string]*kueue.ClusterQueue, error) {
+	var list kueue.ClusterQueueList
+	if err := v.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterQueues: %w", err)
+	}
+	out := make(map[string]*kueue.ClusterQueue, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
 }
 
 // withoutConflicts joins the errors other than conflicts, after which the watch triggers the next attempt.

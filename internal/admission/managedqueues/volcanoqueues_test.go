@@ -1,6 +1,7 @@
 package managedqueues
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
@@ -62,6 +64,39 @@ func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	var created kueue.ClusterQueue
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), &created); err != nil || !metav1.IsControlledBy(&created, queue) || len(recorder.Events) != 0 {
 		t.Errorf("ClusterQueue has owners %v (%v) and %d more events were recorded, want the Queue as owner and none", created.OwnerReferences, err, len(recorder.Events))
+	}
+}
+
+// TestClusterQueuesAreNotCopiedAtEachChangeOfOne: most clusters have no Queues, and a large one changes the status of
+// some ClusterQueue all the time.
+func TestClusterQueuesAreNotCopiedAtEachChangeOfOne(t *testing.T) {
+	lists, copies := 0, 0
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "a"}}).
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*kueue.ClusterQueueList); is {
+				lists++
+				if shared := (&client.ListOptions{}).ApplyOptions(opts).UnsafeDisableDeepCopy; shared == nil || !*shared {
+					copies++
+				}
+			}
+			return api.List(ctx, list, opts...)
+		}}).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if lists != 0 {
+		t.Errorf("without Queues the ClusterQueues were listed %d times", lists)
+	}
+	if err := api.Create(t.Context(), aQueue("team", scheduling.QueueSpec{})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if copies != 0 {
+		t.Errorf("all ClusterQueues were copied %d times", copies)
 	}
 }
 
