@@ -26,9 +26,6 @@ func (p *pass) processAgenda() {
 // sorted returns the families of which all workloads are sorted into their queues, and puts the others on the agenda of
 // the next pass. If one admission may block all others, all families wait for each other.
 func (p *pass) sorted(families []*family) (sorted []*family) {
-	for _, f := range p.families {
-		f.unsorted = false
-	}
 	any := p.markUnsorted(len(families))
 	p.agenda = make(agenda, 0, len(families))
 	for _, f := range families {

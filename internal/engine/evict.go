@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -36,14 +37,21 @@ func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 }
 
 // evictWithdrawn evicts withdrawn workloads whose admission was written all the same, if another workload still waits
-// for their capacity. They count as leaving until then: otherwise the waiting workload would lose its promise, others
-// evicted for it would be admitted again, and it would evict them again, without end.
+// for their capacity and may still evict them. They count as leaving until then: otherwise the waiting workload would
+// lose its promise, others evicted for it would be admitted again, and it would evict them again, without end.
 func (p *pass) evictWithdrawn() {
+	if p.writtenWithdrawals.Len() == 0 {
+		return
+	}
+	p.markUnsorted(math.MaxInt)
 	keys := p.writtenWithdrawals.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
-	p.writtenWithdrawals.Clear()
 	for _, key := range keys {
 		w := p.workloads[key]
+		if f := w.queue.family; f != nil && f.unsorted {
+			continue // the workload that waits for it may be about to leave the queue
+		}
+		p.writtenWithdrawals.Delete(key)
 		eviction := w.withdrawn
 		w.withdrawn = nil
 		by := p.waiterFor(w, eviction)
@@ -65,24 +73,34 @@ func (e *Engine) trackWithdrawn(w *workload) {
 	}
 }
 
-// waiterFor returns the workload that waits for what the given one holds: the preemptor, or the first in order of
-// those that took over what was promised to the preemptor. It returns nil if there is none.
+// waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:
+// the preemptor, or the first in order of those that took over what was promised to the preemptor. It returns nil if
+// there is none.
 func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 	preemptor := p.workloads[eviction.Preemptor]
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
 		return nil
 	}
 	has := p.vectorOf(w.held)
-	if preemptor.awaitsAnyOf(has) {
+	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && p.mayEvict(by, w) }
+	if waits(preemptor) {
 		return preemptor
 	}
 	var first *workload
 	for key := range p.precedence.Over(preemptor.Key) {
-		if by := p.workloads[key]; by.awaitsAnyOf(has) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
+		if by := p.workloads[key]; waits(by) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
 			first = by
 		}
 	}
 	return first
+}
+
+// mayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
+func (e *Engine) mayEvict(by, w *workload) bool {
+	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
+	e.setSpare(w, h)
+	p := e.preemptor(by, by.queue, by.promise.usage, nil)
+	return w.queue.node != nil && p.MayEvict(h, w.queue.node)
 }
 
 // awaitsAnyOf reports whether the workload was promised some of any of the amounts.

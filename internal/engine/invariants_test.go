@@ -267,8 +267,9 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 			lower := victim.Priority < by.Priority
 			newer := victim.Priority == by.Priority && by.QueuedAt.Before(victim.QueuedAt)
 			allowed := map[preempt.Cause]bool{
-				preempt.InQueue:   same && (lower || newer && policy.WithinQueue == preempt.LowerOrNewerEqualPriority),
-				preempt.Reclaimed: !same && (lower || policy.Reclaim == preempt.Any),
+				preempt.InQueue: same && (lower && (policy.WithinQueue != preempt.Never || w.elastic) ||
+					newer && policy.WithinQueue == preempt.LowerOrNewerEqualPriority),
+				preempt.Reclaimed: !same && (lower && policy.Reclaim == preempt.LowerPriority || policy.Reclaim == preempt.Any),
 				preempt.FairShare: !same && (lower && policy.Reclaim == preempt.LowerPriority || policy.Reclaim == preempt.Any) &&
 					w.options.FairSharing != nil,
 				preempt.ReclaimedWhileBorrowing: !same &&

@@ -71,6 +71,9 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 // to leave: nothing is decided there before all are sorted. It reports whether there are any. It may stop once all on
 // the agenda, of which there are so many, are marked.
 func (e *Engine) markUnsorted(onAgenda int) (any bool) {
+	for _, f := range e.families {
+		f.unsorted = false
+	}
 	mark := func(q *clusterQueue) {
 		if q != nil && q.family != nil && !q.family.unsorted {
 			q.family.unsorted, any = true, true

@@ -133,6 +133,21 @@ func (p *Preemptor) may(rule Rule, h *Holder) bool {
 	}
 }
 
+// MayEvict reports whether the policies let the preemptor evict the holder of that queue at any usage of their quota.
+func (p *Preemptor) MayEvict(h *Holder, queue *quota.Node) bool {
+	s := search{Preemptor: *p}
+	switch {
+	case queue == p.Queue:
+		return s.mayStop(h)
+	case queue.Root() != p.Queue.Root():
+		return false
+	case len(p.Fair) > 0:
+		return p.may(p.Policy.Reclaim, h) && !s.standingOf(queue).Protected
+	}
+	_, may := s.classOf(h, s.standingOf(queue), true)
+	return may
+}
+
 // NodeCapacity tells whether the preemptor has capacity on nodes once all evicted workloads are gone.
 type NodeCapacity interface {
 	// Try runs f and rolls back every Without in it.
