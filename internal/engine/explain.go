@@ -28,7 +28,7 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w == nil {
 		return reason.Explanation{}, false
 	}
-	x := &explainer{Engine: e, w: w, out: reason.Explanation{
+	x := &explainer{Engine: e, w: w, first: w, out: reason.Explanation{
 		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.shape.podSets),
 	}}
 	if w.queue != nil {
@@ -46,6 +46,8 @@ type explainer struct {
 	*Engine
 	w   *workload
 	out reason.Explanation
+	// first is the workload for which others would be evicted: w, or the head of its class.
+	first *workload
 	// nearest are the flavors that come closest to fitting, needs what they are asked for together, and short what of
 	// that is not free.
 	nearest []*flavor.FlavorFit
@@ -157,10 +159,14 @@ func (x *explainer) explainWait() {
 			defer x.releaseAllKept(q.family)
 			x.findHead()
 		}
-		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local}
-		probe.waiting.Push(w.rank())
-		form := x.formOf(probe)
-		found := x.evaluateIgnoringKept(probe)
+		form, found := x.probe(w)
+		if c := w.class; c != nil && c.head().Key != w.Key && found.verdict == preempting {
+			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
+			head := x.workloads[c.head().Key]
+			if _, of := x.probe(head); of.verdict == hopeless {
+				x.first, found = head, of
+			}
+		}
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // no others are evicted for it
 		}
@@ -182,6 +188,13 @@ func (x *explainer) explainWait() {
 		}
 	})
 	x.setReason(why)
+}
+
+// probe evaluates a workload of the queue, of the class of w or w itself, as if it were the next in line.
+func (x *explainer) probe(w *workload) (*flavor.Form, outcome) {
+	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
+	c.waiting.Push(w.rank())
+	return x.formOf(c), x.evaluateIgnoringKept(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
@@ -259,9 +272,9 @@ func (x *explainer) wasHopeless(found outcome) bool {
 
 // surveyFlavors asks each flavor for these counts of each pod set.
 func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
-	w, q := x.w, x.w.queue
+	q := x.w.queue
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, x.questionOf(w, q)) {
+	for i, looks := range form.Survey(counts, x.questionOf(x.first, q)) {
 		for n := range looks {
 			said := x.verdictOf(&looks[n])
 			said.Nodes = x.nodesOf(i, &looks[n])
@@ -307,7 +320,7 @@ func (x *explainer) verdictOf(l *flavor.FlavorFit) reason.FlavorVerdict {
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		for _, v := range x.victims(x.w, x.w.queue, wanted, shortOf(x.w.queue.node, wanted)) {
+		for _, v := range x.victims(x.first, x.w.queue, wanted, shortOf(x.w.queue.node, wanted)) {
 			out.Fit = reason.FitsByPreemption
 			out.WouldPreempt = append(out.WouldPreempt, reason.NameOf(v.Key))
 		}

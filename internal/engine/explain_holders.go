@@ -27,7 +27,7 @@ func (x *explainer) findHolders(found outcome) {
 		return // it would not help if any of them ended
 	}
 	q := x.w.queue
-	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.w, q, x.needs, x.short), x.holdersOf)
+	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.first, q, x.needs, x.short), x.holdersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range x.out.WouldPreempt {
 		victims.Insert(v.Name)
@@ -157,6 +157,8 @@ func (x *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims 
 		out.NotPreemptable = "the API server rejected a change to it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
+	case x.first != x.w && x.precedence.Over(x.first.Key).Has(w.Key):
+		out.NotPreemptable = "spared: an earlier workload that asks for the same was evicted for it before"
 	case victims.Has(out.Name):
 		out.Preemptable = true
 	default:

@@ -322,6 +322,29 @@ func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 	}
 }
 
+// TestWorkloadBehindAnotherOfItsKindIsExplainedAsThatOne: the first of two workloads that ask for the same was evicted
+// for the one that it could reclaim its quota from now, so that it must not. The second is admitted no earlier than the
+// first, although nothing bars it from that.
+func TestWorkloadBehindAnotherOfItsKindIsExplainedAsThatOne(t *testing.T) {
+	reclaims := evicting(queueOf("p", "lab", 2), preempt.Policy{Reclaim: preempt.Any})
+	borrows := evicting(queueOf("r", "lab", 0), preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true})
+	s := newScene(t, Options{}, reclaims, localOf("p"), borrows, localOf("r"), queueOf("q", "lab", 1), localOf("q"),
+		job("large", "p", 1, 2, 5, 0), job("first", "p", 1, 1, 0, 1))
+	s.want("a second one and a borrower of higher priority arrive", s.happens(job("second", "p", 1, 1, 0, 2), job("borrower", "r", 1, 1, 1, 3)),
+		"evict first for borrower: while borrowing", "second waits: WaitingForQuota", "borrower waits: WaitingForPreemptedWorkloads")
+	s.want("the first is gone", s.happens(s.stopped("first")), "admit borrower in r", "first waits: WaitingForQuota")
+	s.want("what becomes free is taken by others", s.happens(gone("large"), job("urgent", "p", 1, 1, 5, 4), job("owner", "q", 1, 1, 5, 5)),
+		"admit urgent in p", "admit owner in q")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "second"})
+	want := []string{"Waiting WaitingForQuota 2/2", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
+		"held by borrower 1m: spared: an earlier workload that asks for the same was evicted for it before",
+		"held by owner 1m: within the quota of ClusterQueue q or its cohort", "held by urgent 1m: withinClusterQueue is Never",
+		"would fit after borrower"}
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
 // TestExplainChangesNoDecision: explanations at any time change no decision, and agree with the decisions where only
 // one resource can be short.
 func TestExplainChangesNoDecision(t *testing.T) {
