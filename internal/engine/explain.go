@@ -167,8 +167,12 @@ func (x *explainer) explainWait() {
 				x.first, found = head, of
 			}
 		}
-		if w.promise != nil && found.verdict != admissible {
-			found.verdict, found.victims, found.yields = promisable, nil, nil // no others are evicted for it
+		if w.promise != nil && (found.verdict != admissible || !fits(q.node, w.promise.usage)) {
+			// No others are evicted for it, and it is given what it was promised, even if other flavors fit now.
+			found.verdict, found.victims, found.yields = promisable, nil, nil
+			if found.choice.Why.Code == reason.None {
+				found.choice.Why = w.promise.why
+			}
 		}
 		x.mustBeFixed = why.Code == reason.Inadmissible
 		x.releaseKept(q)
@@ -190,7 +194,7 @@ func (x *explainer) explainWait() {
 	x.setReason(why)
 }
 
-// probe evaluates a workload of the queue, of the class of w or w itself, as if it were the next in line.
+// probe evaluates a workload as if it were the next in line.
 func (x *explainer) probe(w *workload) (*flavor.Form, outcome) {
 	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
 	c.waiting.Push(w.rank())
@@ -273,8 +277,12 @@ func (x *explainer) wasHopeless(found outcome) bool {
 // surveyFlavors asks each flavor for these counts of each pod set.
 func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	q := x.w.queue
+	var promised []Assignment
+	if x.w.promise != nil {
+		promised = x.w.promise.given.PodSets
+	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, x.questionOf(x.first, q)) {
+	for i, looks := range form.Survey(counts, x.questionOf(x.first, q), promised) {
 		for n := range looks {
 			said := x.verdictOf(&looks[n])
 			said.Nodes = x.nodesOf(i, &looks[n])

@@ -244,6 +244,25 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 }
 
+// TestPromiseIsExplainedByItsFlavor: a workload waits for the flavor that it was promised, although another one fits now.
+func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
+	q := evicting(queueOf("q", "", 2), lower)
+	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default", "spot"}}}
+	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	s := newScene(t, Options{}, FlavorSet{Flavor{Name: "spot"}}, q, localOf("q"), job("other", "q", 1, 2, 9, 0), job("low", "q", 1, 2, 0, 1))
+	s.want("the preemptor arrives", s.happens(job("x", "q", 1, 2, 5, 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	s.want("the other flavor becomes free", s.happens(gone("other")))
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default Fits cpu asked 2m free 2m missing 0",
+		"flavor spot FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest", "held by low 2m: is already being evicted"}
+	if diff := cmp.Diff(want, summary(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(x.Message, "Pending the preemption of 1 workload(s)") {
+		t.Errorf("message = %q, want one that says what it waits for", x.Message)
+	}
+}
+
 // TestWorkloadProtectedByFairSharingIsNotPreemptable: the rules of priority would allow evicting it, but not the
 // shares; others are shown as preemptable.
 func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
@@ -370,9 +389,6 @@ func TestExplainChangesNoDecision(t *testing.T) {
 		if diff := cmp.Diff(w.decided, again); diff != "" {
 			t.Fatalf("explanations changed decisions (-without explanations +with):\n%s", diff)
 		}
-		if w.wide != nil || w.nodes != nil || w.elastic {
-			return // with several shortages, the first one found was reported
-		}
 		for key, job := range explained.workloads {
 			x, _ := explained.Explain(key)
 			if explained.Busy() || (x.State == reason.Waiting) != (job.class != nil) {
@@ -382,7 +398,10 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			if fits || len(x.WouldPreempt) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
 				t.Fatalf("%s waits after a pass, but the explanation is %+v", key, x)
 			}
-			if x.Code == reason.WaitingForPodsReady {
+			switch {
+			case w.wide != nil || w.nodes != nil || w.elastic:
+				continue // with several shortages, the first one found was reported
+			case x.Code == reason.WaitingForPodsReady:
 				continue // the reported shortage is that of its last evaluation
 			}
 			if x.Behind == nil && job.why.Code != x.Code {

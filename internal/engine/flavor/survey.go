@@ -16,13 +16,14 @@ type FlavorFit struct {
 	// Amounts are the numbers for each resource, Indices the resources in the tree.
 	Amounts []reason.Verdict
 	Indices []quota.Index
-	// Nearest marks the flavor of the group that comes closest to fitting.
+	// Nearest marks the flavor of the group that comes closest to fitting, or that was promised.
 	Nearest bool
 }
 
 // Survey evaluates every flavor for every pod set, including those that Assign would skip, and changes nothing. It
-// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault.
-func (f *Form) Survey(counts []int32, q Question) [][]FlavorFit {
+// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault. promised are the
+// flavors that were promised to each pod set, none if nothing was.
+func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]FlavorFit {
 	if f.fault.Code != reason.None {
 		return nil
 	}
@@ -36,6 +37,9 @@ func (f *Form) Survey(counts []int32, q Question) [][]FlavorFit {
 				looks[n] = a.survey(group, &group.flavors[n], counts[i])
 			}
 			nearest := nearestOf(looks, q.Fungibility)
+			if i < len(promised) {
+				nearest = group.promisedOr(nearest, promised[i])
+			}
 			looks[nearest].Nearest = true
 			for n, index := range looks[nearest].Indices {
 				a.taken = append(a.taken, quota.Amount{Index: index, Value: looks[nearest].Amounts[n].Asked})
@@ -44,6 +48,16 @@ func (f *Form) Survey(counts []int32, q Question) [][]FlavorFit {
 		}
 	}
 	return out
+}
+
+// promisedOr returns the index of the flavor of the group that was promised, or the given one if none was.
+func (g *formGroup) promisedOr(index int, promised Assignment) int {
+	for n := range g.flavors {
+		if promised.Flavors[g.resources[0]] == g.flavors[n].name {
+			return n
+		}
+	}
+	return index
 }
 
 // survey is evaluate without stopping at the first resource that does not fit.
