@@ -167,8 +167,8 @@ func (x *explainer) explainWait() {
 				x.first, found = head, of
 			}
 		}
-		if w.promise != nil && (found.verdict != admissible || !fits(q.node, w.promise.usage)) {
-			// No others are evicted for it, and it is given what it was promised, even if other flavors fit now.
+		if w.promise != nil && (found.verdict != admissible || !x.hasPromised()) {
+			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
 			found.verdict, found.victims, found.yields = promisable, nil, nil
 			if found.choice.Why.Code == reason.None {
 				found.choice.Why = w.promise.why
@@ -192,6 +192,15 @@ func (x *explainer) explainWait() {
 		}
 	})
 	x.setReason(why)
+}
+
+// hasPromised reports whether what the workload was promised is available now.
+func (x *explainer) hasPromised() bool {
+	places := admissible
+	if x.w.promise.given.onNodes() {
+		places, _ = x.findPromised(x.w)
+	}
+	return places == admissible && fits(x.w.queue.node, x.w.promise.usage)
 }
 
 // probe evaluates a workload as if it were the next in line.

@@ -263,6 +263,21 @@ func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
 	}
 }
 
+// TestPromiseOnNodesIsExplainedByItsSize: a workload was promised the place of one pod. Quota for all of them becomes free,
+// and as no nodes could hold so many, it would be given them by quota alone; it waits for what it was promised.
+func TestPromiseOnNodesIsExplainedByItsSize(t *testing.T) {
+	q := evicting(queueOf("q", "", 13), lower)
+	q.OnDemand = true
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("b1", "b", 5),
+		job("low", "q", 1, 4, 0, 0), job("other", "q", 1, 5, 9, 1)})...)
+	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 3, 3, 5, 2), 1)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	s.want("another one ends, and its node is removed", s.happens(gone("other"), NodeDeleted{Name: "b1"}))
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	if x.State != reason.Promised || x.Code != reason.WaitingForPreemptedWorkloads {
+		t.Errorf("explained as %s %s: %s, want it to wait for what it was promised", x.State, x.Code, x.Message)
+	}
+}
+
 // TestWorkloadProtectedByFairSharingIsNotPreemptable: the rules of priority would allow evicting it, but not the
 // shares; others are shown as preemptable.
 func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {

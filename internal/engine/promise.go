@@ -122,13 +122,7 @@ func (p *pass) placesFor(w *workload) verdict {
 	if promised.checkedAt == p.placesVersion {
 		return promisable
 	}
-	asks := p.asksOf(w.shape.podSets, promised.given.PodSets, w.avoid.nodes)
-	found := placesOf(asks, promised.given.PodSets)
-	out := hopeless
-	p.places.Try(func() {
-		p.places.Hold(w.Key, p.holding(w, p.leftoverPods(w)))
-		out, found = p.placesOn(asks, found)
-	})
+	out, found := p.findPromised(w)
 	if out == hopeless {
 		return hopeless
 	}
@@ -140,6 +134,17 @@ func (p *pass) placesFor(w *workload) verdict {
 		promised.checkedAt = p.placesVersion
 	}
 	return out
+}
+
+// findPromised determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
+func (e *Engine) findPromised(w *workload) (out verdict, found []place.Assignment) {
+	given := w.promise.given.PodSets
+	asks := e.asksOf(w.shape.podSets, given, w.avoid.nodes)
+	e.places.Try(func() {
+		e.places.Hold(w.Key, e.holding(w, e.leftoverPods(w)))
+		out, found = e.placesOn(asks, placesOf(asks, given))
+	})
+	return out, found
 }
 
 // placesOn determines whether places are available now or will be, preferably those given.
