@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ func ByObject() map[client.Object]cache.ByObject {
 		&corev1.Node{}:    {Transform: stripNode},
 		&corev1.Pod{}:     {Transform: stripPod},
 		&kueue.Workload{}: {Transform: stripWorkload},
+		&batchv1.Job{}:    {Transform: stripJob},
 	}
 }
 
@@ -50,6 +52,27 @@ func stripWorkload(object any) (any, error) {
 	}
 	shareWorkload(w)
 	return w, nil
+}
+
+// stripJob drops the pod template of a batch Job that has ended, which is most of its size: clusters keep such Jobs, and
+// nothing reads it. Only a JobSet reads those of its Jobs, which it may run again.
+func stripJob(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return object, nil
+	}
+	job.ManagedFields = nil
+	if owner := metav1.GetControllerOf(job); hasEnded(job) && (owner == nil || owner.Kind != "JobSet") {
+		job.Spec.Template = corev1.PodTemplateSpec{}
+	}
+	return job, nil
+}
+
+// hasEnded reports whether the Job is complete or has failed.
+func hasEnded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
 
 // stripPod keeps of a Pod its identity, its node and node selection, its requests and its status. Of a pod that no

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -92,6 +94,42 @@ func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	}
 	if w.Spec.PodSets != nil || w.Spec.QueueName != "q" || w.Status.Admission == nil || !workload.IsFinished(w) {
 		t.Errorf("finished Workload = %+v, want no pod sets", w)
+	}
+}
+
+// TestTemplateOfAnEndedJobIsDropped, unless the Job is that of a JobSet, which may run it again.
+func TestTemplateOfAnEndedJobIsDropped(t *testing.T) {
+	ended := func(kind batchv1.JobConditionType, status corev1.ConditionStatus, owner string) *batchv1.Job {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Labels: map[string]string{"a": "b"}}}
+		if owner != "" {
+			job.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Controller: ptr.To(true)}}
+		}
+		job.Spec.Parallelism = ptr.To[int32](2)
+		job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+		job.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: status}}
+		return job
+	}
+	for name, tc := range map[string]struct {
+		job   *batchv1.Job
+		drops bool
+	}{
+		"complete":              {ended(batchv1.JobComplete, corev1.ConditionTrue, ""), true},
+		"failed, of a CronJob":  {ended(batchv1.JobFailed, corev1.ConditionTrue, "CronJob"), true},
+		"suspended":             {ended(batchv1.JobSuspended, corev1.ConditionTrue, ""), false},
+		"complete is not true":  {ended(batchv1.JobComplete, corev1.ConditionFalse, ""), false},
+		"about to be complete":  {ended(batchv1.JobSuccessCriteriaMet, corev1.ConditionTrue, ""), false},
+		"complete, of a JobSet": {ended(batchv1.JobComplete, corev1.ConditionTrue, "JobSet"), false},
+	} {
+		want := tc.job.DeepCopy()
+		if tc.drops {
+			want.Spec.Template = corev1.PodTemplateSpec{}
+		}
+		tc.job.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+		for range 2 { // the cache may transform an object again
+			if got, err := stripJob(tc.job); err != nil || !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("%s: kept %+v, %v; want %+v", name, got, err, want)
+			}
+		}
 	}
 }
 
