@@ -17,6 +17,12 @@ func jobElasticRules() []rule {
 		return sized(4).with(edits{"spec>template>metadata": map[string]any{"annotations": said}})
 	}
 	suspended := edits{"spec>suspend": true}
+	// placed is what the start of a Job changes in its template.
+	placed := func(least, most string) edits {
+		said := between(least, most)["spec>template>metadata"].(map[string]any)["annotations"].(map[string]any)
+		said["kueue.x-k8s.io/workload"] = "w"
+		return edits{"spec>template>metadata>annotations": said}
+	}
 	ofJobSet := edits{"metadata>ownerReferences": "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: js, uid: u, controller: true}]"}
 	succeeds := func(rule string) edits { return edits{"spec>successPolicy": "yaml:{rules: [" + rule + "]}"} }
 	return []rule{
@@ -37,10 +43,12 @@ func jobElasticRules() []rule {
 				{what: "a NonIndexed one", change: between("2", "").with(edits{"spec>completionMode": "NonIndexed"})},
 				{what: "more completions", change: between("2", "").with(edits{"spec>completions": 8})},
 			},
-			[]attempt{{what: "four pods", change: between("2", "")}}},
+			[]attempt{{what: "four pods", change: between("2", "")},
+				{what: "fewer at once by now, and started", before: between("2", "").with(suspended), change: placed("2", "").with(edits{"spec>parallelism": 3})}}},
 		{of, "parallelism is between min-replicas and max-replicas", inJobElastic, "parallelism must be between the annotations muster.dev/min-replicas and muster.dev/max-replicas of the pod template",
 			[]attempt{{what: "below", change: between("5", "8")}, {what: "above", change: between("1", "3")}, {what: "below, without an upper one", change: between("5", "")}},
-			[]attempt{{what: "between", change: between("2", "8")}, {what: "above, later", before: between("1", "4"), change: sized(5)}}},
+			[]attempt{{what: "between", change: between("2", "8")}, {what: "above, later", before: between("1", "4"), change: sized(5)},
+				{what: "above, later, and started", before: between("1", "4").with(suspended), change: placed("1", "4").with(sized(5))}}},
 		{of, "an elastic Job has at most 10,000 pods", inJobElastic, "parallelism must be at most 10000 with the annotation muster.dev/min-replicas of the pod template",
 			[]attempt{{what: "one more", change: between("2", "").with(sized(10001))}},
 			[]attempt{{what: "10,000", change: between("2", "").with(sized(10000))}}},
