@@ -90,7 +90,7 @@ func (b builder) started(granted jobs.PodSetAdmission) builder {
 
 // grant returns an admission of this many pods on the nodes of a pool.
 func grant(pods int32) jobs.PodSetAdmission {
-	return jobs.PodSetAdmission{Count: pods, Injection: podspec.Injection{
+	return jobs.PodSetAdmission{Count: pods, Left: pods, Injection: podspec.Injection{
 		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
 		NodeSelector: map[string]string{"pool": "f"},
 		Tolerations:  []corev1.Toleration{{Key: "pool", Operator: corev1.TolerationOpExists}},

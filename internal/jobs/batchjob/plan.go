@@ -18,6 +18,7 @@ const (
 	// The API server allows changes of the requests in the template of a suspended Job.
 	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it is queued again, for what it asks for now"
 	noPodsMessage          = "spec.parallelism was 0 when the Job was given its quota: it is queued again, for the pods that it asks for now"
+	limitedMessage         = "spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more"
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 
@@ -108,11 +109,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
 	case bounds.Elastic:
 		resize(p, job, bounds, granted)
-	case remainingPods(job) > granted.Count:
+	case remainingPods(job) > granted.Left:
 		fewer := job.DeepCopy()
-		fewer.Spec.Parallelism = ptr.To(granted.Count)
-		p.Writes = append(p.Writes, jobs.Change(job, fewer).WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
-			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count))))
+		fewer.Spec.Parallelism = ptr.To(granted.Left)
+		p.Writes = append(p.Writes, jobs.Change(job, fewer).WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, granted.Left))))
 	}
 }
 

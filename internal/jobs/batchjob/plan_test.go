@@ -28,6 +28,8 @@ func TestPlan(t *testing.T) {
 	clashing.Conflict = "a clash"
 	grown := newJob(2).completions(8).started(grant(2))
 	grown.job.Spec.Parallelism = ptr.To[int32](5)
+	reclaimed := grant(4)
+	reclaimed.Left = 1
 	for name, tc := range map[string]struct {
 		job       builder
 		admission jobs.Admission
@@ -64,6 +66,9 @@ func TestPlan(t *testing.T) {
 		"running, parallelism raised by its user": {grown, admitted(grant(2)),
 			[]string{"change: suspend=false parallelism=2 pool=f"},
 			[]string{"Warning QueueDecides: spec.parallelism is 2 again: the Job has quota for as many pods; submit another Job for more"}, false},
+		"running, raised by its user when indexes are done": {newJob(4).indexed().started(grant(4)).pods(1, 1, 3).completed("0-2").set(8, 8), admitted(reclaimed),
+			[]string{"change: suspend=false parallelism=1 pool=f"},
+			[]string{"Warning QueueDecides: spec.parallelism is 1 again: the Job has quota for as many pods; submit another Job for more"}, false},
 
 		"evicted, running": {newJob(2).started(grant(2)).pods(2, 2, 0), stopping,
 			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, false},
