@@ -12,6 +12,10 @@ import (
 // An elastic Job is an Elastic Indexed Job of Kubernetes whose size the queue chooses: parallelism and completions
 // change together, so that the pods with the highest indexes go and come back. Other Jobs have no order in which their
 // pods go: the Job controller would stop any of them.
+//
+// Once an index is done, the size is settled. Fewer completions could make the Job complete although pods that run have
+// work left, and the Job controller forgets that an index beyond them is done, so that it would be run again. If the
+// queue has shrunk a settled Job nevertheless, fewer of the remaining indexes run at once.
 
 // hasElasticShape reports whether Jobs with this spec may change their size: Indexed Jobs that run all their pods at
 // once.
@@ -20,22 +24,28 @@ func hasElasticShape(spec *batchv1.JobSpec) bool {
 		spec.Completions != nil && *spec.Completions == ptr.Deref(spec.Parallelism, 1)
 }
 
+// isSettled reports whether the size of an elastic Job no longer changes.
+func isSettled(job *batchv1.Job) bool { return finalCompletions(job) > 0 }
+
 // boundsOf returns between which numbers of pods the queue may resize the Job, which is as its user made it.
 func boundsOf(original *batchv1.Job) jobs.Bounds {
+	pods := podsOf(&original.Spec)
 	if !hasElasticShape(&original.Spec) {
-		return jobs.BoundsOf(nil, podsOf(&original.Spec))
+		return jobs.BoundsOf(nil, pods)
 	}
-	return jobs.BoundsOf(original.Spec.Template.Annotations, podsOf(&original.Spec))
+	b := jobs.BoundsOf(original.Spec.Template.Annotations, pods)
+	if b.Elastic && isSettled(original) {
+		b.Least, b.Most = min(b.Least, pods), pods
+	}
+	return b
 }
 
-// elasticSize returns how many pods the Job may run: as many as were granted. Once an index is done the Job is about to
-// end, and does not grow any more.
-func elasticSize(job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
-	size := b.Size(granted.Count)
-	if finalCompletions(job) > 0 {
-		return min(size, podsOf(&job.Spec))
-	}
-	return size
+// admittedBounds returns the bounds that hold for the admitted Job. One that an earlier version of Muster admitted or
+// started with a fixed number of pods keeps that, and its completions, until its next admission.
+func admittedBounds(job, original *batchv1.Job, granted jobs.PodSetAdmission) jobs.Bounds {
+	b := granted.Bounds(boundsOf(original))
+	b.Elastic = b.Elastic && granted.ChoseCount() && (!hasStarted(job) || recordedIn(job).Size != nil)
+	return b
 }
 
 // setSize gives the Job this many pods. With none its completions stay, since a Job without any is complete.
@@ -49,7 +59,7 @@ func setSize(job *batchv1.Job, size int32) {
 // resize gives a running elastic Job the size that the queue chose. Where its user has just set another one, which is
 // remembered as what the Job asks for, an event says what became of it.
 func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAdmission) {
-	size := elasticSize(job, b, granted)
+	size := b.Size(granted.Count)
 	original, resized := restored(job), job.DeepCopy()
 	setSize(resized, size)
 	if ptr.Equal(job.Spec.Parallelism, resized.Spec.Parallelism) && ptr.Equal(job.Spec.Completions, resized.Spec.Completions) {
@@ -65,16 +75,29 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	p.Writes = append(p.Writes, change)
 }
 
+// limitSettled lets no more pods of a settled Job run at once than it has quota for.
+func limitSettled(p *jobs.Plan, job *batchv1.Job, granted jobs.PodSetAdmission) {
+	if remainingPods(job) <= granted.Left {
+		return
+	}
+	fewer := job.DeepCopy()
+	fewer.Spec.Parallelism = ptr.To(granted.Left)
+	recordReplaced(fewer, replaced(restored(job), fewer).sized(granted.Left))
+	change := jobs.Change(job, fewer)
+	if recordedIn(job).setByUser(job) {
+		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, granted.Left)))
+	}
+	p.Writes = append(p.Writes, change)
+}
+
 // elasticProgress completes the progress of a running elastic Job: its minimum of pods is enough, so that growing does
-// not make it unready, and the queue is told how many pods use quota.
+// not make it unready. Ended pods are reported only of a settled one, which the queue no longer resizes then.
 func elasticProgress(p *jobs.Progress, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAdmission) {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
 	p.Ready = p.Ready || !suspended(job) && outcome(job) == nil && done >= b.Least
-	// The queue decides how many pods there are. Only of a Job that is about to end, and must not grow any more, are
-	// ended pods reported, and no more than the pods that were not granted, so that no granted quota is given away.
-	p.Reclaimable = map[string]int32{string(podSet): max(0, min(finalCompletions(job), granted.Asked-granted.Count))}
-	// What the status counts is of another size, or of none, until the Job controller has observed this one.
-	if !suspended(job) && job.Status.StartTime != nil && podsOf(&job.Spec) <= elasticSize(job, b, granted) {
-		p.Pods = map[string]int32{string(podSet): job.Status.Active + ptr.Deref(job.Status.Terminating, 0)}
+	var unneeded int32
+	if isSettled(job) {
+		unneeded = max(0, granted.Asked-(ptr.Deref(job.Spec.Completions, 0)-finalCompletions(job)))
 	}
+	p.Reclaimable = map[string]int32{string(podSet): unneeded}
 }

@@ -81,6 +81,11 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	succeeding := func(granted jobs.PodSetAdmission) builder {
 		return elastic(2, 6).started(granted).running(3).completed("0")
 	}
+	settled := func() builder { return elastic(2, 6).completed("0") }
+	left := func(granted jobs.PodSetAdmission, pods int32) jobs.PodSetAdmission {
+		granted.Left = pods
+		return granted
+	}
 	for name, tc := range map[string]struct {
 		job     builder
 		granted jobs.PodSetAdmission
@@ -101,7 +106,16 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		"fewer ready than the minimum": {elastic(2, 6).started(sized(4, 6)).running(1), sized(4, 6), nil, nil, inUse(1), false},
 
 		"grows while indexes are done":   {succeeding(sized(4, 6)), sized(6, 6), nil, nil, inUse(3), true},
-		"shrinks while indexes are done": {succeeding(sized(4, 6)), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
+		"shrinks while indexes are done": {succeeding(sized(4, 6)), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
+		"shrunk while indexes were done": {settled().set(2, 4).started(sized(2, 4)).running(2), sized(2, 4), nil, nil, inUse(2), true},
+		"shrinks when only an index beyond the new size is done": {elastic(2, 6).started(sized(4, 6)).running(3).completed("3"), sized(2, 6),
+			[]string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
+		"shrinks to no fewer pods than there are left":   {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2"), sized(2, 6), nil, nil, inUse(1), true},
+		"starts again after indexes were done":           {settled(), sized(4, 4), []string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, false},
+		"starts again, smaller, after indexes were done": {settled(), sized(2, 4), []string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, false},
+		"raised by its user when indexes are done": {settled().started(sized(4, 4)).running(3).set(9, 9), left(sized(4, 4), 3),
+			[]string{"change: suspend=false parallelism=3 completions=9"},
+			[]string{"Warning QueueDecides: spec.parallelism is 3 again: the Job has quota for as many pods; submit another Job for more"}, nil, true},
 
 		"changed by its user, who gave a maximum": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
@@ -132,13 +146,30 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}
 }
 
-// TestEndedPodsOfAnElasticJobAreReportedAsFarAsNotGranted: the queue would otherwise give away quota that running pods use.
-func TestEndedPodsOfAnElasticJobAreReportedAsFarAsNotGranted(t *testing.T) {
-	for done, want := range map[string]int32{"": 0, "0": 1, "0-2": 2} {
+// TestEndedPodsOfAnElasticJobAreReported, and those that were not granted with them, so that quota is held for the others.
+func TestEndedPodsOfAnElasticJobAreReported(t *testing.T) {
+	for done, want := range map[string]int32{"": 0, "0": 3, "0-2": 5} {
 		p := checkedPlan(t, elastic(2, 6).started(sized(4, 6)).running(1).completed(done).job, admitted(sized(4, 6)))
 		if got := p.Progress.Reclaimable["main"]; got != want {
 			t.Errorf("indexes %q done: %d pods reclaimable, want %d", done, got, want)
 		}
+	}
+}
+
+// TestJobAdmittedWithAFixedSizeKeepsItsCompletions: an earlier version of Muster did not read the annotations, and let such
+// a Job run with fewer pods at once.
+func TestJobAdmittedWithAFixedSizeKeepsItsCompletions(t *testing.T) {
+	fixed := grant(2)
+	fixed.Asked, fixed.Template = 4, newJob(4).job.Spec.Template.DeepCopy()
+	before := elastic(2, 0).annotated(kueue.JobMinParallelismAnnotation, "2")
+	for name, granted := range map[string]jobs.PodSetAdmission{"not admitted anew": fixed, "of a Workload that is elastic": sized(2, 4)} {
+		p := checkedPlan(t, before.started(fixed).running(2).job, admitted(granted))
+		if len(p.Writes) > 0 {
+			t.Errorf("%s: writes %v, completions %d; want none", name, writes(p), *p.Writes[0].Object().(*batchv1.Job).Spec.Completions)
+		}
+	}
+	if job := started(before.job, fixed); *job.Spec.Parallelism != 2 || *job.Spec.Completions != 4 {
+		t.Errorf("started with parallelism %d, completions %d; want 2 and 4", *job.Spec.Parallelism, *job.Spec.Completions)
 	}
 }
 
@@ -153,6 +184,9 @@ func TestStoppedElasticJobIsAsItsUserMadeIt(t *testing.T) {
 		"of its own size":             {elastic(2, 6).started(sized(4, 6)), 4},
 		"changed by its user":         {elastic(2, 0).started(sized(4, 4)).set(3, 0), 3},
 		"changed by its user, larger": {elastic(2, 0).started(sized(2, 4)).set(9, 9), 9},
+		"smaller, with an index done": {elastic(2, 6).started(sized(2, 6)).completed("0"), 2},
+		"larger, with indexes done":   {elastic(2, 6).started(sized(6, 6)).completed("0-3"), 6},
+		"limited, with an index done": {elastic(2, 6).completed("3").started(sized(2, 4)), 4},
 	} {
 		p := checkedPlan(t, tc.job.stopped().acknowledged().job, stopping)
 		if len(p.Writes) != 1 {

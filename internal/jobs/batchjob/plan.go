@@ -38,9 +38,11 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
-	granted := seen.Admission.PodSets[string(podSet)]
-	if b := granted.Bounds(boundsOf(restored(job))); b.Elastic && seen.Admission.Grant == jobs.Admitted && p.Progress.Outcome == nil {
-		elasticProgress(&p.Progress, job, b, granted)
+	if granted := seen.Admission.PodSets[string(podSet)]; seen.Admission.Grant == jobs.Admitted && p.Progress.Outcome == nil {
+		p.Progress.Pods = podsInUse(job, granted)
+		if b := admittedBounds(job, restored(job), granted); b.Elastic {
+			elasticProgress(&p.Progress, job, b, granted)
+		}
 	}
 	if missing := remainingPods(job) - job.Status.Active; missing > 0 && !suspended(job) {
 		p.Due = seen.NoteRefusals(&p.Progress, job.UID, missing)
@@ -83,7 +85,7 @@ func suspend(job *batchv1.Job) *batchv1.Job {
 // run starts the Job with what it was granted, and limits it to that.
 func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	granted := admission.PodSets[string(podSet)]
-	bounds := granted.Bounds(boundsOf(restored(job)))
+	bounds := admittedBounds(job, restored(job), granted)
 	desired := started(job, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
@@ -107,6 +109,8 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
+	case bounds.Elastic && isSettled(job):
+		limitSettled(p, job, granted)
 	case bounds.Elastic:
 		resize(p, job, bounds, granted)
 	case remainingPods(job) > granted.Left:

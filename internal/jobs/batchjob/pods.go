@@ -35,6 +35,15 @@ func remainingPods(job *batchv1.Job) int32 {
 	return max(min(parallelism, completions-finalCompletions(job)), 0)
 }
 
+// podsInUse counts the pods of an admitted Job that may still use quota. It is nil while what the status counts is of
+// another size, or of none: until the Job controller has observed this one.
+func podsInUse(job *batchv1.Job, granted jobs.PodSetAdmission) map[string]int32 {
+	if suspended(job) || job.Status.StartTime == nil || remainingPods(job) > granted.Count {
+		return nil
+	}
+	return map[string]int32{string(podSet): job.Status.Active + ptr.Deref(job.Status.Terminating, 0)}
+}
+
 // reclaimable returns how many of the pods that the Job asked for it does not need any more. If it was given fewer,
 // some of these may be pods that it never had: it then holds at most what is left of all that it asked for.
 func reclaimable(job *batchv1.Job) int32 {

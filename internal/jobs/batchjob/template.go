@@ -40,12 +40,15 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
-	if b := granted.Bounds(boundsOf(original)); b.Elastic {
-		size := elasticSize(job, b, granted)
-		setSize(out, size)
+	if b := admittedBounds(job, original, granted); b.Elastic {
+		if isSettled(job) {
+			limit(out, job, original, granted)
+		} else {
+			setSize(out, b.Size(granted.Count))
+		}
 		// Pods that are added later go elsewhere, from the same template.
 		out.Spec.Template = granted.At(nil).Inject(original.Spec.Template)
-		recordReplaced(out, replaced(original, out).sized(size))
+		recordReplaced(out, replaced(original, out).sized(*out.Spec.Parallelism))
 		return out
 	}
 	out.Spec.Template = granted.For(granted.All()).Inject(original.Spec.Template)
@@ -147,8 +150,8 @@ func (b replacedFields) setByUser(job *batchv1.Job) bool {
 
 // restored returns the Job as its user made it, except for spec.suspend: without what a start added. A parallelism of 0 is
 // the user's, who lets the Job run no pods, since no Job is started with a grant of none; so is another size of an elastic
-// Job than the queue's, which completions follow. An annotation that cannot be parsed was not written by Muster, and is
-// removed.
+// Job than the queue's, which completions follow. A settled elastic Job keeps its completions. An annotation that cannot
+// be parsed was not written by Muster, and is removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	if !hasStarted(job) {
@@ -157,9 +160,14 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	out.Annotations = without(out.Annotations, muster.BeforeAdmissionAnnotation)
 	b := recordedIn(job)
 	template := &out.Spec.Template
-	if b.setByUser(job) {
+	switch {
+	case b.Size != nil && isSettled(job):
+		if !paused(job) {
+			out.Spec.Parallelism = job.Spec.Completions
+		}
+	case b.setByUser(job):
 		setSize(out, ptr.Deref(job.Spec.Parallelism, 1))
-	} else {
+	default:
 		if b.Parallelism != nil && !paused(job) {
 			out.Spec.Parallelism = b.Parallelism
 		}
