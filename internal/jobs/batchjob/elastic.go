@@ -6,6 +6,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -48,10 +49,12 @@ func admittedBounds(job, original *batchv1.Job, granted jobs.PodSetAdmission) jo
 	return b
 }
 
-// setSize gives the Job this many pods. With none its completions stay, since a Job without any is complete.
+// setSize gives the Job this many pods. With none its completions stay, since a Job without any is complete. With fewer
+// than the minimum, which only its user can ask for, they stay too: successPolicy and maxFailedIndexes may need that
+// many, without which the API server would refuse the change.
 func setSize(job *batchv1.Job, size int32) {
 	job.Spec.Parallelism = ptr.To(size)
-	if size > 0 {
+	if least, _ := jobs.ReplicasIn(job.Spec.Template.Annotations, muster.MinReplicasAnnotation); size >= max(least, 1) {
 		job.Spec.Completions = ptr.To(size)
 	}
 }

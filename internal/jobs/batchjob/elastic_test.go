@@ -123,8 +123,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, nil, true},
 		"lowered by its user, who has no maximum": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 0), sized(4, 4),
 			[]string{"change: suspend=false parallelism=3 completions=3"}, nil, inUse(4), true},
-		"lowered by its user with completions": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
-		"without pods, as its user wants":      {elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0), sized(4, 4), nil, nil, inUse(0), true},
+		"lowered by its user with completions":                            {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
+		"lowered by its user below its minimum, which its rules may need": {elastic(2, 0).started(sized(4, 4)).running(4).set(1, 0), sized(4, 4), nil, nil, inUse(4), true},
+		"without pods, as its user wants":                                 {elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0), sized(4, 4), nil, nil, inUse(0), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.job.job, admitted(tc.granted))
