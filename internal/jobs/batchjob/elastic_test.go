@@ -174,6 +174,23 @@ func TestJobAdmittedWithAFixedSizeKeepsItsCompletions(t *testing.T) {
 	}
 }
 
+// TestFixedJobWithAnElasticWorkloadReportsThatItHasShrunk: another controller made the Workload; the jobs for which it
+// shrank would wait for ever.
+func TestFixedJobWithAnElasticWorkloadReportsThatItHasShrunk(t *testing.T) {
+	granted := grant(2)
+	granted.Asked = 4
+	fixed := newJob(4).indexed().started(grant(4))
+	if p := checkedPlan(t, fixed.running(4).job, admitted(granted)); p.Progress.Pods != nil || len(p.Writes) != 1 {
+		t.Errorf("larger than granted: pods %v, writes %v; want none known, and one write", p.Progress.Pods, writes(p))
+	}
+	fixed.job.Spec.Parallelism = ptr.To[int32](2)
+	for terminating, want := range map[int32]int32{1: 3, 0: 2} {
+		if got := checkedPlan(t, fixed.running(2).terminating(terminating).job, admitted(granted)).Progress.Pods["main"]; got != want {
+			t.Errorf("shrunk, %d pods terminating: %d use quota, want %d", terminating, got, want)
+		}
+	}
+}
+
 // TestStoppedElasticJobIsAsItsUserMadeIt, or as its user has changed it since.
 func TestStoppedElasticJobIsAsItsUserMadeIt(t *testing.T) {
 	for name, tc := range map[string]struct {
