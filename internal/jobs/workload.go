@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"maps"
@@ -184,8 +185,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
 // admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
-// the job still asks for a range: the pod set stays elastic until the next admission. A job that has ended wants only
-// the pods that it still has: it creates no more.
+// the job still asks for a range: the pod set stays elastic until the next admission. A job that is to run no pods for
+// now keeps its quota, but wants no more. One that has ended wants only the pods that it still has: it creates no more.
 func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
@@ -194,8 +195,8 @@ func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 		}
 		wanted := was.Count
 		for j := range described.Spec.PodSets {
-			if is := &described.Spec.PodSets[j]; is.Name == was.Name && is.Count > 0 {
-				wanted = min(wanted, is.Count)
+			if is := &described.Spec.PodSets[j]; is.Name == was.Name {
+				wanted = min(wanted, cmp.Or(is.Count, grantedPods(seen, was)))
 			}
 		}
 		if left := progress.Pods[string(was.Name)]; progress.Ended && left > 0 {
@@ -206,4 +207,16 @@ func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 		}
 	}
 	return 0
+}
+
+// grantedPods returns how many pods of the pod set the Workload was admitted with.
+func grantedPods(w *kueue.Workload, podSet *kueue.PodSet) int32 {
+	if w.Status.Admission != nil {
+		for _, a := range w.Status.Admission.PodSetAssignments {
+			if a.Name == podSet.Name {
+				return ptr.Deref(a.Count, podSet.Count)
+			}
+		}
+	}
+	return podSet.Count
 }

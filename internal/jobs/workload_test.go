@@ -451,6 +451,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
 		before                    int32 // the annotation; 0 for none
+		granted                   int32 // how many pods were admitted; 0 for all
 		most                      int32 // the job's maximum now
 		left                      int32 // the pods of a job that has ended; 0 for one that has not
 		want                      string
@@ -460,8 +461,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"raised to what was admitted":    {before: 1, most: 2},
 		"raised above what was admitted": {before: 1, most: 5},
 		"lowered to none":                {most: 0},
-		"not elastic":                    {rigid: true, most: 1},
-		"waiting":                        {waits: true, before: 1, most: 1},
+		"lowered to none, admitted with fewer pods than it asked for": {granted: 1, most: 0, want: "1"},
+		"not elastic": {rigid: true, most: 1},
+		"waiting":     {waits: true, before: 1, most: 1},
 		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
 		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
 		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
@@ -480,6 +482,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			described.Spec.PodSets[0].Count = tc.most
 			if tc.fixed {
 				described.Spec.PodSets[0].Template.Annotations = nil
+			}
+			if tc.granted > 0 {
+				seen.w.Status.Admission.PodSetAssignments[0].Count = &tc.granted
 			}
 			workload.Want(seen.w, tc.before)
 			if tc.same {
