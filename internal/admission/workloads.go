@@ -105,6 +105,10 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		// The watch delivers the other change, and triggers the next reconcile.
 		ctrl.LoggerFrom(ctx).V(1).Info("reconciling again after a conflict", "cause", err.Error())
 		return ctrl.Result{}, nil
+	case step.Delete == lifecycle.TheJob && (apierrors.IsForbidden(err) || meta.IsNoMatchError(err)):
+		// A job of another controller, which the operator has no right to delete.
+		ctrl.LoggerFrom(ctx).Info("the job of a deactivated Workload is left", "cause", err.Error())
+		return ctrl.Result{RequeueAfter: longestWait}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
@@ -200,6 +201,32 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			expectEqual(t, "writes", w.written(), test.want)
+		})
+	}
+}
+
+// TestAJobThatMayNotBeDeletedIsLeft: the operator has rights for the kinds that it runs only, while another controller
+// can make Workloads for jobs of any kind. That is no failure to be tried again at once.
+func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}
+	ours := inactive(newWorkload("a", 1, nil))
+	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "job-uid"}}, kind)}
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", now)
+	for name, answer := range map[string]error{
+		"no right":         apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: "pytorchjobs"}, "job", nil),
+		"no longer served": &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, tried := newWorld(t, ours.DeepCopy()), []string(nil)
+			w.before = func(write string) error {
+				tried = append(tried, write)
+				return answer
+			}
+			result, err := newWorkloads(w, lifecycle.Policy{AfterDeactivated: ptr.To(time.Duration(0))}).Reconcile(t.Context(), requestFor("a"))
+			if err != nil || result.RequeueAfter != time.Hour {
+				t.Errorf("Reconcile returned %+v, %v, want no error and a requeue after an hour", result, err)
+			}
+			expectEqual(t, "writes", tried, []string{"delete PyTorchJob job"})
 		})
 	}
 }
