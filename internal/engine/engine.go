@@ -202,6 +202,7 @@ func (ev FlavorSet) apply(e *Engine) {
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
+	delete(e.blockedByFlavor, ev.Name) // all that waits in it is routed again
 	e.updateFlavor(ev.Name)
 	e.flavorChanged(ev.Name)
 }

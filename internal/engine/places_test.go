@@ -106,6 +106,16 @@ func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
 	}
 }
 
+// TestADeletedFlavorIsForgotten, also by what waited for places in it.
+func TestADeletedFlavorIsForgotten(t *testing.T) {
+	s := cluster(t)
+	s.want("a job arrives", s.happens(job("large", "q", 1, 5, 0, 0)), "large waits: TopologyPlacementFailed")
+	s.want("the flavor is deleted", s.happens(FlavorDeleted{"default"}), "large waits: NoMatchingFlavor")
+	if left := s.engine.blockedByFlavor; len(left) != 0 {
+		t.Errorf("%d flavors are kept, want none", len(left))
+	}
+}
+
 // TestTwoGangsThatFitAloneButNotTogether: two gangs that fit only one at a time run one after the other; never do parts
 // of both run.
 func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
