@@ -89,8 +89,8 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		write = Change(&w, free)
 	}
 	err := a.executor.Run(ctx, &w, Plan{Writes: []Write{write}})
-	if isConflict(err) {
+	if isOvertaken(err) {
 		return ctrl.Result{}, nil // the watch triggers another reconcile
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	return ctrl.Result{}, err
 }

@@ -323,11 +323,24 @@ func failed(err error) (out []Write) {
 // Conflicts of verbs other than change do not count: a create fails with one if it lost a race for a ResourceQuota, for
 // example.
 func isConflict(err error) bool {
+	return everyError(err, func(err error) bool {
+		var of *writeError
+		return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
+	})
+}
+
+// isOvertaken reports whether all errors of a Run say that another writer was first: conflicts, as with isConflict, and
+// objects that are gone.
+func isOvertaken(err error) bool {
+	return everyError(err, func(err error) bool { return isConflict(err) || apierrors.IsNotFound(err) })
+}
+
+// everyError reports whether this is so of every error that was joined to the error of a Run.
+func everyError(err error, is func(error) bool) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !everyError(e, is) })
 	}
-	var of *writeError
-	return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
+	return is(err)
 }
 
 // isNamespaceTerminating reports whether something could not be created because its namespace is being terminated. The

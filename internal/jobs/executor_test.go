@@ -410,25 +410,32 @@ func TestErrorOfManyWritesIsShort(t *testing.T) {
 	}
 }
 
-func TestIsConflict(t *testing.T) {
+func TestWhatAnotherWriterDidFirst(t *testing.T) {
 	failure := func(verb verb, err error) error {
 		return &writeError{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
 	}
 	change, create := failure(verbChange, conflict), failure(verbCreate, conflict)
+	gone, failed := failure(verbChange, apierrors.NewNotFound(batchv1.Resource("jobs"), "a")), failure(verbChange, unavailable)
 	for name, tc := range map[string]struct {
-		err  error
-		want bool
+		err                 error
+		conflict, overtaken bool
 	}{
-		"a change":               {change, true},
-		"a change of the status": {failure(verbChangeStatus, conflict), true},
-		"several changes":        {errors.Join(change, change), true},
-		"a change, and another error that needs a retry":                              {errors.Join(change, failure(verbChange, unavailable)), false},
-		"a create that lost a race for a ResourceQuota, which no watch event follows": {create, false},
-		"any other error": {unavailable, false},
+		"a change":               {change, true, true},
+		"a change of the status": {failure(verbChangeStatus, conflict), true, true},
+		"several changes":        {errors.Join(change, change), true, true},
+		"a change, and one of an object that is gone":                                 {errors.Join(gone, change), false, true},
+		"a change, and another error that needs a retry":                              {errors.Join(change, failed), false, false},
+		"an object that is gone, and another error that needs a retry":                {writeErrors{gone, failed}, false, false},
+		"a create that lost a race for a ResourceQuota, which no watch event follows": {create, false, false},
+		"any other error": {unavailable, false, false},
+		"none":            {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := isConflict(tc.err); got != tc.want {
-				t.Errorf("isConflict = %v, want %v", got, tc.want)
+			if got := isConflict(tc.err); got != tc.conflict {
+				t.Errorf("isConflict = %v, want %v", got, tc.conflict)
+			}
+			if got := isOvertaken(tc.err); got != tc.overtaken {
+				t.Errorf("isOvertaken = %v, want %v", got, tc.overtaken)
 			}
 		})
 	}

@@ -79,8 +79,8 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 			}
 		}
 	}
-	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !isConflict(err) {
-		errs = append(errs, client.IgnoreNotFound(err))
+	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !isOvertaken(err) {
+		errs = append(errs, err)
 	}
 	return wait, errors.Join(errs...)
 }

@@ -63,7 +63,7 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 		}
 		gone := Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
 		err := r.executor.Run(ctx, object, Plan{Writes: []Write{Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
-		if client.IgnoreNotFound(err) != nil && !isConflict(err) {
+		if err != nil && !isOvertaken(err) {
 			return err
 		}
 	}
