@@ -99,13 +99,18 @@ func TestExplain(t *testing.T) {
 			want: []string{"Waiting WaitingForQuota 1/1",
 				"flavor reserved Refused: untolerated taint {reserved true NoSchedule <nil>} in flavor reserved",
 				"flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
-				"held by a 3m: withinClusterQueue is Never", "would fit after a"},
+				"held by a 3m: withinClusterQueue is Never, and it has the same priority", "would fit after a"},
 		},
 		"only some holders have to end": {
 			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0), job("x", "q", 1, 3, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
-				"held by c 3m: withinClusterQueue is Never", "held by b 2m: withinClusterQueue is Never", "held by a 1m: withinClusterQueue is Never",
+				"held by c 3m: withinClusterQueue is Never, and it has the same priority", "held by b 2m: withinClusterQueue is Never, and it has the same priority", "held by a 1m: withinClusterQueue is Never, and it has the same priority",
 				"would fit after c"},
+		},
+		"of a higher priority, no setting of the queue is named: none would help": {
+			given: []Event{queueOf("q", "", 4), holds("low", "q", 1, 0), holds("high", "q", 3, 9), job("x", "q", 1, 2, 5, 0)},
+			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
+				"held by high 3m: its priority 9 is above 5", "held by low 1m: withinClusterQueue is Never", "would fit after high"},
 		},
 		"workloads that it may preempt, and others that it may not": {
 			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)),
@@ -124,7 +129,7 @@ func TestExplain(t *testing.T) {
 			given: []Event{evicting(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 3, 0), holds("borrower", "r", 1, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
-				"held by mine 3m: withinClusterQueue is Never",
+				"held by mine 3m: withinClusterQueue is Never, and it has the same priority",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never", "would fit after mine"},
 		},
 		"a borrower that may preempt may not preempt all": {
@@ -156,7 +161,7 @@ func TestExplain(t *testing.T) {
 		"an elastic job shrinks to its minimum for an equal priority": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
-				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
+				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never, and it has the same priority", "would fit after tune", "would fit after eval"},
 		},
 		"an elastic job is evicted for a higher priority": {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
@@ -292,7 +297,7 @@ func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
 		"held by p 3m: by fair sharing, the share of none with the workload must be less than that of poor",
 		"held by r 2m: by fair sharing, the share of none with the workload must be less than that of rich",
-		"held by n 1m: withinClusterQueue is Never",
+		"held by n 1m: withinClusterQueue is Never, and it has the same priority",
 		"would fit after p"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
@@ -305,7 +310,7 @@ func TestPartialAdmissionIsExplainedByTheFewestPods(t *testing.T) {
 	s.want("nothing can start", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
-		"held by a 3m: withinClusterQueue is Never", "would fit after a"}
+		"held by a 3m: withinClusterQueue is Never, and it has the same priority", "would fit after a"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}

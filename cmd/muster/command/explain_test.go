@@ -79,7 +79,7 @@ func TestExplainOnACluster(t *testing.T) {
 	}{
 		{"a waiting job", []string{"workload", "waiting"}, exitFailed, []string{
 			namespace + "/workload/waiting is pending", "WaitingForQuota", "position 1 of 1",
-			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never)",
+			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never, and it has the same priority)",
 			"would fit after the end of " + namespace + "/workload/holder"}},
 		{"an admitted job", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
 		{"an invalid job", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},

@@ -64,6 +64,12 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 func (b *Explainer) byRule(field string, rule Rule, h *Holder) string {
 	switch rule {
 	case Never:
+		switch {
+		case h.Priority > b.search.Priority: // no other rule would help either
+			return fmt.Sprintf("its priority %d is above %d", h.Priority, b.search.Priority)
+		case h.Priority == b.search.Priority:
+			return field + " is Never, and it has the same priority"
+		}
 		return field + " is Never"
 	case LowerPriority:
 		return fmt.Sprintf("%s is LowerPriority, and its priority %d is not below %d", field, h.Priority, b.search.Priority)
