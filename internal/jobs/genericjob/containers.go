@@ -2,6 +2,7 @@ package genericjob
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"k8s.io/utils/ptr"
@@ -46,6 +47,22 @@ func containersOf(r *replicas.Replica) []tensorstack.ContainerStatus {
 			status.ExitCode = ptr.To(c.ExitCode)
 		}
 		out = append(out, status)
+	}
+	return out
+}
+
+// stopped returns the containers of a pod that is gone: those that ran when it was last seen run no more, and nobody
+// knows how they ended.
+func stopped(containers []tensorstack.ContainerStatus) []tensorstack.ContainerStatus {
+	runs := func(c tensorstack.ContainerStatus) bool { return c.State == tensorstack.ContainerRunning }
+	if !slices.ContainsFunc(containers, runs) {
+		return containers
+	}
+	out := slices.Clone(containers)
+	for i := range out {
+		if runs(out[i]) {
+			out[i].State = tensorstack.ContainerTerminated
+		}
 	}
 	return out
 }

@@ -322,6 +322,8 @@ func TestCleanUp(t *testing.T) {
 		if policy == tensorstack.CleanUpAll {
 			same(t, "what is left of a pod that was deleted", tensorstack.ReplicaStatus{Name: "job-worker-1", UID: "job-worker-1-uid", Phase: tensorstack.ReplicaDeleted,
 				Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated, ExitCode: ptr.To[int32](1)}}}, got.Tasks[0].Replicas[1])
+			same(t, "what is left of a pod that was deleted while it ran", tensorstack.ReplicaStatus{Name: "job-worker-2", UID: "job-worker-2-uid", Phase: tensorstack.ReplicaDeleted,
+				Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated}}}, got.Tasks[0].Replicas[2])
 		}
 	}
 }

@@ -83,6 +83,9 @@ func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool
 			out.UID, out.Containers = before.UID, before.Containers
 		}
 	}
+	if r.Pod == nil {
+		out.Containers = stopped(out.Containers)
+	}
 	switch {
 	case r.Pod != nil: // an outdated pod that is terminating
 	case over, paused(l.job) && !r.Phase.Finished():
@@ -136,7 +139,7 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 }
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
-// of pods that are gone cannot, and must not be lost; their containers can change only by being dropped.
+// of pods that are gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
 func (l *planner) isDerivedFromPods() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
