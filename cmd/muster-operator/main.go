@@ -164,11 +164,12 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	if err := jobs.AbandonFormer(mgr, executor, trainingjob.API(trainingJobs(cfg))); err != nil {
 		return nil, err
 	}
+	asking, cancel := context.WithTimeout(ctx, jobs.ProbeTimeout)
+	defer cancel()
 	return apis, jobs.AddTo(mgr, executor, jobs.Settings{
-		Backoff:     backoffOf(cfg),
-		NativeGangs: nativeGangs(ctx, mgr, cfg, o.namespace),
-		// After nativeGangs, which waits until the API server answers.
-		StrictServiceNames: strictServiceNames(ctx, mgr, o.namespace),
+		Backoff:            backoffOf(cfg),
+		NativeGangs:        nativeGangs(asking, mgr, cfg, o.namespace),
+		StrictServiceNames: strictServiceNames(asking, mgr, o.namespace),
 		Agent:              agent(ctx, mgr, o),
 		Readiness:          readinessOf(cfg, background.Busy),
 		Busy:               background.Busy,

@@ -104,10 +104,10 @@ const (
 	// for probeRefusalPatience, since what the pod needs may be about to be created.
 	probeInterval        = 500 * time.Millisecond
 	probeRefusalPatience = 5 * time.Second
-	// probeTimeout is how long the probe is repeated if the API server does not answer it: the cluster may just have
-	// started, or may be overloaded. It is shorter than the minute after which the kubelet restarts an operator that is
-	// not live.
-	probeTimeout = 45 * time.Second
+	// ProbeTimeout is how long probes are repeated if the API server does not answer them: the cluster may just have
+	// started, or may be overloaded. It is for all probes of a start together, and shorter than the minute after which
+	// the kubelet restarts an operator that is not live.
+	ProbeTimeout = 45 * time.Second
 )
 
 // HasNativeGangs reports whether the cluster schedules gangs: it serves PodGroups, and pods keep the scheduling group
@@ -116,7 +116,7 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	var has bool
 	var last error
 	var refused time.Time // since when the probe has been refused
-	err := wait.PollUntilContextTimeout(ctx, probeInterval, probeTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, probeInterval, ProbeTimeout, true, func(ctx context.Context) (bool, error) {
 		has, last = probeGangs(ctx, c, namespace)
 		switch {
 		case last == nil:

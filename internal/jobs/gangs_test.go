@@ -84,7 +84,7 @@ func TestHasNativeGangs(t *testing.T) {
 				}
 				took, most := time.Since(start), probeRefusalPatience
 				if tc.boots || tc.by != nil || tc.unmapped > 0 {
-					most = probeTimeout
+					most = ProbeTimeout
 				}
 				if took > most {
 					t.Errorf("the probe delays the start by %s, want at most %s", took, most)
