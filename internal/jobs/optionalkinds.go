@@ -42,8 +42,9 @@ func (r *reconciler[T]) knowsOptionalKinds() bool {
 	return !slices.ContainsFunc(r.optional, func(l *optionalKind) bool { return !l.known.Load() })
 }
 
-// establishedWithin is how soon to check again for a kind that has a definition but is not served yet: no event says
-// when the API server starts to serve it.
+// A kind that has a definition but is not served yet is checked for again after establishedWithin, and then after twice
+// the time of the last check, up to longestPoll: no event says when the API server starts to serve it, and it never does
+// so if the definition has another version of the kind only.
 const establishedWithin = time.Second
 
 // optionalSource returns a source that watches the kind's objects from the time that the cluster serves it, and that
@@ -106,13 +107,14 @@ func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *
 		return fmt.Errorf("watching definitions: %w", err)
 	}
 	var again <-chan time.Time
+	delay := establishedWithin
 	for told := false; ; {
 		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 		switch {
 		case err == nil:
 			return nil
 		case !meta.IsNoMatchError(err):
-			again = time.After(establishedWithin) // unknown: ask again
+			again = time.After(delay) // unknown: ask again
 		case !told:
 			missing()
 			told = true
@@ -121,9 +123,11 @@ func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-			again = time.After(establishedWithin)
+			delay = establishedWithin
+			again = time.After(delay)
 		case <-again:
-			again = time.After(establishedWithin)
+			delay = min(2*delay, longestPoll)
+			again = time.After(delay)
 		}
 	}
 }
