@@ -14,6 +14,8 @@ const (
 	// WrongConfigurationReason and RequeueCooldownReason are those of the events that report these stages.
 	WrongConfigurationReason = "WrongConfiguration"
 	RequeueCooldownReason    = "RequeueCooldown"
+	// StoppedByCooldownReason is that of the condition Running, whose message says why pods were pending.
+	StoppedByCooldownReason = "TrainingJobRequeueCooldown"
 	// ResizedReason is that of the event that reports a new size.
 	ResizedReason = "Resized"
 )

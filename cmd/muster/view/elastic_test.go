@@ -66,6 +66,11 @@ func TestElasticJobs(t *testing.T) {
 		{"cooldown", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC"},
+		{"cooldown with its reason", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
+			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobRunning, Status: corev1.ConditionFalse, Reason: breezeml.StoppedByCooldownReason,
+				Message: "Pods have been pending for more than 5m0s, tune-worker-0 among them: no nodes."}}
+		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC. Pods have been pending for more than 5m0s, tune-worker-0 among them: no nodes."},
 		{"failed", aTrainingJob("tune", running(0, 1), func(job *breezeml.TrainingJob) { // one was running until then
 			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},

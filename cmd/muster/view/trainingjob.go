@@ -97,5 +97,18 @@ func (s *subject) readStage(job *breezeml.TrainingJob) {
 		s.held = "WrongConfiguration: " + specError(&job.Spec)
 	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
 		s.held = "RequeueCooldown: its pods were pending for too long; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
+		if why := stoppedByCooldown(job); why != "" {
+			s.held += ". " + why
+		}
 	}
+}
+
+// stoppedByCooldown returns what the job's status says about the pods that were pending; empty if nothing.
+func stoppedByCooldown(job *breezeml.TrainingJob) string {
+	for i := range job.Status.ExecStatus.Conditions {
+		if c := &job.Status.ExecStatus.Conditions[i]; c.Type == breezeml.JobRunning && c.Reason == breezeml.StoppedByCooldownReason {
+			return c.Message
+		}
+	}
+	return ""
 }

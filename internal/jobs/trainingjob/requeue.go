@@ -2,7 +2,9 @@ package trainingjob
 
 import (
 	"fmt"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -32,15 +34,33 @@ func (p *planner) requeueStuck() bool {
 		return false
 	}
 	until := metav1.NewTime(p.now.Add(p.settings.Cooldown))
+	why := fmt.Sprintf("Pods have been pending for more than %s, %s among them: %s", p.settings.PendingTimeout, stuck.Name, whyPending(stuck.Pod))
 	p.addEvent(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
-		"Pods have been pending for more than %s, %s among them: the job gives up its quota and is queued again at %s. The events of that pod say why",
-		p.settings.PendingTimeout, stuck.Name, until.UTC().Format("2006-01-02 15:04:05 UTC"))))
+		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."), until.UTC().Format("2006-01-02 15:04:05 UTC"))))
 	p.setStage(breezeml.StageRequeueCooldown, 0)
+	// The pods are deleted, and events expire before the cooldown ends.
+	p.setCondition(breezeml.JobRunning, false, breezeml.StoppedByCooldownReason, why)
 	s.CooldownTime = &until
 	p.plan.StatusFirst = true
 	p.plan.DueBy(until.Time)
 	p.plan.DeletePods(p.pods)
 	return true
+}
+
+// whyPending returns why the pod does not run, as far as its status says it.
+func whyPending(pod *corev1.Pod) string {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return c.Message
+		}
+	}
+	switch {
+	case replicas.IsTerminating(pod):
+		return "it is being deleted"
+	case pod.Spec.NodeName != "":
+		return fmt.Sprintf("it has not started on node %s, and its events say why", pod.Spec.NodeName)
+	}
+	return "it is not scheduled, and its events say why"
 }
 
 // pending returns a worker whose pod exists and does not run, because it has not started or is terminating. Nil if

@@ -1,9 +1,11 @@
 package trainingjob
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -93,7 +95,10 @@ func TestDeactivatedJobIsCancelled(t *testing.T) {
 func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	job := newJob(1, 2)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
-	pending := of(pod(0).Running(), pod(1))
+	stuck := pod(1)
+	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/2 nodes are available: 2 node(s) had volume node affinity conflict."}}
+	pending := of(pod(0).Running(), stuck)
 	p := checkedPlan(t, now, job.TrainingJob, admitted(2), pending)
 	if !p.Due.Equal(now.Add(5*time.Minute)) || p.StatusCanWait {
 		t.Errorf("due at %s, status can wait: %v; want due in 5 minutes and false", p.Due, p.StatusCanWait)
@@ -112,8 +117,11 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	same(t, "stage while a pod is missing", "Running 2", stageAndSize(withStatus(checkedPlan(t, later, job.TrainingJob, admitted(2), of(pod(1))), job)))
 	p = checkedPlan(t, later, job.TrainingJob, admitted(2), pending)
 	same(t, "writes", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
-	same(t, "events", []string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: the job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC. The events of that pod say why"}, events(p))
+	same(t, "events", []string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: 0/2 nodes are available: 2 node(s) had volume node affinity conflict. The job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC"}, events(p))
 	job = withStatus(p, job)
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || !strings.HasSuffix(c.Message, "volume node affinity conflict.") {
+		t.Errorf("condition Running = %+v, want it False, with what kube-scheduler said: the pod and its events are gone before the cooldown ends", c)
+	}
 	same(t, "stage", "RequeueCooldown 0", stageAndSize(job))
 	end := later.Add(3 * time.Hour)
 	if !p.StatusFirst || !job.Status.CooldownTime.Time.Equal(end) || job.Status.RequeueTime != nil {
