@@ -13,13 +13,12 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Agent configures the injection of muster-agent into pods. The zero value means that this operator
-// serves no agents.
+// Agent configures the injection of muster-agent into pods. The zero value means that this operator serves no agents.
 type Agent struct {
 	// Image is the operator's own image, which has muster-agent in its PATH.
 	Image string
-	// Server is the host:port at which pods reach the operator's rendezvous, and CA the PEM certificate
-	// that they must trust, empty as long as the operator cannot read it.
+	// Server is the host:port at which pods reach the operator's rendezvous, and CA the PEM certificate that they must
+	// trust, empty as long as the operator cannot read it.
 	Server, CA string
 }
 
@@ -28,8 +27,8 @@ func (a Agent) Awaited() bool { return a.Enabled() && a.CA == "" }
 
 // Round says in which rounds the agent of a pod takes part.
 type Round struct {
-	// ID identifies the job's rounds: its UID. It is empty for a JobSet that restarts in place, whose
-	// pods are identified by the JobSet's labels.
+	// ID identifies the job's rounds: its UID. It is empty for a JobSet that restarts in place, whose pods are
+	// identified by the JobSet's labels.
 	ID string
 	// Min and Max bound how many pods are in a round.
 	Min, Max int32
@@ -39,8 +38,8 @@ type Round struct {
 	Framework string
 	// Container is the container whose command is wrapped; empty for the first.
 	Container string
-	// MaxRestarts is how often the command may fail through its own fault; nil for the agent's default,
-	// negative for no limit.
+	// MaxRestarts is how often the command may fail through its own fault; nil for the agent's default, negative for no
+	// limit.
 	MaxRestarts *int32
 }
 
@@ -71,8 +70,8 @@ var errAgentsAwaited = errors.New("the operator cannot read the Secret with its 
 // Enabled reports whether this operator serves agents.
 func (a Agent) Enabled() bool { return a.Server != "" }
 
-// Inject returns a copy of the template in which the agent wraps the command of the container.
-// Arguments and the user's variables are kept; names reserved for the agent are refused.
+// Inject returns a copy of the template in which the agent wraps the command of the container. Arguments and the user's
+// variables are kept; names reserved for the agent are refused.
 func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodTemplateSpec, error) {
 	if !a.Enabled() {
 		return template, errAgentsDisabled

@@ -8,9 +8,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Check returns why the API server, or Muster, would refuse pods of the spec. index and name are those
-// of the pod set in its Workload; stored is what Stored returned for the spec. The violations are in no
-// particular order.
+// Check returns why the API server, or Muster, would refuse pods of the spec. index and name are those of the pod set
+// in its Workload; stored is what Stored returned for the spec. The violations are in no particular order.
 func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
 	c := checker{site: s, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()
@@ -20,8 +19,8 @@ func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec)
 	return c.found
 }
 
-// checker collects the violations of one pod set. It formats text only for violations, as nearly all
-// pod sets have none.
+// checker collects the violations of one pod set. It formats text only for violations, as nearly all pod sets have
+// none.
 type checker struct {
 	site         Environment
 	podSet       int
@@ -32,8 +31,7 @@ type checker struct {
 
 // place is the part of a pod that a violation is about: a container, or the whole pod.
 type place struct {
-	// field is the list that contains the container, "" for the whole pod, and index its position
-	// there.
+	// field is the list that contains the container, "" for the whole pod, and index its position there.
 	field string
 	index int
 	// name is the container's.
@@ -97,8 +95,8 @@ func (c *checker) checkRuntimeClass() {
 	}
 }
 
-// checkClaims refuses resource claims: their devices are not counted against quota, and so must not be
-// admitted as if they were free.
+// checkClaims refuses resource claims: their devices are not counted against quota, and so must not be admitted as if
+// they were free.
 func (c *checker) checkClaims() {
 	for i, claim := range c.spec.ResourceClaims {
 		pod := place{}
@@ -126,8 +124,8 @@ func (c *checker) checkContainers() {
 	}
 }
 
-// checkResources checks the rules that hold in every namespace. given are the limits in the user's
-// spec; they tell whether a limit is the user's or a default.
+// checkResources checks the rules that hold in every namespace. given are the limits in the user's spec; they tell
+// whether a limit is the user's or a default.
 func (c *checker) checkResources(at place, r *corev1.ResourceRequirements, given corev1.ResourceList) {
 	c.checkList(at, "requests", r.Requests)
 	c.checkList(at, "limits", r.Limits)
@@ -192,8 +190,8 @@ func (c *checker) checkPodAgainstContainers() {
 	}
 }
 
-// rangedTotals returns the pod's requests and limits as LimitRanges count them: without overhead, and
-// of the pod-level resources only cpu and memory.
+// rangedTotals returns the pod's requests and limits as LimitRanges count them: without overhead, and of the pod-level
+// resources only cpu and memory.
 func rangedTotals(stored *corev1.PodSpec) (requests, limits corev1.ResourceList) {
 	pod := &corev1.Pod{Spec: *stored}
 	requests = resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})

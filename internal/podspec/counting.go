@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Counting says which of a pod's requests count against quota, and as which resources. The zero value
-// counts every request as itself.
+// Counting says which of a pod's requests count against quota, and as which resources. The zero value counts every
+// request as itself.
 type Counting struct {
 	// ExcludePrefixes are name prefixes of resources that do not count.
 	ExcludePrefixes []string
@@ -22,15 +22,15 @@ type Counting struct {
 type Transformation struct {
 	// Replace makes only the outputs count, and not the resource itself.
 	Replace bool
-	// MultiplyBy is a resource by whose requested quantity the outputs are multiplied; "" for none. If
-	// the pod does not request it, the factor is 1.
+	// MultiplyBy is a resource by whose requested quantity the outputs are multiplied; "" for none. If the pod does not
+	// request it, the factor is 1.
 	MultiplyBy corev1.ResourceName
 	// Outputs are what one unit of the resource counts as.
 	Outputs corev1.ResourceList
 }
 
-// Count returns the requests of a pod that count against quota. Excluded resources are not transformed,
-// but may be multipliers. Outputs are not transformed again. The result may be the argument itself.
+// Count returns the requests of a pod that count against quota. Excluded resources are not transformed, but may be
+// multipliers. Outputs are not transformed again. The result may be the argument itself.
 func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 	if !c.Changes() {
 		return requests

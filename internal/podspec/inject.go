@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Injection is what admission adds to the pods of a pod set, so that they run on the flavor whose quota
-// they use and on the nodes assigned to them.
+// Injection is what admission adds to the pods of a pod set, so that they run on the flavor whose quota they use and on
+// the nodes assigned to them.
 type Injection struct {
 	Labels       map[string]string
 	Annotations  map[string]string
@@ -20,8 +20,8 @@ type Injection struct {
 	Gates []string
 }
 
-// Inject returns a copy of the template with the injection. For a label, annotation or node selector in
-// both, the injection wins, as quota was counted for it.
+// Inject returns a copy of the template with the injection. For a label, annotation or node selector in both, the
+// injection wins, as quota was counted for it.
 func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	out := *template.DeepCopy()
 	out.Labels = merged(out.Labels, in.Labels)
@@ -44,9 +44,9 @@ func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSp
 	return out
 }
 
-// RequireLabel restricts the pods to nodes whose label has one of the values. Node selector terms are
-// alternatives, so it extends each of them; an empty term matches no node and stays empty. It changes
-// the spec, which must be the caller's own.
+// RequireLabel restricts the pods to nodes whose label has one of the values. Node selector terms are alternatives, so
+// it extends each of them; an empty term matches no node and stays empty. It changes the spec, which must be the
+// caller's own.
 func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	only := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	if spec.Affinity == nil {

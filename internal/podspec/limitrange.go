@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// checkRange checks requests and limits against the LimitRange's items of the type: of each container,
-// or of the pod as a whole. It adds at most one violation for each bound.
+// checkRange checks requests and limits against the LimitRange's items of the type: of each container, or of the pod as
+// a whole. It adds at most one violation for each bound.
 func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.LimitType, requests, limits corev1.ResourceList) {
 	for _, item := range limitRange.Spec.Limits {
 		if item.Type != of {
@@ -40,8 +40,7 @@ type bounded struct {
 	requested, limited bool
 }
 
-// aboveMin returns the rule that is violated if bound is a minimum, or "". A missing request violates a
-// minimum.
+// aboveMin returns the rule that is violated if bound is a minimum, or "". A missing request violates a minimum.
 func (b bounded) aboveMin() string {
 	switch {
 	case !b.requested:
@@ -54,8 +53,7 @@ func (b bounded) aboveMin() string {
 	return ""
 }
 
-// belowMax returns the rule that is violated if bound is a maximum, or "". A missing limit violates a
-// maximum.
+// belowMax returns the rule that is violated if bound is a maximum, or "". A missing limit violates a maximum.
 func (b bounded) belowMax() string {
 	switch {
 	case b.requested && b.request.Cmp(b.bound) > 0:
@@ -68,8 +66,7 @@ func (b bounded) belowMax() string {
 	return ""
 }
 
-// withinRatio returns the rule that is violated if bound is the maximum ratio of limit to request, or
-// "".
+// withinRatio returns the rule that is violated if bound is the maximum ratio of limit to request, or "".
 func (b bounded) withinRatio() string {
 	switch {
 	case !b.requested || b.request.IsZero():

@@ -12,8 +12,8 @@ import (
 
 // Place is a node, or a wider topology domain, for some pods of a pod set.
 type Place struct {
-	// Domain holds the node labels that select it: the host name of a node, or, in assignments by
-	// another controller, the labels of a wider domain.
+	// Domain holds the node labels that select it: the host name of a node, or, in assignments by another controller,
+	// the labels of a wider domain.
 	Domain map[string]string
 	// Count is how many pods go there.
 	Count int32
@@ -37,8 +37,8 @@ func (p Place) KeyOf(labels map[string]string) string {
 	return key
 }
 
-// Places are the places of a pod set's pods in the order of their ranks: the first pods go to the first
-// place, and so on. Empty Places do not restrict where pods go.
+// Places are the places of a pod set's pods in the order of their ranks: the first pods go to the first place, and so
+// on. Empty Places do not restrict where pods go.
 type Places []Place
 
 // Count returns how many pods have a place.
@@ -50,8 +50,8 @@ func (p Places) Count() int32 {
 	return count
 }
 
-// Ranks returns the places of the pods with ranks from (inclusive) to to (exclusive). Adjacent entries
-// for the same domain are merged. It looks at all places: see Ranking for many ranges.
+// Ranks returns the places of the pods with ranks from (inclusive) to to (exclusive). Adjacent entries for the same
+// domain are merged. It looks at all places: see Ranking for many ranges.
 func (p Places) Ranks(from, to int32) Places { return p.Ranking().Ranks(from, to) }
 
 // Ranking returns the places with an index by rank.
@@ -106,16 +106,15 @@ type Gang struct {
 	Count int32
 	// Spec is the pods' spec, as admission counted it.
 	Spec corev1.PodSpec
-	// SlicesApart says that pods must not swap places even if the places are of equal size, as their
-	// slices belong to different domains.
+	// SlicesApart says that pods must not swap places even if the places are of equal size, as their slices belong to
+	// different domains.
 	SlicesApart bool
 }
 
-// WithPlaces returns the injection extended by how the pods get to their places, so that no node gets
-// more of them than have a place there, in whatever order kube-scheduler binds them: through the
-// template alone if that guarantees it, or else through a scheduling gate that holds each pod until it
-// is given a place. nodes are by host name; only their allocatable resources matter, not what runs on
-// them.
+// WithPlaces returns the injection extended by how the pods get to their places, so that no node gets more of them than
+// have a place there, in whatever order kube-scheduler binds them: through the template alone if that guarantees it, or
+// else through a scheduling gate that holds each pod until it is given a place. nodes are by host name; only their
+// allocatable resources matter, not what runs on them.
 func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injection {
 	switch {
 	case len(gang.Places) == 0:
@@ -133,8 +132,8 @@ func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injecti
 	return in
 }
 
-// fillsNodes reports whether every node of the places, if it were empty, could hold exactly as many of
-// the pods as have a place there. Then any distribution of the pods is right.
+// fillsNodes reports whether every node of the places, if it were empty, could hold exactly as many of the pods as have
+// a place there. Then any distribution of the pods is right.
 func (g Gang) fillsNodes(nodes map[string]*corev1.Node) bool {
 	requests := Requests(g.Spec)
 	seen := map[string]bool{}
@@ -174,16 +173,16 @@ func milli(name corev1.ResourceName, inMilli, inUnits func() int64) int64 {
 	return inUnits()
 }
 
-// hasHostPort reports whether two of the pods certainly cannot share a node. Ports of init containers
-// do not count, as kube-scheduler may ignore them.
+// hasHostPort reports whether two of the pods certainly cannot share a node. Ports of init containers do not count, as
+// kube-scheduler may ignore them.
 func hasHostPort(spec corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
 	})
 }
 
-// AllowsPlace reports whether the node selector and the required node affinity of the pods permit the
-// place, as far as they are about the labels of its domain.
+// AllowsPlace reports whether the node selector and the required node affinity of the pods permit the place, as far as
+// they are about the labels of its domain.
 func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 	for key, value := range place.Domain {
 		if have, ok := spec.NodeSelector[key]; ok && have != value {

@@ -6,14 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxDigits is how many integer digits a quantity may have. It is far above all real amounts, and small
-// enough that sums and products are cheap: 1e2147483647 is a valid quantity, but adding one to it takes
-// practically forever.
+// maxDigits is how many integer digits a quantity may have. It is far above all real amounts, and small enough that
+// sums and products are cheap: 1e2147483647 is a valid quantity, but adding one to it takes practically forever.
 const maxDigits = 30
 
-// normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A
-// quantity with more than maxDigits digits becomes 10^maxDigits; the API server has no such bound, but
-// no node has so much.
+// normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A quantity with more
+// than maxDigits digits becomes 10^maxDigits; the API server has no such bound, but no node has so much.
 func normalized(q resource.Quantity) resource.Quantity {
 	if _, whole := q.AsInt64(); whole {
 		return q
@@ -37,8 +35,8 @@ func isNormalized(q resource.Quantity) bool {
 	return q.Sign() != 0 && digits(q) <= maxDigits && q.RoundUp(resource.Milli)
 }
 
-// digits returns the number of integer digits of a quantity other than zero, at most one too high,
-// without expanding it.
+// digits returns the number of integer digits of a quantity other than zero, at most one too high, without expanding
+// it.
 func digits(q resource.Quantity) int64 {
 	const bitsPerDigit = 3.3219
 	value := q.AsDec()

@@ -37,8 +37,8 @@ func Number(text string) (int32, bool) {
 	return int32(n), err == nil && n >= 0
 }
 
-// RanksOf returns the ranks within the pod set of the pods of the pod's Job, from (inclusive) to to
-// (exclusive), if the pod has the annotation. For an invalid annotation it returns 0, 0, true.
+// RanksOf returns the ranks within the pod set of the pods of the pod's Job, from (inclusive) to to (exclusive), if the
+// pod has the annotation. For an invalid annotation it returns 0, 0, true.
 func RanksOf(pod *corev1.Pod) (from, to int32, ok bool) {
 	text, ok := pod.Annotations[muster.RanksAnnotation]
 	if !ok {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Requests returns the requests of one pod of the spec, without LimitRanges and RuntimeClasses. The
-// list may be one of the spec's own and must not be changed.
+// Requests returns the requests of one pod of the spec, without LimitRanges and RuntimeClasses. The list may be one of
+// the spec's own and must not be changed.
 func Requests(spec corev1.PodSpec) corev1.ResourceList {
 	return Total(Environment{}.Stored(&spec))
 }
 
-// Total returns the requests of one pod as the scheduler counts them: with init containers, sidecars,
-// overhead and pod-level resources. The spec must be one that Stored returned. The list may be one of
-// the spec's own and must not be changed.
+// Total returns the requests of one pod as the scheduler counts them: with init containers, sidecars, overhead and
+// pod-level resources. The spec must be one that Stored returned. The list may be one of the spec's own and must not be
+// changed.
 func Total(stored *corev1.PodSpec) corev1.ResourceList {
 	if isPlain(stored) {
 		return stored.Containers[0].Resources.Requests
@@ -24,9 +24,9 @@ func Total(stored *corev1.PodSpec) corev1.ResourceList {
 	return resource.PodRequests(&corev1.Pod{Spec: *stored}, resource.PodResourcesOptions{})
 }
 
-// RequestsOnNode returns what an existing pod occupies on its node, as kube-scheduler counts it: while
-// a container is resized, the larger of its current and desired resources. The list may be one of the
-// pod's own and must not be changed.
+// RequestsOnNode returns what an existing pod occupies on its node, as kube-scheduler counts it: while a container is
+// resized, the larger of its current and desired resources. The list may be one of the pod's own and must not be
+// changed.
 func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 	if isPlain(&pod.Spec) && !isResizing(pod.Status.ContainerStatuses) {
 		return pod.Spec.Containers[0].Resources.Requests

@@ -8,22 +8,21 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Environment is what the API server uses in a namespace to default pods and to refuse them. The zero
-// value is a namespace without LimitRanges in a cluster without RuntimeClasses.
+// Environment is what the API server uses in a namespace to default pods and to refuse them. The zero value is a
+// namespace without LimitRanges in a cluster without RuntimeClasses.
 type Environment struct {
-	// LimitRanges are those of the namespace, ordered by name. The API server applies several in no
-	// defined order; here the first by name sets a default.
+	// LimitRanges are those of the namespace, ordered by name. The API server applies several in no defined order; here
+	// the first by name sets a default.
 	LimitRanges []*corev1.LimitRange
 	// RuntimeClasses are those of the cluster, by name.
 	RuntimeClasses map[string]*nodev1.RuntimeClass
 }
 
-// Stored returns the spec as the API server would store it in a pod, as far as resources and node
-// selection are concerned. The steps and their order are the API server's: missing requests are set
-// from limits, then come the defaults of LimitRanges, the RuntimeClass, and last pod-level resources.
+// Stored returns the spec as the API server would store it in a pod, as far as resources and node selection are
+// concerned. The steps and their order are the API server's: missing requests are set from limits, then come the
+// defaults of LimitRanges, the RuntimeClass, and last pod-level resources.
 //
-// The result shares unchanged parts with the spec, and is the spec itself if nothing changes; it must
-// not be changed.
+// The result shares unchanged parts with the spec, and is the spec itself if nothing changes; it must not be changed.
 func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	class := s.runtimeClass(spec)
 	if len(s.LimitRanges) == 0 && class == nil && isStored(spec) {
@@ -44,8 +43,8 @@ func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
 	return &out
 }
 
-// isStored reports whether the spec alone, without LimitRanges and RuntimeClasses, is already as the
-// API server would store it. That is the usual case, as job APIs write requests.
+// isStored reports whether the spec alone, without LimitRanges and RuntimeClasses, is already as the API server would
+// store it. That is the usual case, as job APIs write requests.
 func isStored(spec *corev1.PodSpec) bool {
 	if spec.Overhead != nil || spec.Resources != nil {
 		return false
@@ -82,8 +81,8 @@ func (s Environment) storedContainers(given []corev1.Container) []corev1.Contain
 				}
 			}
 		}
-		// The API server sets a LimitRange's default request wherever it has a default limit. For one
-		// that lacks it, the limit must still be counted.
+		// The API server sets a LimitRange's default request wherever it has a default limit. For one that lacks it,
+		// the limit must still be counted.
 		fill(r.Requests, r.Limits)
 	}
 	return out
@@ -96,8 +95,8 @@ func (s Environment) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
 	return s.RuntimeClasses[*spec.RuntimeClassName]
 }
 
-// applyRuntimeClass adds the overhead and the scheduling of the class. An overhead in the spec stays:
-// its author took it from the class.
+// applyRuntimeClass adds the overhead and the scheduling of the class. An overhead in the spec stays: its author took
+// it from the class.
 func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	if class.Overhead != nil && len(spec.Overhead) == 0 {
 		spec.Overhead = normalizedList(class.Overhead.PodFixed)
@@ -114,9 +113,8 @@ func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	}
 }
 
-// storedPodResources returns the pod-level resources of a spec whose containers are as stored. Missing
-// ones are the sums over the containers; huge pages cannot be overcommitted, so their requests follow
-// the limits.
+// storedPodResources returns the pod-level resources of a spec whose containers are as stored. Missing ones are the
+// sums over the containers; huge pages cannot be overcommitted, so their requests follow the limits.
 func storedPodResources(spec *corev1.PodSpec) *corev1.ResourceRequirements {
 	pod := &corev1.Pod{Spec: *spec}
 	requests := resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{})

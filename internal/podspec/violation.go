@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxListed is how many violations a message lists; the others are only counted. Users fix them one at
-// a time, and read the condition on a terminal.
+// maxListed is how many violations a message lists; the others are only counted. Users fix them one at a time, and read
+// the condition on a terminal.
 const maxListed = 5
 
 // Violation is a reason why the API server would refuse the pods of a pod set.

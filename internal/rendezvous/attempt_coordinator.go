@@ -22,8 +22,8 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// attemptCoordinator serves a JobSet that restarts in place. It remembers only the address of rank 0;
-// everything else is in the JobSet's status and in the annotations of its pods.
+// attemptCoordinator serves a JobSet that restarts in place. It remembers only the address of rank 0; everything else
+// is in the JobSet's status and in the annotations of its pods.
 type attemptCoordinator struct {
 	broadcast
 	client client.Client
@@ -31,8 +31,8 @@ type attemptCoordinator struct {
 	uid    types.UID
 
 	mu sync.Mutex
-	// first is the newest request of rank 0's agent, and firstAt its serial. A pod is assigned an
-	// attempt only in answer to a request, so once all pods have one, rank 0 has asked.
+	// first is the newest request of rank 0's agent, and firstAt its serial. A pod is assigned an attempt only in
+	// answer to a request, so once all pods have one, rank 0 has asked.
 	first   protocol.Request
 	firstAt uint64
 }
@@ -82,9 +82,8 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 	return protocol.Response{}, false, nil
 }
 
-// recordMaster remembers the address of rank 0, and notifies the agents that wait for it. A held
-// request of an agent that is gone is evaluated again with each change; its lower serial keeps it from
-// replacing a newer address.
+// recordMaster remembers the address of rank 0, and notifies the agents that wait for it. A held request of an agent
+// that is gone is evaluated again with each change; its lower serial keeps it from replacing a newer address.
 func (c *attemptCoordinator) recordMaster(request protocol.Request, serial uint64) {
 	c.mu.Lock()
 	if serial < c.firstAt {
@@ -106,9 +105,9 @@ func (c *attemptCoordinator) master() (string, int) {
 	return c.first.Address, c.first.Port
 }
 
-// masterOf returns the address of rank 0 as master does. If rank 0 has succeeded before this operator
-// started, it never asks again: the others are then given its former host name. Nothing listens there
-// any more, as would be so at its former address; programs that do not need rank 0 can go on.
+// masterOf returns the address of rank 0 as master does. If rank 0 has succeeded before this operator started, it never
+// asks again: the others are then given its former host name. Nothing listens there any more, as would be so at its
+// former address; programs that do not need rank 0 can go on.
 func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
 	if address, port := c.master(); address != "" {
 		return address, port, nil
@@ -177,8 +176,7 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 	return out
 }
 
-// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their
-// number.
+// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their number.
 func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
 	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation]))

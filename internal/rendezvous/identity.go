@@ -112,8 +112,8 @@ func (r *reviewer) review(ctx context.Context, token string) (*authenticationv1.
 	return &result.Status, nil
 }
 
-// podOf returns the pod named by a token review. The token's audience must be the rendezvous, so that a
-// token meant for another service is not accepted here.
+// podOf returns the pod named by a token review. The token's audience must be the rendezvous, so that a token meant for
+// another service is not accepted here.
 func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 	forUs := false
 	for _, audience := range status.Audiences {

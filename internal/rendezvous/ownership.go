@@ -13,9 +13,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// ownership checks which job a pod belongs to. Labels alone prove nothing, as whoever creates a pod
-// sets them: a pod belongs to a job only if the job controls it, or if a Job that the job's JobSet
-// controls does.
+// ownership checks which job a pod belongs to. Labels alone prove nothing, as whoever creates a pod sets them: a pod
+// belongs to a job only if the job controls it, or if a Job that the job's JobSet controls does.
 type ownership struct {
 	mu sync.Mutex
 	// ids holds the rendezvous IDs of JobSets' Jobs, by Job UID.
@@ -31,8 +30,8 @@ func newOwnership() ownership {
 	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}, pendingFor: map[types.UID]types.UID{}}
 }
 
-// belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not
-// known yet is kept until the Job is observed.
+// belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not known yet is kept
+// until the Job is observed.
 func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +41,7 @@ func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	case owner == nil:
 		return false
 	case string(owner.UID) == id:
-		// The name must match the index: if another pod already has the name, the job deletes this one
-		// as surplus.
+		// The name must match the index: if another pod already has the name, the job deletes this one as surplus.
 		return pod.Name == owner.Name+"-"+breezeml.WorkerType+"-"+pod.Annotations[muster.RendezvousIndexAnnotation]
 	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") || !strings.HasPrefix(pod.Name, owner.Name+"-"):
 		return false

@@ -21,12 +21,11 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
-// defaultTimeouts apply to all jobs: pods that are created together start within Gather, and requests
-// are held for less than Presence.
+// defaultTimeouts apply to all jobs: pods that are created together start within Gather, and requests are held for less
+// than Presence.
 var defaultTimeouts = round.Timeouts{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
-// registry finds the coordinator of each pod's job. Informer handlers keep it up to date with pods,
-// Jobs and JobSets.
+// registry finds the coordinator of each pod's job. Informer handlers keep it up to date with pods, Jobs and JobSets.
 type registry struct {
 	client   client.Client
 	timeouts round.Timeouts
@@ -35,12 +34,12 @@ type registry struct {
 	// byPod and byID hold the coordinators of jobs with rounds, by pod UID and by rendezvous ID.
 	byPod map[string]*roundCoordinator
 	byID  map[string]*roundCoordinator
-	// attempts holds the coordinators of JobSets that restart in place, by JobSet UID, once one of their
-	// pods has asked.
+	// attempts holds the coordinators of JobSets that restart in place, by JobSet UID, once one of their pods has
+	// asked.
 	attempts  map[types.UID]*attemptCoordinator
 	ownership ownership
-	// events serializes informer events: a Job's event releases pods that waited for it, and must not
-	// overlap with newer events of those pods.
+	// events serializes informer events: a Job's event releases pods that waited for it, and must not overlap with
+	// newer events of those pods.
 	events sync.Mutex
 	// holds are the requests that are held. Events notify only those that they may answer: a cluster has many pods.
 	holds holds
@@ -55,8 +54,8 @@ func newRegistry(c client.Client) *registry {
 	}
 }
 
-// updatePod records a pod as it is now, or as it was when it was deleted. Users may edit the label and
-// the annotation: a pod is a member for as long as they ask for the same rounds.
+// updatePod records a pod as it is now, or as it was when it was deleted. Users may edit the label and the annotation:
+// a pod is a member for as long as they ask for the same rounds.
 func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	defer r.holds.notify(pod.UID)
 	id, least, most, asks := roundsOf(pod)
@@ -68,8 +67,8 @@ func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	if !r.isMember(pod) && !r.ownership.belongs(pod, pod.Labels[muster.RendezvousLabel], deleted) {
 		return
 	}
-	// A command that saves its state and exits 0 because its pod is being deleted has not done its
-	// part, unless it had succeeded before.
+	// A command that saves its state and exits 0 because its pod is being deleted has not done its part, unless it had
+	// succeeded before.
 	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
 	gone := deleted || !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed
 	if found := r.roundCoordinatorOf(id, pod, least, most, gone); found != nil {
@@ -136,8 +135,8 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 	return found
 }
 
-// record maps the pod to its coordinator for as long as the pod exists, and closes a coordinator whose
-// pods have all failed, or are being deleted.
+// record maps the pod to its coordinator for as long as the pod exists, and closes a coordinator whose pods have all
+// failed, or are being deleted.
 func (r *registry) record(uid string, found *roundCoordinator, deleted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,8 +241,8 @@ func sizes(text string) (least, most int, err error) {
 	return least, most, nil
 }
 
-// indexOf returns the sort key of a pod within its job: the index in its annotation, or else that of
-// its Job within the JobSet followed by that of the pod within its Job.
+// indexOf returns the sort key of a pod within its job: the index in its annotation, or else that of its Job within the
+// JobSet followed by that of the pod within its Job.
 func indexOf(pod *corev1.Pod) []int {
 	if n, err := strconv.Atoi(pod.Annotations[muster.RendezvousIndexAnnotation]); err == nil {
 		return []int{n}

@@ -18,8 +18,7 @@ type roundCoordinator struct {
 	group   *round.Group
 	timer   *time.Timer
 	version uint64
-	// sizedAt is the creation time of the pod whose sizes apply. The registry sets it, under its own
-	// lock.
+	// sizedAt is the creation time of the pod whose sizes apply. The registry sets it, under its own lock.
 	sizedAt time.Time
 	// last is the serial of each pod's newest request, by pod UID.
 	last map[string]uint64

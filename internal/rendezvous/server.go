@@ -29,8 +29,8 @@ type identify func(ctx context.Context, token string) (caller, error)
 
 // coordinator coordinates the pods of one job.
 type coordinator interface {
-	// observe records a request of the pod's agent. It returns false if the pod is not known yet.
-	// Serials increase from request to request.
+	// observe records a request of the pod's agent. It returns false if the pod is not known yet. Serials increase from
+	// request to request.
 	observe(agent caller, said protocol.Request, request uint64) (known bool)
 	// answer returns what to answer the request now; false if there is nothing to answer yet.
 	answer(ctx context.Context, agent caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
@@ -58,8 +58,8 @@ type server struct {
 	synced []cache.InformerSynced
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: rounds are in the memory of one
-// operator. Other replicas do not listen, so agents retry until they reach the leader.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: rounds are in the memory of one operator. Other
+// replicas do not listen, so agents retry until they reach the leader.
 func (s *server) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.

@@ -66,8 +66,8 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	return authority, mgr.Add(server)
 }
 
-// awaitSynced waits until the registry knows all existing pods; before that, members of a running round
-// would be treated as unknown.
+// awaitSynced waits until the registry knows all existing pods; before that, members of a running round would be
+// treated as unknown.
 func (s *server) awaitSynced(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), s.synced...)
 }

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Delays of restarts. A program that ends at once would otherwise be started over and over, each time
-// with several requests to the API server, which all jobs share.
+// Delays of restarts. A program that ends at once would otherwise be started over and over, each time with several
+// requests to the API server, which all jobs share.
 const (
 	firstDelay = time.Second
 	mostDelay  = 5 * time.Minute
@@ -15,8 +15,8 @@ const (
 	settledAfter = 10 * time.Minute
 )
 
-// RestartDue returns when the n-th restart in a row is due after the end of its pod: at once, which is
-// the zero time, for the first, and then after 1 s, 2 s, 4 s up to 5 minutes.
+// RestartDue returns when the n-th restart in a row is due after the end of its pod: at once, which is the zero time,
+// for the first, and then after 1 s, 2 s, 4 s up to 5 minutes.
 func RestartDue(ended time.Time, n int32, now time.Time) time.Time {
 	delay := delayOf(n)
 	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of such a node is wrong
@@ -66,8 +66,8 @@ func EndOf(pod *corev1.Pod) (last time.Time) {
 	return last
 }
 
-// Settled reports whether a container of the pod has run for so long before it ended that the pod's end
-// is not one of a row.
+// Settled reports whether a container of the pod has run for so long before it ended that the pod's end is not one of a
+// row.
 func Settled(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
 		ended := pod.Status.ContainerStatuses[i].State.Terminated

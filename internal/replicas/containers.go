@@ -24,8 +24,8 @@ const (
 	ContainerTerminated = "Terminated"
 )
 
-// Containers returns the states of the pod's containers, without init containers, as far as its kubelet
-// has reported them.
+// Containers returns the states of the pod's containers, without init containers, as far as its kubelet has reported
+// them.
 func Containers(pod *corev1.Pod) []Container {
 	out := make([]Container, 0, len(pod.Status.ContainerStatuses))
 	for i := range pod.Status.ContainerStatuses {
@@ -121,8 +121,8 @@ func isSidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-// Changed reports whether two states of a pod differ in anything that this package uses. Its cost is
-// linear in the number of containers.
+// Changed reports whether two states of a pod differ in anything that this package uses. Its cost is linear in the
+// number of containers.
 func Changed(before, after *corev1.Pod) bool {
 	return before.UID != after.UID || IsTerminating(before) != IsTerminating(after) ||
 		phaseOf(before) != phaseOf(after) || isReady(before) != isReady(after) ||

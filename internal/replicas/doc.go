@@ -1,6 +1,6 @@
-// Package replicas manages pods that Muster owns itself. It computes the replicas of a job, the phase
-// of each from its pod and from what the job's status records, which replicas restart, and which pods
-// and Services to create or delete. Its main types are Group, Replica and Roster.
+// Package replicas manages pods that Muster owns itself. It computes the replicas of a job, the phase of each from its
+// pod and from what the job's status records, which replicas restart, and which pods and Services to create or delete.
+// Its main types are Group, Replica and Roster.
 //
 // A replica and its pod share one name, <job>-<group>-<index>, so the API server itself ensures that
 // there are never two pods for an index. A pod's annotation holds how often its replica had been

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// NewPod returns the pod for the replica's current attempt, made from the template. Its containers are
-// never restarted in place: a restart replaces the pod.
+// NewPod returns the pod for the replica's current attempt, made from the template. Its containers are never restarted
+// in place: a restart replaces the pod.
 func NewPod(namespace string, owner metav1.OwnerReference, r *Replica, template corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -28,8 +28,8 @@ func NewPod(namespace string, owner metav1.OwnerReference, r *Replica, template 
 	return pod
 }
 
-// NewService returns the Service of a replica, which selects the pod with the label. It publishes
-// addresses before readiness, since peers look each other up while they start.
+// NewService returns the Service of a replica, which selects the pod with the label. It publishes addresses before
+// readiness, since peers look each other up while they start.
 func NewService(namespace string, owner metav1.OwnerReference, r *Replica, label string, ports []corev1.ServicePort) *corev1.Service {
 	own := map[string]string{label: r.Name}
 	return &corev1.Service{

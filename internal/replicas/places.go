@@ -7,12 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// AssignPlaces returns the places of the group's missing replicas, by index. Each gets its own place by
-// rank if that is free, else any free one of its slice. A repair changes places, not pods: a pod on a
-// place that remains stays there whatever its rank, and missing replicas get the free places. A replica
-// without a place must wait at its scheduling gate: its place is still held by a terminating pod or by
-// one of another slice, or gated pods are waiting already. slice is the size of the parts, by rank, that
-// must each be in one domain; 0 if there are none.
+// AssignPlaces returns the places of the group's missing replicas, by index. Each gets its own place by rank if that is
+// free, else any free one of its slice. A repair changes places, not pods: a pod on a place that remains stays there
+// whatever its rank, and missing replicas get the free places. A replica without a place must wait at its scheduling
+// gate: its place is still held by a terminating pod or by one of another slice, or gated pods are waiting already.
+// slice is the size of the parts, by rank, that must each be in one domain; 0 if there are none.
 func (r *Roster) AssignPlaces(group string, places podspec.Places, slice int32) map[int32]podspec.Places {
 	if len(places) == 0 {
 		return nil
@@ -45,8 +44,7 @@ func (r *Roster) AssignPlaces(group string, places podspec.Places, slice int32) 
 	return assign(missing, places, free, slice)
 }
 
-// assign gives each replica, by ascending index, a free place: its own by rank, or else any other of its
-// slice.
+// assign gives each replica, by ascending index, a free place: its own by rank, or else any other of its slice.
 func assign(missing []int32, places podspec.Places, free map[string]int32, slice int32) map[int32]podspec.Places {
 	out := map[int32]podspec.Places{}
 	take := func(index int32, place podspec.Place) bool {
@@ -105,8 +103,7 @@ func (c *cursor) placeOf(rank int32) (podspec.Place, bool) {
 	return podspec.Place{}, false
 }
 
-// keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place
-// given.
+// keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place given.
 func keyOf(pod *corev1.Pod, like podspec.Place) string {
 	labels := pod.Spec.NodeSelector
 	if labels[corev1.LabelHostname] == "" && pod.Spec.NodeName != "" {

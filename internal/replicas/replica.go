@@ -27,8 +27,7 @@ func (g *Group) index(n int32) int32 {
 	return g.Indices[n]
 }
 
-// Restart says when a replica restarts after its pod has finished, and how often. The zero value is
-// never.
+// Restart says when a replica restarts after its pod has finished, and how often. The zero value is never.
 type Restart struct {
 	OnFailure, OnSuccess bool
 	// Retry reports whether OnFailure applies to a failed pod; nil if it applies to all.
@@ -75,8 +74,8 @@ type Record struct {
 	Restarts int32
 	// Settled is how often it had been restarted when a pod of it last ran for long.
 	Settled int32
-	// Phase is Succeeded or Failed if the pod of the current attempt was observed to have finished; any
-	// other value means that it was not.
+	// Phase is Succeeded or Failed if the pod of the current attempt was observed to have finished; any other value
+	// means that it was not.
 	Phase Phase
 }
 
@@ -91,8 +90,8 @@ type Replica struct {
 	Pod *corev1.Pod
 	// Restarts is how often the replica was restarted.
 	Restarts int32
-	// Settled is how often it had been restarted when a pod of it last ran for long: the restarts since
-	// then are delayed.
+	// Settled is how often it had been restarted when a pod of it last ran for long: the restarts since then are
+	// delayed.
 	Settled int32
 	// Phase is the phase of the current attempt.
 	Phase Phase
@@ -113,8 +112,7 @@ func Name(job, group string, index int32) string {
 	return job + "-" + group + "-" + strconv.Itoa(int(index))
 }
 
-// IndexOf returns the index of the group's replica with the name; false if the name is not one of the
-// group's.
+// IndexOf returns the index of the group's replica with the name; false if the name is not one of the group's.
 func IndexOf(job, group, name string) (int32, bool) {
 	text, ok := strings.CutPrefix(name, job+"-"+group+"-")
 	if !ok {
@@ -153,8 +151,8 @@ func observe(r Replica, record Record, policy Restart) Replica {
 	return r
 }
 
-// attemptOf returns how often the replica had been restarted when the pod was created. A pod without a
-// valid annotation was edited, and counts as one of the current attempt.
+// attemptOf returns how often the replica had been restarted when the pod was created. A pod without a valid annotation
+// was edited, and counts as one of the current attempt.
 func attemptOf(pod *corev1.Pod, current int32) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[muster.RestartsAnnotation], 10, 32)
 	if err != nil || n < 0 {
@@ -169,10 +167,10 @@ func IsTerminating(pod *corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero(
 // IsFinished reports whether the pod has succeeded or failed.
 func IsFinished(pod *corev1.Pod) bool { return Phase(pod.Status.Phase).Finished() }
 
-// finishedBeforeDeletion reports whether the pod had finished when it was deleted; the exit of a pod
-// that finishes because of its deletion says nothing about its work. Times have a resolution of
-// seconds: a pod that finished within the second of its deletion counts as ended by it. If the grace
-// period is 0, the kubelet has set the deletion time again on removal, and it cannot be compared.
+// finishedBeforeDeletion reports whether the pod had finished when it was deleted; the exit of a pod that finishes
+// because of its deletion says nothing about its work. Times have a resolution of seconds: a pod that finished within
+// the second of its deletion counts as ended by it. If the grace period is 0, the kubelet has set the deletion time
+// again on removal, and it cannot be compared.
 func finishedBeforeDeletion(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	if !IsFinished(pod) || len(pod.Status.ContainerStatuses) == 0 || grace == nil || *grace == 0 {

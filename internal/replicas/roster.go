@@ -21,9 +21,9 @@ type Roster struct {
 // span is the range of a group's replicas.
 type span struct{ from, count int32 }
 
-// Observe returns the roster of a job. recorded returns what the job's status records of a replica;
-// pods are those that the job controls, in any order. The caller bounds the counts of the groups: each
-// replica takes memory, whether it has a pod or not.
+// Observe returns the roster of a job. recorded returns what the job's status records of a replica; pods are those that
+// the job controls, in any order. The caller bounds the counts of the groups: each replica takes memory, whether it has
+// a pod or not.
 func Observe(job string, groups []Group, recorded func(group string, index int32) Record, pods []*corev1.Pod) *Roster {
 	byName := make(map[string]*corev1.Pod, len(pods))
 	for _, pod := range pods {
@@ -96,8 +96,7 @@ func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
 	return before, next
 }
 
-// Outdated returns the pods to delete: those of earlier attempts and of no replica, unless they are
-// terminating.
+// Outdated returns the pods to delete: those of earlier attempts and of no replica, unless they are terminating.
 func (r *Roster) Outdated() []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range r.Replicas {

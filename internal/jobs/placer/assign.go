@@ -54,8 +54,8 @@ type placement struct {
 	place podspec.Place
 }
 
-// assign returns which gated pods of the set get which places now, and which pods are misplaced: where
-// none of them has a place. A place is not assigned while a pod is there, even if that is terminating.
+// assign returns which gated pods of the set get which places now, and which pods are misplaced: where none of them has
+// a place. A place is not assigned while a pod is there, even if that is terminating.
 func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup, succeeded := map[ranks][]*corev1.Pod{}, map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
@@ -179,14 +179,14 @@ func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *gro
 	return r
 }
 
-// allNodesExist reports whether the nodes of all places exist. Then a pod whose node does not exist, so
-// that its hostname is unknown, is at none of the places.
+// allNodesExist reports whether the nodes of all places exist. Then a pod whose node does not exist, so that its
+// hostname is unknown, is at none of the places.
 func (r *groupPlaces) allNodesExist(known nodes) bool {
 	return !slices.ContainsFunc(r.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
 }
 
-// fill assigns free places to the gated pods: to each the place of its rank if possible, to the others
-// what is left of their part. It calls rateDoubts once it must choose among these.
+// fill assigns free places to the gated pods: to each the place of its rank if possible, to the others what is left of
+// their part. It calls rateDoubts once it must choose among these.
 func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(r.misplaced, r.excess(rankOf)...)
 	var anywhere []*corev1.Pod
@@ -286,9 +286,9 @@ func (r *groupPlaces) domainOf(where map[string]string) *domain {
 	return r.domains[r.places[0].KeyOf(where)]
 }
 
-// nodeLabelsOf returns the labels that tell where a pod is or must go. If the node does not exist, whose
-// hostname may differ from its name, the hostname is the one of the pod's node selector, or the node's
-// name if the pod's affinity contains that as a hostname.
+// nodeLabelsOf returns the labels that tell where a pod is or must go. If the node does not exist, whose hostname may
+// differ from its name, the hostname is the one of the pod's node selector, or the node's name if the pod's affinity
+// contains that as a hostname.
 func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector

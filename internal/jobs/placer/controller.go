@@ -30,8 +30,8 @@ const (
 	longestRetry = 10 * time.Second
 )
 
-// AddTo adds the controller that assigns gated pods to their places. The manager's cache must keep the
-// metadata, node, node selector, gates and phase of pods.
+// AddTo adds the controller that assigns gated pods to their places. The manager's cache must keep the metadata, node,
+// node selector, gates and phase of pods.
 func AddTo(mgr ctrl.Manager) error {
 	for index, of := range map[string]client.IndexerFunc{workloadIndex: workloadOf, gatedIndex: isGated} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, index, of); err != nil {
@@ -70,8 +70,8 @@ func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 	return out
 }
 
-// placesChanged passes events of Workloads that get places, get other ones or lose them, or whose shrink
-// has ended for a pod set.
+// placesChanged passes events of Workloads that get places, get other ones or lose them, or whose shrink has ended for
+// a pod set.
 func placesChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },

@@ -38,8 +38,8 @@ var (
 	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
 
-// registerMetrics registers the number of waiting pods. It is read from the cache, so it includes pods
-// that another operator left waiting.
+// registerMetrics registers the number of waiting pods. It is read from the cache, so it includes pods that another
+// operator left waiting.
 func registerMetrics(pods client.Reader) error {
 	err := served.Registry.Register(gatedCount{pods})
 	if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !again {

@@ -27,8 +27,8 @@ import (
 const (
 	// workloadIndex indexes pods by the name of their Workload.
 	workloadIndex = "muster.dev/workload"
-	// movedReason is the reason of the condition DisruptionTarget on pods that are deleted because they
-	// have no place where they are. A podFailurePolicy can ignore it.
+	// movedReason is the reason of the condition DisruptionTarget on pods that are deleted because they have no place
+	// where they are. A podFailurePolicy can ignore it.
 	movedReason = "MusterMovedPod"
 )
 
@@ -39,8 +39,8 @@ type placer struct {
 	// live reads from the API server.
 	live  client.Reader
 	clock clock.PassiveClock
-	// cacheIsCurrent is set once a write of this operator was answered. That write came after all
-	// assignments of an earlier operator, and the client waits until the cache has it.
+	// cacheIsCurrent is set once a write of this operator was answered. That write came after all assignments of an
+	// earlier operator, and the client waits until the cache has it.
 	cacheIsCurrent atomic.Bool
 	unconfirmed    unconfirmed
 	// ranked is for the webhook.
@@ -88,8 +88,8 @@ func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement,
 	return give, misplaced, nil
 }
 
-// podsOfJob selects the pods of the Workload's job by the label that holds its UID. If there is no such
-// label, it selects all pods that a Workload admitted.
+// podsOfJob selects the pods of the Workload's job by the label that holds its UID. If there is no such label, it
+// selects all pods that a Workload admitted.
 func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 	if job := metav1.GetControllerOf(w); job != nil {
 		for label, value := range pods[0].Labels {
@@ -173,8 +173,8 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 	}
 }
 
-// removeIfStillMisplaced deletes misplaced pods if the API server still has the same admission: a stale
-// cache must not cost anyone a pod.
+// removeIfStillMisplaced deletes misplaced pods if the API server still has the same admission: a stale cache must not
+// cost anyone a pod.
 func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
 	var now kueue.Workload
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {

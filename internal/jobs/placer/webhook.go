@@ -24,8 +24,8 @@ import (
 // webhookPath is the path of the webhook, which charts/muster/webhook/pod-places.yaml names.
 const webhookPath = "/place-v1-pod"
 
-// AddWebhook registers the webhook that assigns a pod with a rank to the place of that rank on creation,
-// if the place is free. All other pods wait for the controller's patch.
+// AddWebhook registers the webhook that assigns a pod with a rank to the place of that rank on creation, if the place
+// is free. All other pods wait for the controller's patch.
 func AddWebhook(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, nodeIndex, nodesOf); err != nil {
 		return fmt.Errorf("indexing Pods by %s: %w", nodeIndex, err)
@@ -42,8 +42,8 @@ type podHandler struct {
 	decoder admission.Decoder
 }
 
-// Handle answers one admission request. It never denies a pod: a response with an error would, since
-// failurePolicy Ignore applies only if there is no response.
+// Handle answers one admission request. It never denies a pod: a response with an error would, since failurePolicy
+// Ignore applies only if there is no response.
 func (d *podHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var pod corev1.Pod
 	if err := d.decoder.Decode(request, &pod); err != nil {

@@ -1,8 +1,7 @@
-// Package attempt decides what to answer the agents of a JobSet that restarts in place. Its rounds are
-// the attempts that the JobSet's status counts: an annotation of each pod names the attempt that the
-// pod is in, and two numbers in the status, written by the JobSet controller, say which pods may run
-// and which must restart. All state is in API objects, so an operator restart loses nothing. The
-// package is pure.
+// Package attempt decides what to answer the agents of a JobSet that restarts in place. Its rounds are the attempts
+// that the JobSet's status counts: an annotation of each pod names the attempt that the pod is in, and two numbers in
+// the status, written by the JobSet controller, say which pods may run and which must restart. All state is in API
+// objects, so an operator restart loses nothing. The package is pure.
 package attempt
 
 import (
@@ -13,13 +12,12 @@ import (
 
 // Observed is the state of a pod and its JobSet in the API.
 type Observed struct {
-	// Current is the attempt in which pods may run; pods in attempts up to Previous must restart. nil
-	// if not set yet.
+	// Current is the attempt in which pods may run; pods in attempts up to Previous must restart. nil if not set yet.
 	Current, Previous *int32
 	// Disabled lets pods run without waiting for the others.
 	Disabled bool
-	// Attempt and Join come from the pod's annotations: the attempt that the pod is in, and the Join of
-	// the wait for which it was assigned. Attempt is nil if there is none.
+	// Attempt and Join come from the pod's annotations: the attempt that the pod is in, and the Join of the wait for
+	// which it was assigned. Attempt is nil if there is none.
 	Attempt *int32
 	Join    string
 }

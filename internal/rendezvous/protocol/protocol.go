@@ -1,9 +1,8 @@
-// Package protocol is the protocol between the agent in a pod and the operator. It imports only the
-// standard library, so that the agent stays small.
+// Package protocol is the protocol between the agent in a pod and the operator. It imports only the standard library,
+// so that the agent stays small.
 //
-// An agent sends a request, and the operator answers when there is something to do, or, after Hold,
-// that there is nothing new. An agent that gets no answer goes on as it is and asks again, so an
-// operator that is down stops no job.
+// An agent sends a request, and the operator answers when there is something to do, or, after Hold, that there is
+// nothing new. An agent that gets no answer goes on as it is and asks again, so an operator that is down stops no job.
 package protocol
 
 import (
@@ -44,8 +43,8 @@ const (
 // Request is what an agent sends.
 type Request struct {
 	State State `json:"state"`
-	// Join identifies one wait for a round: the agent draws a new value each time it begins to wait,
-	// and keeps it while it runs the round that it was then given.
+	// Join identifies one wait for a round: the agent draws a new value each time it begins to wait, and keeps it while
+	// it runs the round that it was then given.
 	Join string `json:"join"`
 	// Round is the number of the round that the agent runs, or ran last; 0 if none.
 	Round int64 `json:"round,omitempty"`
@@ -54,11 +53,11 @@ type Request struct {
 	Size int `json:"size,omitempty"`
 	// Master is the host:port of that round's member with rank 0.
 	Master string `json:"master,omitempty"`
-	// ID is the ID of that round. Agents older than this field leave it empty: their rounds are told
-	// apart by number and master.
+	// ID is the ID of that round. Agents older than this field leave it empty: their rounds are told apart by number
+	// and master.
 	ID string `json:"id,omitempty"`
-	// Address is where other members reach the pod, and Port a port that is free there, to be used if
-	// the agent gets rank 0.
+	// Address is where other members reach the pod, and Port a port that is free there, to be used if the agent gets
+	// rank 0.
 	Address string `json:"address,omitempty"`
 	Port    int    `json:"port,omitempty"`
 	// Failure says why the agent waits again; nil if it waits for the first time, or was told to.
@@ -90,8 +89,8 @@ type Response struct {
 type Round struct {
 	// Number increases with each round of a job, from 1.
 	Number int64 `json:"number"`
-	// ID tells the round apart from all others of the job, even from one with the same number and
-	// master: an operator that restarts may begin such a round. It has no other meaning.
+	// ID tells the round apart from all others of the job, even from one with the same number and master: an operator
+	// that restarts may begin such a round. It has no other meaning.
 	ID string `json:"id,omitempty"`
 	// Rank is the agent's rank among the Size members, from 0.
 	Rank int `json:"rank"`

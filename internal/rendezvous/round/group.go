@@ -13,8 +13,8 @@ import (
 
 // Timeouts are how long a group waits for pods whose agents have not asked.
 type Timeouts struct {
-	// Gather bounds how long a round that has its minimum waits for the remaining pods, and how long
-	// pods wait for others before they join a running round.
+	// Gather bounds how long a round that has its minimum waits for the remaining pods, and how long pods wait for
+	// others before they join a running round.
 	Gather time.Duration
 	// Presence is how long a waiting agent is considered present after its last request.
 	Presence time.Duration
@@ -43,24 +43,23 @@ type Group struct {
 	// running is set while a round runs; otherwise one is being gathered, since gathering.
 	running   bool
 	gathering time.Time
-	// size is the number of members of the round. After an operator restart, not all of them may have
-	// sent a request yet.
+	// size is the number of members of the round. After an operator restart, not all of them may have sent a request
+	// yet.
 	size int
-	// adopted is set if an earlier operator began the round; its members are known only once they have
-	// sent a request.
+	// adopted is set if an earlier operator began the round; its members are known only once they have sent a request.
 	adopted bool
 	// over is why the last round ended.
 	over    string
 	version uint64
 	// done counts members that succeeded and whose pods are gone.
 	done int
-	// participants is how many pods had a part in the work when the round began: its members, and the
-	// pods that had succeeded by then. For an adopted round it is the least number that is known of.
+	// participants is how many pods had a part in the work when the round began: its members, and the pods that had
+	// succeeded by then. For an adopted round it is the least number that is known of.
 	participants int
 	// first is the answer to the member with rank 0, if this operator began the round.
 	first protocol.Round
-	// master and id tell the round apart from others with its number. id is empty while only agents
-	// that send no ID have reported an adopted round.
+	// master and id tell the round apart from others with its number. id is empty while only agents that send no ID
+	// have reported an adopted round.
 	master, id string
 }
 
@@ -78,9 +77,8 @@ type member struct {
 	round int64
 	rank  int
 	join  string
-	// answered is the Join of the wait that was answered with a round: the agent may have begun that
-	// round, and no longer counts as waiting. A new request of the agent clears it, as that shows that
-	// the answer did not arrive.
+	// answered is the Join of the wait that was answered with a round: the agent may have begun that round, and no
+	// longer counts as waiting. A new request of the agent clears it, as that shows that the answer did not arrive.
 	answered string
 }
 
@@ -182,8 +180,8 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 	return true
 }
 
-// Disconnected records that the agent's request was broken off. It matters only for waiting agents: a
-// round must not begin with an agent that is not there.
+// Disconnected records that the agent's request was broken off. It matters only for waiting agents: a round must not
+// begin with an agent that is not there.
 func (g *Group) Disconnected(uid string, now time.Time) {
 	if m, known := g.pods[uid]; known && m.request.State == protocol.Waiting {
 		m.lastSeen = time.Time{}
@@ -223,22 +221,21 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 // isMember reports whether the pod is in the running round.
 func (g *Group) isMember(m *member) bool { return g.running && m.round == g.number }
 
-// runsCurrent reports whether the member's command is that of the running round. An agent that was
-// given a round which ended before it reported that it runs may already be a member of the next round,
-// but its command is not.
+// runsCurrent reports whether the member's command is that of the running round. An agent that was given a round which
+// ended before it reported that it runs may already be a member of the next round, but its command is not.
 func (g *Group) runsCurrent(m *member) bool {
 	return g.isMember(m) && m.request.Round == g.number && g.isCurrent(m.request)
 }
 
-// isCurrent reports whether a request whose round has the current number is about the current round.
-// Number and master alone do not tell: an operator that restarted may number from 1 again, with a rank
-// 0 that missed the earlier round and still waits at the same address and port.
+// isCurrent reports whether a request whose round has the current number is about the current round. Number and master
+// alone do not tell: an operator that restarted may number from 1 again, with a rank 0 that missed the earlier round
+// and still waits at the same address and port.
 func (g *Group) isCurrent(request protocol.Request) bool {
 	return request.Master == g.master && (request.ID == g.id || request.ID == "" || g.id == "")
 }
 
-// observeRunning counts a running agent as a member if it runs the current round, or adopts its round
-// if that began before this operator started.
+// observeRunning counts a running agent as a member if it runs the current round, or adopts its round if that began
+// before this operator started.
 func (g *Group) observeRunning(m *member) {
 	request := m.request
 	switch {
@@ -264,8 +261,8 @@ func (g *Group) observeRunning(m *member) {
 	}
 }
 
-// observeWaiting handles the request of a waiting agent: it may be a member that has not received its
-// answer yet, or one that has left the round.
+// observeWaiting handles the request of a waiting agent: it may be a member that has not received its answer yet, or
+// one that has left the round.
 func (g *Group) observeWaiting(m *member, now time.Time) {
 	request := m.request
 	switch {
@@ -347,8 +344,7 @@ func inOrder(a, b *member) int {
 	return cmp.Or(slices.Compare(a.Index, b.Index), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
-// begin starts the next round with the members given; if there are more than max, with the first of
-// them in rank order.
+// begin starts the next round with the members given; if there are more than max, with the first of them in rank order.
 func (g *Group) begin(members []*member, now time.Time) {
 	slices.SortFunc(members, inOrder)
 	members = members[:min(len(members), g.max)]

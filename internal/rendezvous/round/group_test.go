@@ -144,8 +144,7 @@ func (r *simulation) pass(d time.Duration) {
 	r.settle()
 }
 
-// membership describes the members of the round by rank, as "3: 0=1/2 1=2/2": the round's number, then
-// rank=index/size.
+// membership describes the members of the round by rank, as "3: 0=1/2 1=2/2": the round's number, then rank=index/size.
 func (r *simulation) membership() string {
 	var number int64
 	var parts []string

@@ -64,8 +64,8 @@ func (g *Group) present(m *member, now time.Time) bool {
 	return !m.lastSeen.IsZero() && now.Sub(m.lastSeen) < g.timeouts.Presence
 }
 
-// canBegin reports whether a round can begin: all expected pods wait, or the minimum does and the
-// others have taken too long.
+// canBegin reports whether a round can begin: all expected pods wait, or the minimum does and the others have taken too
+// long.
 func (g *Group) canBegin(now time.Time) bool {
 	least := g.minMembers()
 	if g.states[protocol.Waiting] < least {
@@ -74,8 +74,8 @@ func (g *Group) canBegin(now time.Time) bool {
 	return len(g.waiting(now)) >= max(least, min(g.expected(now), g.max))
 }
 
-// minMembers is the least number of members with which a round begins. Members that have succeeded
-// count towards the group's minimum.
+// minMembers is the least number of members with which a round begins. Members that have succeeded count towards the
+// group's minimum.
 func (g *Group) minMembers() int { return max(1, g.min-g.finished()) }
 
 // finished returns how many members have succeeded.
@@ -87,9 +87,9 @@ func (g *Group) workIsDone() bool {
 	return g.participants > 0 && g.finished() >= g.participants && g.inRound() == 0
 }
 
-// excluded returns the pods that come too late to take part: once a member has succeeded, pods that
-// were in no round may only replace members that were lost; any others would repeat work that is done.
-// It returns nil if no member has succeeded.
+// excluded returns the pods that come too late to take part: once a member has succeeded, pods that were in no round
+// may only replace members that were lost; any others would repeat work that is done. It returns nil if no member has
+// succeeded.
 func (g *Group) excluded() map[*member]bool {
 	finished := g.finished()
 	if finished == 0 || g.participants == 0 {
@@ -114,8 +114,8 @@ func (g *Group) excluded() map[*member]bool {
 	return out
 }
 
-// expected returns how many pods a round waits for: not those that have succeeded, nor those that have
-// not asked within Gather of being added or of the end of the last round.
+// expected returns how many pods a round waits for: not those that have succeeded, nor those that have not asked within
+// Gather of being added or of the end of the last round.
 func (g *Group) expected(now time.Time) int {
 	n := 0
 	excluded := g.excluded()
@@ -157,8 +157,8 @@ func (g *Group) inRound() int {
 	return n
 }
 
-// lostMember reports whether an adopted round has lost a member: fewer pods are left that could be
-// members than the round has.
+// lostMember reports whether an adopted round has lost a member: fewer pods are left that could be members than the
+// round has.
 func (g *Group) lostMember() bool {
 	if !g.adopted {
 		return false
