@@ -38,7 +38,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 		Foreign: job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName,
 		Queue:   job.Annotations[kueue.QueueAnnotation],
 		Running: !suspended(job) || job.Status.Active > 0,
-		PodSets: []kueue.PodSet{{Name: podSet, Count: podsOf(&original.Spec), Template: original.Spec.Template}},
+		PodSets: []kueue.PodSet{{Name: podSet, Count: jobs.PodsAtATime(&original.Spec), Template: original.Spec.Template}},
 	}
 	bounds := boundsOf(original)
 	bounds.Ask(&d.PodSets[0])
@@ -79,7 +79,7 @@ func leastPods(job *batchv1.Job) (*int32, string) {
 		return nil, ""
 	}
 	least, err := strconv.ParseInt(text, 10, 32)
-	if pods := podsOf(&job.Spec); err != nil || least < 1 || least > int64(pods) {
+	if pods := jobs.PodsAtATime(&job.Spec); err != nil || least < 1 || least > int64(pods) {
 		return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to %d, the pods that the Job runs at once",
 			kueue.JobMinParallelismAnnotation, text, pods)
 	}
@@ -89,12 +89,6 @@ func leastPods(job *batchv1.Job) (*int32, string) {
 // syncsCompletions reports whether completions follow parallelism.
 func syncsCompletions(job *batchv1.Job) bool {
 	return job.Annotations[kueue.JobCompletionsEqualParallelismAnnotation] == "true"
-}
-
-// podsOf returns how many pods a Job runs at a time.
-func podsOf(spec *batchv1.JobSpec) int32 {
-	parallelism := ptr.Deref(spec.Parallelism, 1)
-	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
 }
 
 // paused reports whether the Job is to run no pods for now.

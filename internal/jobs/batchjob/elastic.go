@@ -30,7 +30,7 @@ func isSettled(job *batchv1.Job) bool { return finalCompletions(job) > 0 }
 
 // boundsOf returns between which numbers of pods the queue may resize the Job, which is as its user made it.
 func boundsOf(original *batchv1.Job) jobs.Bounds {
-	pods := podsOf(&original.Spec)
+	pods := jobs.PodsAtATime(&original.Spec)
 	if !hasElasticShape(&original.Spec) {
 		return jobs.BoundsOf(nil, pods)
 	}
@@ -70,7 +70,7 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	}
 	recordReplaced(resized, replaced(original, resized).sized(size))
 	change := jobs.Change(job, resized)
-	if asked := podsOf(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
+	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
 		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
 			"spec.parallelism is %d again: the queue chooses how many pods this Job has, from %d to %d until it is admitted anew",
 			size, b.Least, min(b.Most, granted.Asked))))

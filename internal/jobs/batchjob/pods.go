@@ -2,7 +2,6 @@ package batchjob
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/internal/jobs"
@@ -14,18 +13,13 @@ func hasNoPods(job *batchv1.Job) bool {
 	if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 {
 		return false
 	}
-	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || condition(job, batchv1.JobSuspended) != nil)
+	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || jobs.TrueCondition(job, batchv1.JobSuspended) != nil)
 }
 
 // isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
-// failed, all that it still needs. Pods that have just ended are counted as neither for a short time, but are listed in
-// uncountedTerminatedPods.
+// failed, all that it still needs.
 func isReady(job *batchv1.Job) bool {
-	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
-	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
-		done += int32(len(uncounted.Succeeded))
-	}
-	return !suspended(job) && outcome(job) == nil && (done >= podsOf(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= remainingPods(job))
+	return !suspended(job) && outcome(job) == nil && (jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= remainingPods(job))
 }
 
 // remainingPods returns how many pods the Job runs at a time from now on; near its end it needs fewer.
@@ -51,7 +45,7 @@ func reclaimable(job *batchv1.Job) int32 {
 	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || finalCompletions(job) == 0 {
 		return 0
 	}
-	pods := podsOf(&asked.Spec)
+	pods := jobs.PodsAtATime(&asked.Spec)
 	// If completions follow parallelism, a Job with fewer pods also needs fewer completions.
 	asked.Spec.Completions = ptr.To(ptr.Deref(job.Spec.Completions, ptr.Deref(job.Spec.Parallelism, 1)))
 	return pods - remainingPods(asked)
@@ -71,18 +65,8 @@ func finalCompletions(job *batchv1.Job) int32 {
 // outcome returns how the Job ended, nil if it has not.
 func outcome(job *batchv1.Job) *jobs.Outcome {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if c := condition(job, kind); c != nil {
+		if c := jobs.TrueCondition(job, kind); c != nil {
 			return &jobs.Outcome{Succeeded: kind == batchv1.JobComplete, Message: c.Message}
-		}
-	}
-	return nil
-}
-
-// condition returns the Job's condition of this type if it is True, else nil.
-func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // children holds the Jobs of a JobSet by state, each list sorted by name.
@@ -180,17 +180,7 @@ func (c children) activeJob(name string) *batchv1.Job {
 }
 
 func is(job *batchv1.Job, kind batchv1.JobConditionType) bool {
-	return condition(job, kind) != nil
-}
-
-// condition returns the Job's condition of this type if it is True, else nil.
-func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
+	return jobs.TrueCondition(job, kind) != nil
 }
 
 func ended(job *batchv1.Job) bool { return is(job, batchv1.JobComplete) || is(job, batchv1.JobFailed) }
@@ -199,12 +189,7 @@ func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false
 
 func isRunning(job *batchv1.Job) bool { return !suspended(job) }
 
-// isReady reports whether all pods of an unfinished Job are ready or have succeeded. Pods that have just ended are
-// counted as neither for a short time, but are listed in uncountedTerminatedPods.
+// isReady reports whether all pods of an unfinished Job are ready or have succeeded.
 func isReady(job *batchv1.Job) bool {
-	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
-	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
-		done += int32(len(uncounted.Succeeded))
-	}
-	return !ended(job) && done >= podsOf(&job.Spec)
+	return !ended(job) && jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec)
 }

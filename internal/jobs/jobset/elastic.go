@@ -26,7 +26,7 @@ func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 func (p *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
 	if job := p.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
-		return min(size, podsOf(&job.Spec))
+		return min(size, jobs.PodsAtATime(&job.Spec))
 	}
 	return size
 }
@@ -53,7 +53,7 @@ func (p *planner) podsInUse() map[string]int32 {
 		its := func(job *batchv1.Job) bool { return job.Labels[jobset.ReplicatedJobNameKey] == rj.Name }
 		size := p.sizeOf(rj)
 		if slices.ContainsFunc(p.children.active, func(job *batchv1.Job) bool {
-			return its(job) && !suspended(job) && (job.Status.StartTime == nil || podsOf(&job.Spec) > size)
+			return its(job) && !suspended(job) && (job.Status.StartTime == nil || jobs.PodsAtATime(&job.Spec) > size)
 		}) {
 			continue
 		}

@@ -46,7 +46,7 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 		e.requireManualNodes(&template.Spec, js, rj)
 		return ""
 	}
-	size := podsOf(&rj.Template.Spec)
+	size := jobs.PodsAtATime(&rj.Template.Spec)
 	if !e.isAutomatic() || size == 0 {
 		return ""
 	}

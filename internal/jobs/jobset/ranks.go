@@ -91,7 +91,7 @@ func (p *planner) succeededOf(replicatedJob string) []int32 {
 		}
 	}
 	slices.SortStableFunc(ended, func(x, y *batchv1.Job) int {
-		return condition(x, batchv1.JobComplete).LastTransitionTime.Compare(condition(y, batchv1.JobComplete).LastTransitionTime.Time)
+		return jobs.TrueCondition(x, batchv1.JobComplete).LastTransitionTime.Compare(jobs.TrueCondition(y, batchv1.JobComplete).LastTransitionTime.Time)
 	})
 	var out []int32
 	for _, job := range ended {

@@ -59,7 +59,7 @@ func (u *usage) add(job *batchv1.Job) {
 		return
 	case !suspended(job):
 		u.running++
-		u.size = max(u.size, podsOf(&job.Spec))
+		u.size = max(u.size, jobs.PodsAtATime(&job.Spec))
 	}
 	u.unfinished++
 }
@@ -70,7 +70,7 @@ func podsUsing(job *batchv1.Job) int32 {
 	if suspended(job) || ended(job) {
 		return pods
 	}
-	return max(pods, podsOf(&job.Spec))
+	return max(pods, jobs.PodsAtATime(&job.Spec))
 }
 
 // withoutRoom returns the names of those Jobs of the replicated job that must not start now, because the quota that is

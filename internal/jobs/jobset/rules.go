@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // verdict is what the failure policy says about a failed Job.
@@ -52,7 +53,7 @@ func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) (out []verdict) 
 }
 
 func failedAt(job *batchv1.Job) time.Time {
-	return condition(job, batchv1.JobFailed).LastTransitionTime.Time
+	return jobs.TrueCondition(job, batchv1.JobFailed).LastTransitionTime.Time
 }
 
 // matcher returns a function that reports whether the rule matches a failed Job: by its replicated job and by the
@@ -60,7 +61,7 @@ func failedAt(job *batchv1.Job) time.Time {
 func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
 	matches := messageMatcher(rule.OnJobFailureMessagePatterns)
 	return func(job *batchv1.Job) bool {
-		why := condition(job, batchv1.JobFailed)
+		why := jobs.TrueCondition(job, batchv1.JobFailed)
 		return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) &&
 			anyOr(rule.OnJobFailureReasons, why.Reason) && matches(why.Message)
 	}

@@ -42,7 +42,7 @@ func elastic(spec *batchv1.JobSpec) bool {
 // sizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
 // for its remaining Jobs, or as many as the queue chose if it is elastic.
 func (p *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
-	wanted := podsOf(&rj.Template.Spec)
+	wanted := jobs.PodsAtATime(&rj.Template.Spec)
 	granted, ok := p.seen.Admission.PodSets[rj.Name]
 	if b := boundsOf(p.js, rj); ok && b.Elastic {
 		return p.elasticSize(rj, b, granted)
@@ -81,7 +81,7 @@ func (p *planner) resizeJobs() {
 			}
 			continue
 		}
-		size, wanted := p.sizeOf(rj), podsOf(&rj.Template.Spec)
+		size, wanted := p.sizeOf(rj), jobs.PodsAtATime(&rj.Template.Spec)
 		sizes[rj.Name] = size
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
 			p.plan.Events = append(p.plan.Events, jobs.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))

@@ -17,15 +17,11 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podsOf returns how many pods a Job runs at a time.
-func podsOf(spec *batchv1.JobSpec) int32 {
-	parallelism := ptr.Deref(spec.Parallelism, 1)
-	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
-}
-
 // podCount returns how many pods all Jobs of a replicated job run at a time. The API rejects numbers that would
 // overflow an int32.
-func podCount(rj *jobset.ReplicatedJob) int32 { return rj.Replicas * podsOf(&rj.Template.Spec) }
+func podCount(rj *jobset.ReplicatedJob) int32 {
+	return rj.Replicas * jobs.PodsAtATime(&rj.Template.Spec)
+}
 
 // podTemplate returns the pod template of a replicated job with JobSet's default: pods restart on failure unless the
 // template says otherwise.

@@ -256,7 +256,7 @@ func TestPodsOfAJob(t *testing.T) {
 		"parallelism 0":                      {ptr.To[int32](0), ptr.To[int32](5), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podsOf(&batchv1.JobSpec{Parallelism: tc.parallelism, Completions: tc.completions}); got != tc.want {
+			if got := jobs.PodsAtATime(&batchv1.JobSpec{Parallelism: tc.parallelism, Completions: tc.completions}); got != tc.want {
 				t.Errorf("podsOf = %d, want %d", got, tc.want)
 			}
 		})

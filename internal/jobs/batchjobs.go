@@ -1,0 +1,35 @@
+package jobs
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// What a batch/v1 Job says of itself, for the APIs whose pods the Job controller creates.
+
+// PodsAtATime returns how many pods a Job runs at a time.
+func PodsAtATime(spec *batchv1.JobSpec) int32 {
+	parallelism := ptr.Deref(spec.Parallelism, 1)
+	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
+}
+
+// ReadyOrSucceeded counts the pods of a running Job that are ready or have succeeded. Pods that have just ended are
+// counted as neither for a short time, but are listed in uncountedTerminatedPods.
+func ReadyOrSucceeded(job *batchv1.Job) int32 {
+	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
+	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
+		done += int32(len(uncounted.Succeeded))
+	}
+	return done
+}
+
+// TrueCondition returns the Job's condition of this type if it is True, else nil.
+func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
