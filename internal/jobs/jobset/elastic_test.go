@@ -104,7 +104,7 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		for _, w := range p.Writes {
 			changed := w.Object().(*batchv1.Job)
 			size = *changed.Spec.Parallelism
-			if changed.Name != "js-workers-0" || *changed.Spec.Completions != size || w.Verb() != "change" {
+			if settled := changed.Status.Succeeded > 0; changed.Name != "js-workers-0" || *changed.Spec.Completions != size && !settled || w.Verb() != "change" {
 				t.Errorf("%s: writes %v, want only a change of js-workers-0 to one size", name, writes(p))
 			}
 		}
@@ -116,6 +116,25 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		same(t, name+": events", nil, events(p))
 		if p.Progress.Ready != tc.ready {
 			t.Errorf("%s: ready = %v, want %v", name, p.Progress.Ready, tc.ready)
+		}
+	}
+}
+
+// TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded: with fewer, a Job of which index 3 alone still runs would be
+// complete, when it shrinks or is resumed smaller.
+func TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded(t *testing.T) {
+	running := job("workers", 0).of(4).withPods(1, 0)
+	running.job.Status.Succeeded = 3
+	stopped := job("workers", 0).of(4).suspended()
+	stopped.job.Status.Succeeded = 3
+	for name, workers := range map[string]jobBuilder{"shrinks": running, "is resumed": stopped} {
+		p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), workers))
+		if len(p.Writes) != 1 {
+			t.Fatalf("%s: writes = %v, want one", name, writes(p))
+		}
+		got := p.Writes[0].Object().(*batchv1.Job)
+		if *got.Spec.Parallelism != 3 || *got.Spec.Completions != 4 || suspended(got) {
+			t.Errorf("%s: parallelism %d, completions %d, suspended %v; want 3 and 4, and running", name, *got.Spec.Parallelism, *got.Spec.Completions, suspended(got))
 		}
 	}
 }

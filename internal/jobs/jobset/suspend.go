@@ -74,7 +74,11 @@ func (p *planner) resumeJobs() {
 				continue
 			}
 			if p.hasRoom(rj, job.Name) {
-				p.resume(job, p.newJob(rj, index))
+				fresh := p.newJob(rj, index)
+				if p.isSettled(rj, job) {
+					fresh.Spec.Completions = job.Spec.Completions
+				}
+				p.resume(job, fresh)
 			}
 		}
 		if p.waitsInOrder(rj) {
