@@ -121,7 +121,8 @@ func GrantUsers(ctx context.Context, config *rest.Config, trainingJobGroup strin
 	return nil
 }
 
-// readRoles returns the roles of a folder, and bindings if it has any, with TrainingJobs in the given API group, breezeml.ai if empty.
+// readRoles returns the roles of a folder, and bindings if it has any, with TrainingJobs in the given API group,
+// breezeml.ai if empty.
 func readRoles(folder, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	return read(folder, func(text []byte) []byte {
 		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(trainingJobGroup, breezeml.DefaultGroup)))

@@ -138,8 +138,8 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 	return nil
 }
 
-// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
-// of pods that are gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
+// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records of pods that are
+// gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
 func (l *planner) isDerivedFromPods() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
