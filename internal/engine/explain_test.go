@@ -377,7 +377,7 @@ func TestWorkloadBehindAnotherOfItsKindIsExplainedAsThatOne(t *testing.T) {
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "second"})
 	want := []string{"Waiting WaitingForQuota 2/2", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
 		"held by borrower 1m: spared: an earlier workload that asks for the same was evicted for it before",
-		"held by owner 1m: within the quota of ClusterQueue q or its cohort", "held by urgent 1m: withinClusterQueue is Never",
+		"held by owner 1m: within the quota of ClusterQueue q or its cohort", "held by urgent 1m: its priority 5 is above 0",
 		"would fit after borrower"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)

@@ -23,18 +23,9 @@ func (l *planner) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)
 	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
 	if isGranted {
-		template = l.place(granted, r, seat).Inject(template)
+		template = granted.At(seat).Inject(template)
 	}
 	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
-}
-
-// place returns the injection for the replica's pod. If fewer pods than replicas were admitted, as
-// others had finished by then, each pod is assigned one of their places after its creation.
-func (l *planner) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
-	if granted.Places.Count() < l.sizes[r.Group] {
-		seat = nil
-	}
-	return granted.At(seat)
 }
 
 // labels returns the template's labels, overridden by those that identify the replica.
@@ -72,7 +63,11 @@ func (l *planner) createPods() {
 	}
 	seats := map[string]map[int32]podspec.Places{}
 	for group, granted := range l.seen.Admission.PodSets {
-		seats[group] = l.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
+		// If fewer pods than replicas were admitted, as others had finished by then, each pod is assigned one of their
+		// places after its creation.
+		if granted.Places.Count() >= l.sizes[group] {
+			seats[group] = l.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
+		}
 	}
 	for _, r := range missing {
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))

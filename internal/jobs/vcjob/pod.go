@@ -34,8 +34,11 @@ func (l *planner) createPods() {
 		}
 	}
 	places := map[string]map[int32]podspec.Places{}
-	for task, granted := range l.seen.Admission.PodSets {
-		places[task] = l.roster.AssignPlaces(task, granted.Places, granted.SliceSize)
+	for name, granted := range l.seen.Admission.PodSets {
+		// If fewer pods than replicas were admitted, each pod is assigned one of their places after its creation.
+		if task := l.tasks[name]; task != nil && granted.Places.Count() >= countOf(task) {
+			places[name] = l.roster.AssignPlaces(name, granted.Places, granted.SliceSize)
+		}
 	}
 	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
@@ -136,20 +139,11 @@ func (l *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 		p.openPorts(l.job, r.Group, spec)
 	}
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
-		template = l.place(granted, r, assigned).Inject(template)
+		template = granted.At(assigned).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
 	return pod
-}
-
-// place returns the injection for the pod. If fewer pods than replicas were admitted, each pod is
-// assigned one of their places after its creation.
-func (l *planner) place(granted jobs.PodSetAdmission, r *replicas.Replica, assigned podspec.Places) podspec.Injection {
-	if granted.Places.Count() < countOf(l.tasks[r.Group]) {
-		assigned = nil
-	}
-	return granted.At(assigned)
 }
 
 // merged returns the template's own entries, overridden by those that identify the replica.
