@@ -44,7 +44,7 @@ const (
 	MaxDurationAnnotation = "muster.dev/max-duration"
 
 	// BeforeAdmissionAnnotation is on a batch Job that was started with changes from its admission, and holds, as JSON,
-	// what they replaced. It is removed when the Job is restored.
+	// what they replaced, and of an elastic Job the size that its queue chose. It is removed when the Job is restored.
 	BeforeAdmissionAnnotation = "muster.dev/before-admission"
 
 	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, creates a headless Service for each of its replicated

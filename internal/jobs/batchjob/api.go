@@ -70,7 +70,7 @@ func leastPods(job *batchv1.Job) (*int32, string) {
 	if paused(job) {
 		return nil, ""
 	}
-	if syncsCompletions(job) && (!indexed(job) || job.Spec.Completions == nil || *job.Spec.Completions != ptr.Deref(job.Spec.Parallelism, 1)) {
+	if syncsCompletions(job) && !hasElasticShape(job) {
 		return nil, fmt.Sprintf("The annotation %s is true: the Job must be Indexed and have as many completions as parallelism",
 			kueue.JobCompletionsEqualParallelismAnnotation)
 	}

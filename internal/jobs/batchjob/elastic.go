@@ -18,11 +18,9 @@ import (
 // work left, and the Job controller forgets that an index beyond them is done, so that it would be run again. If the
 // queue has shrunk a settled Job nevertheless, fewer of the remaining indexes run at once.
 
-// hasElasticShape reports whether Jobs with this spec may change their size: Indexed Jobs that run all their pods at
-// once.
-func hasElasticShape(spec *batchv1.JobSpec) bool {
-	return ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion &&
-		spec.Completions != nil && *spec.Completions == ptr.Deref(spec.Parallelism, 1)
+// hasElasticShape reports whether the Job may change its size: it is Indexed, and runs all its pods at once.
+func hasElasticShape(job *batchv1.Job) bool {
+	return indexed(job) && job.Spec.Completions != nil && *job.Spec.Completions == ptr.Deref(job.Spec.Parallelism, 1)
 }
 
 // isSettled reports whether the size of an elastic Job no longer changes.
@@ -31,7 +29,7 @@ func isSettled(job *batchv1.Job) bool { return finalCompletions(job) > 0 }
 // boundsOf returns between which numbers of pods the queue may resize the Job, which is as its user made it.
 func boundsOf(original *batchv1.Job) jobs.Bounds {
 	pods := jobs.PodsAtATime(&original.Spec)
-	if !hasElasticShape(&original.Spec) {
+	if !hasElasticShape(original) {
 		return jobs.BoundsOf(nil, pods)
 	}
 	b := jobs.BoundsOf(original.Spec.Template.Annotations, pods)
@@ -74,21 +72,6 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
 			"spec.parallelism is %d again: the queue chooses how many pods this Job has, from %d to %d until it is admitted anew",
 			size, b.Least, min(b.Most, granted.Asked))))
-	}
-	p.Writes = append(p.Writes, change)
-}
-
-// limitSettled lets no more pods of a settled Job run at once than it has quota for.
-func limitSettled(p *jobs.Plan, job *batchv1.Job, granted jobs.PodSetAdmission) {
-	if remainingPods(job) <= granted.Left {
-		return
-	}
-	fewer := job.DeepCopy()
-	fewer.Spec.Parallelism = ptr.To(granted.Left)
-	recordReplaced(fewer, replaced(restored(job), fewer).sized(granted.Left))
-	change := jobs.Change(job, fewer)
-	if recordedIn(job).setByUser(job) {
-		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, granted.Left)))
 	}
 	p.Writes = append(p.Writes, change)
 }

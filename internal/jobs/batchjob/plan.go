@@ -85,13 +85,13 @@ func suspend(job *batchv1.Job) *batchv1.Job {
 // run starts the Job with what it was granted, and limits it to that.
 func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	granted := admission.PodSets[string(podSet)]
-	bounds := admittedBounds(job, restored(job), granted)
-	desired := started(job, granted)
+	original, desired := restored(job), started(job, granted)
+	bounds := admittedBounds(job, original, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
-	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: restored(job).Spec.Template}}):
+	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: original.Spec.Template}}):
 		requeue(p, job, otherPodsMessage)
-	case granted.Count == 0 && remainingPods(restored(job)) > 0:
+	case granted.Count == 0 && remainingPods(original) > 0:
 		// It asked for no pods, so that none of those that it asks for now could ever run.
 		requeue(p, job, noPodsMessage)
 	case suspended(job):
@@ -109,15 +109,26 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
-	case bounds.Elastic && isSettled(job):
-		limitSettled(p, job, granted)
-	case bounds.Elastic:
+	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case remainingPods(job) > granted.Left:
-		fewer := job.DeepCopy()
-		fewer.Spec.Parallelism = ptr.To(granted.Left)
-		p.Writes = append(p.Writes, jobs.Change(job, fewer).WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, granted.Left))))
+		p.Writes = append(p.Writes, limited(job, granted.Left, bounds.Elastic))
 	}
+}
+
+// limited lets no more pods of a running Job run at once than it has quota for. The queue may have taken some of an
+// elastic one, which is not its user's doing then.
+func limited(job *batchv1.Job, pods int32, elastic bool) jobs.Write {
+	fewer := job.DeepCopy()
+	fewer.Spec.Parallelism = ptr.To(pods)
+	if elastic {
+		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods))
+	}
+	change := jobs.Change(job, fewer)
+	if !elastic || recordedIn(job).setByUser(job) {
+		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
+	}
+	return change
 }
 
 // requeue stops a Job that now asks for other pods than it has quota for, and returns its quota once no pods are left.

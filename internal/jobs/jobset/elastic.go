@@ -25,7 +25,7 @@ func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 // has succeeded the Job is about to end, and does not grow any more.
 func (p *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
-	if job := p.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
+	if job := p.elasticJob(rj); job != nil && p.isSettled(rj, job) {
 		return min(size, jobs.PodsAtATime(&job.Spec))
 	}
 	return size

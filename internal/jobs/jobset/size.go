@@ -72,7 +72,7 @@ func (p *planner) jobsLeft(rj *jobset.ReplicatedJob) int32 {
 // resumed. A Job of a fixed size is limited to the parallelism that it has quota for, whatever was set on the Job
 // itself.
 func (p *planner) resizeJobs() {
-	sizes, most, elastics := map[string]int32{}, map[string]int32{}, map[string]*jobset.ReplicatedJob{}
+	sizes, most, resizable := map[string]int32{}, map[string]int32{}, map[string]*jobset.ReplicatedJob{}
 	for i := range p.js.Spec.ReplicatedJobs {
 		rj := &p.js.Spec.ReplicatedJobs[i]
 		if !elastic(&rj.Template.Spec) {
@@ -82,7 +82,7 @@ func (p *planner) resizeJobs() {
 			continue
 		}
 		size, wanted := p.sizeOf(rj), jobs.PodsAtATime(&rj.Template.Spec)
-		sizes[rj.Name], elastics[rj.Name] = size, rj
+		sizes[rj.Name], resizable[rj.Name] = size, rj
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
 			p.plan.Events = append(p.plan.Events, jobs.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
@@ -103,7 +103,7 @@ func (p *planner) resizeJobs() {
 		}
 		resized := job.DeepCopy()
 		resized.Spec.Parallelism = ptr.To(size)
-		if !p.isSettled(elastics[name], job) {
+		if !p.isSettled(resizable[name], job) {
 			resized.Spec.Completions = ptr.To(size)
 		}
 		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, resized))
