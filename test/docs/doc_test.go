@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 // has Muster.
 func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 	programs := programsOfPages(t)
+	before := filesOfRoot(t)
 	t.Run("pages", func(t *testing.T) {
 		t.Run("own clusters", func(t *testing.T) {
 			t.Parallel()
@@ -57,6 +58,22 @@ func TestCommandsOfPagesPrintWhatPagesShow(t *testing.T) {
 			}
 		})
 	})
+	if after := filesOfRoot(t); !slices.Equal(after, before) {
+		t.Errorf("commands of the pages left files in the project's root, which had %v and has %v", before, after)
+	}
+}
+
+// filesOfRoot returns the names of the files and folders in the project's root, sorted.
+func filesOfRoot(t *testing.T) []string {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names
 }
 
 // startsCluster reports whether a page starts the cluster that its commands use.
