@@ -9,12 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/musterhq/muster/internal/metrics"
 )
 
 const (
 	metricsPage = "../../docs/metrics.md"
 	dashboard   = "../../charts/muster/dashboards/muster.json"
+	alerts      = "../../charts/muster/alerts/muster.yaml"
 )
 
 // row returns the row of a metric in the table of the docs.
@@ -107,6 +110,45 @@ func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 	}
 	if queries < 15 {
 		t.Errorf("found only %d queries, want at least 15", queries)
+	}
+}
+
+// TestAlertsUseDeclaredMetrics: each expression uses declared metrics, and labels that they have. The page has a row for
+// each alert. test/chart evaluates the expressions.
+func TestAlertsUseDeclaredMetrics(t *testing.T) {
+	text, err := os.ReadFile(alerts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Labels      map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			found++
+			if faults := faultsOf(rule.Expr); len(faults) > 0 {
+				t.Errorf("alert %s: expression %q has errors %q", rule.Alert, rule.Expr, faults)
+			}
+			if row := fmt.Sprintf("\n| `%s` | %s | ", rule.Alert, rule.Labels["severity"]); !strings.Contains(string(page), row) {
+				t.Errorf("%s has no row %q", metricsPage, row)
+			}
+		}
+	}
+	if rows := strings.Count(string(page), "\n| `Muster"); found != rows || found == 0 {
+		t.Errorf("%s has %d alerts, %s describes %d", alerts, found, metricsPage, rows)
 	}
 }
 

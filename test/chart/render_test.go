@@ -173,6 +173,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"sampling as a string":       {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
 		"port out of range":          {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
 		"port used twice":            {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
+		"monitor without metrics":    {values{"serviceMonitor": values{"enabled": true}}, "service.enablePrometheus is false"},
 		"section without values":     {values{"service": nil}, "missing property 'service'"},
 		"webhooks without values":    {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}}, "missing property 'webhook'"},
 	} {
