@@ -50,7 +50,7 @@ type effect struct {
 // known are all plugins, in the order in which they change pods.
 var known = []plugin{
 	{name: "env", with: env},
-	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false"}},
+	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}},
 	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "", "ssh-public-key": "", "ssh-port": "22", "no-root": "false"}},
 	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456",
 		"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},

@@ -25,11 +25,16 @@ const pluginFailedReason = "PluginError"
 // hostsFolder is where pods find the host names of each task, in one file per task.
 const hostsFolder = "/etc/volcano"
 
-// svc gives pods host names, also in files and variables, and blocks traffic from other pods unless
-// that is disabled.
+// svc gives pods host names, in files and variables too, and blocks traffic from other pods. Arguments
+// disable the variables, and the blocking.
 func svc(arguments map[string]string) effect {
 	return effect{
-		change: addHosts,
+		change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+			addHosts(job, r, spec)
+			if isTrue(arguments["inject-hosts-env"]) {
+				addHostsEnv(job, spec)
+			}
+		},
 		objects: func(l *planner) []jobs.Write {
 			out := []jobs.Write{
 				jobs.Create(hostsConfigMap(l)).OrWarn(jobs.FailedCreate),
@@ -60,6 +65,12 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 	if spec.Subdomain == "" {
 		spec.Subdomain = job.Name
 	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsConfigMapName(job), VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}}}})
+	mount(spec, corev1.VolumeMount{Name: hostsConfigMapName(job), MountPath: hostsFolder})
+}
+
+func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 	from := func(key string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
 	}
@@ -70,9 +81,6 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_NUM", ValueFrom: from("VC_" + task + "_NUM")})
 		}
 	})
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsConfigMapName(job), VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}}}})
-	mount(spec, corev1.VolumeMount{Name: hostsConfigMapName(job), MountPath: hostsFolder})
 }
 
 // hostsConfigMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names

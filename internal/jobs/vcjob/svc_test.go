@@ -44,6 +44,17 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	}
 }
 
+func TestPluginSvcLeavesHostsToTheFilesIfAskedTo(t *testing.T) {
+	job := newJob().with("ps", 1).plugin("svc", "--inject-hosts-env=false")
+	if problem := invalidArguments(job.Job); problem != "" {
+		t.Fatal(problem)
+	}
+	pod := made(t, see(t, job.Job, admitted("ps", 1), nil), "job-ps-0")
+	if len(variables(pod)) != 0 || len(pod.Spec.Volumes) != 1 || pod.Spec.Hostname != "job-ps-0" {
+		t.Errorf("variables %v, volumes %v, host name %q", variables(pod), pod.Spec.Volumes, pod.Spec.Hostname)
+	}
+}
+
 // Hosts follow a change of replicas, which elastic trainings look for; a job that nobody has changed costs no write.
 func TestPluginSvcKeepsHostsAsTheTasksAre(t *testing.T) {
 	job := newJob().with("worker", 2).plugin("svc").is(volcano.Running)

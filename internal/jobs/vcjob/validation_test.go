@@ -32,7 +32,7 @@ func TestMistakesAreReported(t *testing.T) {
 		"one task of a job may have":                                newJob().with("a", 2, between("1", "")).with("b", 2, between("1", "")),
 		"spec.plugins.svc: the name of the Job must be a DNS label": func() jobBuilder { j := twoTasks().plugin("svc"); j.Name = "my.job"; return j }(),
 		"unable to find job plugin: horovod":                        twoTasks().plugin("horovod"),
-		`"--speed" is not an argument; the arguments are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
+		`"--speed" is not an argument; the arguments are --disable-network-policy, --inject-hosts-env, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
 		"port must be a port, from 1 to 65535":                 twoTasks().plugin("pytorch", "--port=0"),
 		"wait-master-image must not be empty":                  twoTasks().plugin("pytorch", "--wait-master-enabled", "--wait-master-image="),
 		"ssh-key-file-path must not be empty":                  twoTasks().plugin("ssh", "--ssh-key-file-path="),
