@@ -55,6 +55,10 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 		}
 	}
 	if ignoredByScheduler(pod, now) {
+		if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
+			return "NotScheduled", fmt.Sprintf("the scheduler %s has not tried it yet: it waits until the PodGroup %s exists and has as many pods as must run together",
+				pod.Spec.SchedulerName, *group.PodGroupName)
+		}
 		return "NotScheduled", fmt.Sprintf("the scheduler %s has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod", pod.Spec.SchedulerName)
 	}
 	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
@@ -62,7 +66,7 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
-			return waiting.Reason, waiting.Message
+			return waiting.Reason, withoutPod(waiting.Message, pod)
 		}
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
 			message = fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode)
@@ -73,6 +77,12 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 		}
 	}
 	return "", ""
+}
+
+// withoutPod removes the name of the pod from the end of a kubelet's message, which would keep pods with the same problem
+// apart.
+func withoutPod(message string, pod *corev1.Pod) string {
+	return strings.TrimSuffix(message, fmt.Sprintf(" pod=%s_%s(%s)", pod.Name, pod.Namespace, pod.UID))
 }
 
 // schedulerLatency is how long a scheduler may take to report on a new pod before the pod counts as ignored.
