@@ -35,6 +35,8 @@ const (
 	inLatticeImmutable place = policy + "muster-latticejob-immutable"
 	inVCJob            place = policy + "muster-vcjob-rules"
 	inVCJobLabels      place = policy + "muster-vcjob-queue-labels"
+	inVCJobAnnotations place = policy + "muster-vcjob-annotations"
+	inQueueAnnotations place = policy + "muster-vcjob-queue-annotations"
 	inVCJobElastic     place = policy + "muster-vcjob-elastic"
 	inTrainLabels      place = policy + "muster-trainingjob-queue-labels"
 	inElastic          place = policy + "muster-genericjob-elastic"
@@ -115,7 +117,9 @@ func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
 }
 
 // allWarnings are the rules that refuse nothing.
-func allWarnings() []rule { return slices.Concat(latticeJobWarnings(), annotationWarnings()) }
+func allWarnings() []rule {
+	return slices.Concat(latticeJobWarnings(), annotationWarnings(), volcanoAnnotationWarnings())
+}
 
 func TestRulesWarnOfUselessFields(t *testing.T) {
 	server := newServer(t)

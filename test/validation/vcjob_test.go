@@ -190,6 +190,31 @@ func commandRules() []rule {
 	}
 }
 
+// volcanoAnnotationWarnings are about annotations of Volcano's scheduler that have no effect here.
+func volcanoAnnotationWarnings() (out []rule) {
+	for kind, place := range map[string]place{"VCJob": inVCJobAnnotations, "Queue": inQueueAnnotations} {
+		set := func(keys ...string) edits {
+			annotations := map[string]any{}
+			for _, key := range keys {
+				annotations[key] = "a"
+			}
+			return edits{"metadata>annotations": annotations}
+		}
+		former := map[string]string{"VCJob": "sla-waiting-time", "Queue": "volcano.sh/hierarchy"}[kind]
+		out = append(out, rule{kind, "Muster reads its annotations of volcano.sh", place, "Muster does not read this annotation of a " + kind + ", and it has no effect: ",
+			[]attempt{
+				{what: "one for Volcano's scheduler", change: set("volcano.sh/preemptable")},
+				{what: former, change: set(former, "example.com/note")},
+				{what: "later", before: edits{}, change: set(former)},
+			},
+			[]attempt{
+				{what: "another API's", change: set("example.com/preemptable")},
+				{what: "one that was there before", before: set(former), change: set(former, "example.com/note")},
+			}})
+	}
+	return out
+}
+
 func volcanoQueueRules() []rule {
 	of := "Queue"
 	return []rule{
