@@ -49,7 +49,7 @@ func (p *planner) restartInPlace() (exhausted bool) {
 		return false
 	}
 	pods := p.ownPods()
-	attempts, succeeded := attemptsOf(pods)
+	attempts := attemptsOf(pods)
 	if len(attempts) == 0 {
 		return false
 	}
@@ -61,7 +61,7 @@ func (p *planner) restartInPlace() (exhausted bool) {
 	}
 	status := &p.js.Status
 	switch {
-	case first == last && int32(len(attempts)) >= p.expectedPods()-succeeded:
+	case first == last && int32(len(attempts)) >= p.expectedPods():
 		if first >= ptr.Deref(status.CurrentInPlaceRestartAttempt, 0) {
 			status.CurrentInPlaceRestartAttempt = ptr.To(first)
 		}
@@ -91,24 +91,21 @@ func (p *planner) ownPods() (out []*corev1.Pod) {
 	return out
 }
 
-// attemptsOf returns the attempts of the live pods, and how many pods have succeeded, for which no one waits.
-func attemptsOf(pods []*corev1.Pod) (of []int32, succeeded int32) {
+// attemptsOf returns the attempts of the live pods.
+func attemptsOf(pods []*corev1.Pod) (of []int32) {
 	for _, pod := range pods {
-		if pod.Status.Phase == corev1.PodSucceeded {
-			succeeded++
-		}
 		if attempt, says := attemptOfPod(pod); says && isLive(pod) {
 			of = append(of, attempt)
 		}
 	}
-	return of, succeeded
+	return of
 }
 
-// expectedPods returns how many pods all Jobs run together.
-func (p *planner) expectedPods() int32 {
-	var sum int32
+// expectedPods returns how many pods there are to be, as the Jobs say: a pod that has succeeded may be gone.
+func (p *planner) expectedPods() (sum int32) {
 	for i := range p.js.Spec.ReplicatedJobs {
-		sum += podCount(&p.js.Spec.ReplicatedJobs[i])
+		pods, _ := p.podsToRun(&p.js.Spec.ReplicatedJobs[i])
+		sum += pods
 	}
 	return sum
 }

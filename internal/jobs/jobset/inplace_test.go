@@ -5,12 +5,14 @@ import (
 	"strconv"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // podIn returns a pod of the Job with this UID that has reported the attempt; -1 for none yet.
@@ -59,6 +61,9 @@ func TestRestartInPlace(t *testing.T) {
 			children := of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())
 			for i, child := range children[1:] {
 				child.SetUID(types.UID(fmt.Sprintf("j%d", i)))
+				if i < len(tc.pods) && tc.pods[i].Status.Phase == corev1.PodSucceeded {
+					child.(*batchv1.Job).Status.Succeeded = 1
+				}
 			}
 			seen := seenOf(js, unqueued, children)
 			seen.Pods = tc.pods
@@ -73,6 +78,34 @@ func TestRestartInPlace(t *testing.T) {
 			same(t, "conditions", want, conditions(p))
 			same(t, "writes", nil, writes(p))
 		})
+	}
+}
+
+// TestRestartInPlaceWaitsOnlyForPodsThatCome: a pod that has succeeded may be deleted with its node, and a Job that is to
+// be larger gets its new pods only with quota for them.
+func TestRestartInPlaceWaitsOnlyForPodsThatCome(t *testing.T) {
+	leader, workers := job("leader", 0).succeeded(), []jobBuilder{job("workers", 0).of(2), job("workers", 1).of(2)}
+	workers[0].job.UID, workers[1].job.UID = "j0", "j1"
+	workers[1].job.Status.Succeeded = 1
+	pods := []*corev1.Pod{podIn("j0", 1), podIn("j0", 1), podIn("j1", 1)}
+	for name, tc := range map[string]struct {
+		size      int32
+		admission jobs.Admission
+	}{
+		"succeeded pods are deleted": {2, unqueued},
+		"without quota to grow":      {3, quota(4, 4)},
+	} {
+		js := newSet().workersOf(tc.size).restarts(2, jobset.InPlaceRestart).js
+		js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = ptr.To[int32](0), ptr.To[int32](0)
+		seen := seenOf(js, tc.admission, of(leader, workers[0], workers[1]))
+		seen.Pods = pods
+		if current := statusOf(plan(seen)).CurrentInPlaceRestartAttempt; *current != 1 {
+			t.Errorf("%s: the current attempt is %d, want 1, in which all pods are", name, *current)
+		}
+		seen.Pods = pods[1:]
+		if current := statusOf(plan(seen)).CurrentInPlaceRestartAttempt; *current != 0 {
+			t.Errorf("%s: the current attempt is %d, want 0, as a pod is missing", name, *current)
+		}
 	}
 }
 
