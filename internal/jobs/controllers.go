@@ -216,13 +216,13 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.LabelChangedPredicate{})
-	if r.api.Pauses {
-		// The time limit of a ClusterQueue is an annotation.
-		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
-		})
-	}
+	// The time limit of a ClusterQueue is an annotation.
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return maxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != maxDuration(e.ObjectNew.(*kueue.ClusterQueue))
+		},
+	})
 }
 
 // concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them
