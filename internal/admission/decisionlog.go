@@ -21,24 +21,9 @@ const backlogMax = 64 << 20
 // errSlowDisk makes a decision log end.
 var errSlowDisk = errors.New("the disk does not keep up with the decision log")
 
-// recorder records the engine's input and decisions, in order.
-type recorder interface {
-	recordEvent(ev engine.Event)
-	recordPass(at time.Time, decisions []engine.Decision)
-	// close returns once everything is written.
-	close()
-}
-
-// noRecorder is a recorder that keeps nothing.
-type noRecorder struct{}
-
-func (noRecorder) recordEvent(engine.Event)                {}
-func (noRecorder) recordPass(time.Time, []engine.Decision) {}
-func (noRecorder) close()                                  {}
-
 // decisionLog writes a record.Log to a file. The loop never waits for the disk: what is not written yet is buffered
 // in memory, and if that grows too large the log ends with a line that says so while the operator goes on without it.
-// It must be used by the loop's goroutine only.
+// It must be used by the loop's goroutine only. A nil value records nothing.
 type decisionLog struct {
 	log  *record.Log
 	file *backlog
@@ -60,14 +45,16 @@ func openDecisionLog(path string, options engine.Options) (*decisionLog, error) 
 	return d, nil
 }
 
+// recordEvent records an event that the engine is about to apply.
 func (d *decisionLog) recordEvent(ev engine.Event) {
-	if !d.ended {
+	if d != nil && !d.ended {
 		d.check(d.log.Event(ev))
 	}
 }
 
+// recordPass records what the engine decided at that time.
 func (d *decisionLog) recordPass(at time.Time, decisions []engine.Decision) {
-	if !d.ended {
+	if d != nil && !d.ended {
 		d.check(d.log.Pass(at, decisions))
 	}
 }
@@ -83,7 +70,11 @@ func (d *decisionLog) check(err error) {
 	_ = d.log.Cut(err.Error()) // best effort: the disk may be full
 }
 
+// close returns once everything is written.
 func (d *decisionLog) close() {
+	if d == nil {
+		return
+	}
 	if err := d.file.Close(); err != nil && !d.ended {
 		ctrl.Log.WithName("decision-log").Error(err, "the end of the decision log was not written")
 	}

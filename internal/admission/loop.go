@@ -41,7 +41,7 @@ type loop struct {
 	decisions  *decisionWriter
 	pending    *pendingWriter
 	queues     *queueStatusWriter
-	record     recorder
+	log        *decisionLog // nil for none
 	binds      *bindTimes
 	gauges     *queueGauges
 	auditor    *auditor
@@ -73,11 +73,11 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	}
 	loop := newLoop(mgr, cfg)
 	if decisionLog != "" {
-		record, err := openDecisionLog(decisionLog, engineOptions(cfg))
+		log, err := openDecisionLog(decisionLog, engineOptions(cfg))
 		if err != nil {
 			return nil, err
 		}
-		loop.record = record
+		loop.log = log
 	}
 	budget := loop.decisions.budget
 	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
@@ -108,7 +108,6 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, report),
 		pending:    newPendingWriter(mgr.GetClient(), real, budget),
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
-		record:     noRecorder{},
 		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
 		gauges:     served,
 		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
@@ -156,7 +155,7 @@ func (l *loop) Start(ctx context.Context) error {
 		background.Go(func() { run(ctx) })
 	}
 	defer background.Wait()
-	defer l.record.close()
+	defer l.log.close()
 	ctrl.LoggerFrom(ctx).Info("caches are synced: starting to decide", "objects", l.mailbox.len())
 	for {
 		select {
@@ -202,7 +201,7 @@ func (l *loop) turn() {
 	took := l.clock.Since(began)
 	passSeconds.Observe(took.Seconds())
 	countAttempt(decisions, took)
-	l.record.recordPass(began, decisions)
+	l.log.recordPass(began, decisions)
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // comes back for the rest, after what has arrived meanwhile
 	}
@@ -224,7 +223,7 @@ func (l *loop) turn() {
 // apply applies events to the engine.
 func (l *loop) apply(events []engine.Event, now time.Time) {
 	for _, event := range events {
-		l.record.recordEvent(event)
+		l.log.recordEvent(event)
 		l.binds.apply(event, now)
 		l.gauges.apply(event)
 		l.engine.Apply(event)

@@ -108,15 +108,15 @@ type running struct {
 // start starts admission over a world with the objects, until the end of the test.
 func start(t *testing.T, objects ...client.Object) *running {
 	t.Helper()
-	r, stop := startRecorded(t, noRecorder{}, objects...)
+	r, stop := startRecorded(t, nil, objects...)
 	t.Cleanup(stop)
 	return r
 }
 
-// startRecorded is start with a recorder. It also returns a function that stops the loop.
-func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*running, func()) {
+// startRecorded is start with a decision log. It also returns a function that stops the loop.
+func startRecorded(t *testing.T, log *decisionLog, objects ...client.Object) (*running, func()) {
 	t.Helper()
-	return startOver(newWorld(t, objects...), func(l *loop) { l.record = record })
+	return startOver(newWorld(t, objects...), func(l *loop) { l.log = log })
 }
 
 // startOver starts a loop over an existing world, after change has modified the loop. It returns a function that stops
