@@ -3,11 +3,9 @@ package jobs
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -37,12 +35,9 @@ func (p Plan) statusDelay(every time.Duration, busy bool) time.Duration {
 	return 0
 }
 
-// deferrals records which jobs have a write that can wait, and when it is due. It is lost when the process ends; the
-// write is then done at once or a second later. The zero value is ready for use.
-type deferrals struct {
-	mu  sync.Mutex
-	due map[types.NamespacedName]time.Time
-}
+// deferrals holds when the write of a job that can wait is due. Once they are lost with the process, the write is done at
+// once or a second later.
+type deferrals struct{ byJob[time.Time] }
 
 // holdBackStatus returns the plan without its status and the events that belong to it, as long as these can wait, and
 // due when they cannot any longer.
@@ -54,7 +49,7 @@ func (c *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Dura
 		}
 		return p
 	}
-	due := c.dueAt(key, now.Add(patience))
+	due := c.dueAt(job, now.Add(patience))
 	if !now.Before(due) {
 		c.forget(key)
 		return p
@@ -76,7 +71,7 @@ func (c *deferrals) holdBackReclaims(job client.Object, p Plan, now time.Time) P
 		c.forget(key)
 		return p
 	}
-	due := c.dueAt(key, now.Add(statusDelay))
+	due := c.dueAt(job, now.Add(statusDelay))
 	if !now.Before(due) {
 		c.forget(key)
 		return p
@@ -117,22 +112,11 @@ func reclaimsPodsOnly(w Write) bool {
 }
 
 // dueAt returns when the job's write is due: at latest, or earlier if the write has been waiting already.
-func (c *deferrals) dueAt(key types.NamespacedName, latest time.Time) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	due, waits := c.due[key]
-	if !waits || latest.Before(due) {
+func (c *deferrals) dueAt(job client.Object, latest time.Time) time.Time {
+	due := c.get(job)
+	if due.IsZero() || latest.Before(due) {
 		due = latest
-		if c.due == nil {
-			c.due = map[types.NamespacedName]time.Time{}
-		}
-		c.due[key] = due
+		c.set(job, due)
 	}
 	return due
-}
-
-func (c *deferrals) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.due, key)
 }

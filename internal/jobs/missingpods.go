@@ -1,10 +1,8 @@
 package jobs
 
 import (
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -50,48 +48,4 @@ func (s Seen[T]) missingPodsAfter(p Progress) MissingPods {
 		}
 	}
 	return out
-}
-
-// missingPodsByJob remembers MissingPods for each job. The zero value is ready for use.
-type missingPodsByJob struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]jobMissingPods
-}
-
-// jobMissingPods is the MissingPods of the job with this UID.
-type jobMissingPods struct {
-	uid types.UID
-	MissingPods
-}
-
-// before returns what is known about the job's missing pods so far.
-func (m *missingPodsByJob) before(job client.Object) MissingPods {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.of[client.ObjectKeyFromObject(job)]; known.uid == job.GetUID() {
-		return known.MissingPods
-	}
-	return MissingPods{}
-}
-
-// note records what is known about the job's missing pods.
-func (m *missingPodsByJob) note(job client.Object, missing MissingPods) {
-	key := client.ObjectKeyFromObject(job)
-	if missing == (MissingPods{}) {
-		m.forget(key)
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[types.NamespacedName]jobMissingPods{}
-	}
-	m.of[key] = jobMissingPods{job.GetUID(), missing}
-}
-
-// forget drops what is known about the job of this name.
-func (m *missingPodsByJob) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.of, key)
 }

@@ -19,7 +19,7 @@ import (
 // reconciler keeps the jobs of one API in sync with their Workloads and their children.
 type reconciler[T client.Object] struct {
 	api API[T]
-	// owns lists the kinds that Plan may create, later those of them that the cluster may not serve yet.
+	// owns lists the kinds that Plan may create, optional those of them that the cluster may not serve yet.
 	owns        []client.Object
 	optional    []*optionalKind
 	nativeGangs bool
@@ -43,7 +43,7 @@ type reconciler[T client.Object] struct {
 	statuses, reclaims deferrals
 	states             jobStates
 	standing           standingEvents
-	missingPods        missingPodsByJob
+	missingPods        byJob[MissingPods]
 	prebuiltIndex      prebuiltIndex
 	retries            *retries
 }
@@ -100,7 +100,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
 	// them.
 	holds := err == nil || plan.StatusOnError == nil && !isConflict(err)
-	if holds && !r.standing.record(job, standing, r.executor.recordStanding) {
+	if holds && !r.standing.tell(job, standing, r.executor.recordStanding) {
 		again = earlierRetry(again, standingEventRetry())
 	}
 	switch {
@@ -254,12 +254,12 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
-	seen.MissingPods = r.missingPods.before(job)
+	seen.MissingPods = r.missingPods.get(job)
 	plan, err := r.planAlone(ctx, seen)
 	if err != nil {
 		return Plan{}, err
 	}
-	r.missingPods.note(job, seen.missingPodsAfter(plan.Progress))
+	r.missingPods.set(job, seen.missingPodsAfter(plan.Progress))
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)

@@ -56,7 +56,7 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 // refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or
 // the job is due. It returns when and why the job counts as refused; 0 for never.
 func (j *refusedJob) refused() (at int, why string) {
-	var known missingPodsByJob
+	var known byJob[MissingPods]
 	var due time.Time
 	observed, missing := -1, int32(-1)
 	for at := j.from; at < 300; at++ {
@@ -66,11 +66,11 @@ func (j *refusedJob) refused() (at int, why string) {
 		}
 		observed, missing, due = len(seen.Refusals["u"]), j.missing(at), time.Time{}
 		p := Progress{Active: true}
-		seen.MissingPods = known.before(seen.Job)
+		seen.MissingPods = known.get(seen.Job)
 		if missing > 0 {
 			due = seen.NoteRefusals(&p, "u", missing)
 		}
-		if known.note(seen.Job, seen.missingPodsAfter(p)); p.Refused != "" {
+		if known.set(seen.Job, seen.missingPodsAfter(p)); p.Refused != "" {
 			return at, p.Refused
 		}
 	}

@@ -28,8 +28,8 @@ func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 		var reported standingEvents
 		job, times := jobWith(nil), 0
 		count := func(client.Object, Event) bool { times++; return true }
-		reported.record(job, []Event{tc.before}, count)
-		reported.record(job, []Event{tc.now}, count)
+		reported.tell(job, []Event{tc.before}, count)
+		reported.tell(job, []Event{tc.now}, count)
 		if got := times == 2; got != tc.want {
 			t.Errorf("%s: recorded again: %v, want %v", name, got, tc.want)
 		}
@@ -42,7 +42,7 @@ func TestEqualStandingEventsOfOnePlanAreRecordedOnce(t *testing.T) {
 	job, times := jobWith(nil), 0
 	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}
 	for range 2 {
-		if !reported.record(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
+		if !reported.tell(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
 			t.Errorf("recorded %d times, want once", times)
 		}
 	}
