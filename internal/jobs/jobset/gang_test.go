@@ -335,3 +335,16 @@ func TestRefusedPodGroupIsReported(t *testing.T) {
 		t.Errorf("Refused = %q, want none: the PodGroup exists", got)
 	}
 }
+
+// TestFinallyFailedPodIsNotMissing: its Job goes on without it, so a refusal that was overcome does not end the JobSet.
+func TestFinallyFailedPodIsNotMissing(t *testing.T) {
+	workers := job("workers", 0).of(4).withPods(3, 0)
+	workers.job.Status.FailedIndexes = ptr.To("2")
+	seen := seenOf(newSet().workersOf(4).js, quota(8, 8), of(job("leader", 0).ready(), workers, job("workers", 1).of(4).withPods(4, 0)))
+	seen.Admission.UnreadySince = now.Add(-time.Hour)
+	seen.Refusals = map[types.UID][]jobs.Refusal{workers.job.UID: {{Message: "exceeded quota", Last: now.Add(-time.Minute)}}}
+	seen.MissingPods = jobs.MissingPods{Pods: 1, Since: now.Add(-time.Minute)}
+	if p := plan(seen).Progress; p.Missing != 0 || p.Refused != "" {
+		t.Errorf("%d pods are missing, refused for %q; want none", p.Missing, p.Refused)
+	}
+}
