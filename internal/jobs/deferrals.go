@@ -35,7 +35,7 @@ func (p Plan) statusDelay(every time.Duration, busy bool) time.Duration {
 	return 0
 }
 
-// deferrals holds when the write of a job that can wait is due. Once they are lost with the process, the write is done at
+// deferrals holds when the write of a job that can wait is due. If that is lost with the process, the write is done at
 // once or a second later.
 type deferrals struct{ byJob[time.Time] }
 

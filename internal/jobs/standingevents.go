@@ -12,8 +12,8 @@ import (
 // capacity for. It is up to a minute and random, so that many such jobs do not come back at the same time.
 func standingEventRetry() time.Duration { return wait.Jitter(30*time.Second, 1) }
 
-// standingEvents holds the standing events that each job was given, so that each is recorded once, however often the job
-// is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
+// standingEvents holds the standing events that each job was given, so that each is recorded once, however often the
+// job is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
 type standingEvents struct{ byJob[[]Event] }
 
 // standing returns the standing events of the plan, and the others.

@@ -81,8 +81,8 @@ func TestRestartInPlace(t *testing.T) {
 	}
 }
 
-// TestRestartInPlaceWaitsOnlyForPodsThatCome: a pod that has succeeded may be deleted with its node, and a Job that is to
-// be larger gets its new pods only with quota for them.
+// TestRestartInPlaceWaitsOnlyForPodsThatCome: a pod that has succeeded may be deleted with its node, and a Job that is
+// to be larger gets its new pods only with quota for them.
 func TestRestartInPlaceWaitsOnlyForPodsThatCome(t *testing.T) {
 	leader, workers := job("leader", 0).succeeded(), []jobBuilder{job("workers", 0).of(2), job("workers", 1).of(2)}
 	workers[0].job.UID, workers[1].job.UID = "j0", "j1"
