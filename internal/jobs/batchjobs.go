@@ -14,6 +14,29 @@ func PodsAtATime(spec *batchv1.JobSpec) int32 {
 	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
 }
 
+// Indexed reports whether each pod of a Job has an index.
+func Indexed(job *batchv1.Job) bool {
+	return ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
+}
+
+// PodsLeft returns how many pods a Job runs at a time from now on; near its end it needs fewer.
+func PodsLeft(job *batchv1.Job) int32 {
+	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
+	completions := ptr.Deref(job.Spec.Completions, parallelism)
+	return max(min(parallelism, completions-FinalCompletions(job)), 0)
+}
+
+// FinalCompletions returns how many completions of a Job are final: pods that succeeded, and in an Indexed Job the
+// indexes that will not be retried.
+func FinalCompletions(job *batchv1.Job) int32 {
+	if !Indexed(job) {
+		return job.Status.Succeeded
+	}
+	within := ptr.Deref(job.Spec.Completions, 0)
+	// No index is in both lists.
+	return CountIndexes(job.Status.CompletedIndexes, within) + CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
+}
+
 // ReadyOrSucceeded counts the pods of a running Job that are ready or have succeeded. Pods that have just ended are
 // counted as neither for a short time, but are listed in uncountedTerminatedPods.
 func ReadyOrSucceeded(job *batchv1.Job) int32 {

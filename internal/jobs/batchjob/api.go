@@ -58,7 +58,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 
 // ranksOf returns how pods are ordered: those of an Indexed Job by their index.
 func ranksOf(job *batchv1.Job) jobs.Ranks {
-	if !indexed(job) {
+	if !jobs.Indexed(job) {
 		return jobs.Ranks{}
 	}
 	return jobs.Ranks{IndexLabel: batchv1.JobCompletionIndexAnnotation}
@@ -93,9 +93,5 @@ func syncsCompletions(job *batchv1.Job) bool {
 
 // paused reports whether the Job is to run no pods for now.
 func paused(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Parallelism, 1) == 0 }
-
-func indexed(job *batchv1.Job) bool {
-	return ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
-}
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }

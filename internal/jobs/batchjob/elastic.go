@@ -20,11 +20,11 @@ import (
 
 // hasElasticShape reports whether the Job may change its size: it is Indexed, and runs all its pods at once.
 func hasElasticShape(job *batchv1.Job) bool {
-	return indexed(job) && job.Spec.Completions != nil && *job.Spec.Completions == ptr.Deref(job.Spec.Parallelism, 1)
+	return jobs.Indexed(job) && job.Spec.Completions != nil && *job.Spec.Completions == ptr.Deref(job.Spec.Parallelism, 1)
 }
 
 // isSettled reports whether the size of an elastic Job no longer changes.
-func isSettled(job *batchv1.Job) bool { return finalCompletions(job) > 0 }
+func isSettled(job *batchv1.Job) bool { return jobs.FinalCompletions(job) > 0 }
 
 // boundsOf returns between which numbers of pods the queue may resize the Job, which is as its user made it.
 func boundsOf(original *batchv1.Job) jobs.Bounds {
@@ -83,7 +83,7 @@ func elasticProgress(p *jobs.Progress, job *batchv1.Job, b jobs.Bounds, granted 
 	p.Ready = p.Ready || !suspended(job) && outcome(job) == nil && done >= b.Least
 	var unneeded int32
 	if isSettled(job) {
-		unneeded = max(0, granted.Asked-(ptr.Deref(job.Spec.Completions, 0)-finalCompletions(job)))
+		unneeded = max(0, granted.Asked-(ptr.Deref(job.Spec.Completions, 0)-jobs.FinalCompletions(job)))
 	}
 	p.Reclaimable = map[string]int32{string(podSet): unneeded}
 }

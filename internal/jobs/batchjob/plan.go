@@ -44,7 +44,7 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 			elasticProgress(&p.Progress, job, b, granted)
 		}
 	}
-	if missing := remainingPods(job) - job.Status.Active; missing > 0 && !suspended(job) {
+	if missing := jobs.PodsLeft(job) - job.Status.Active; missing > 0 && !suspended(job) {
 		p.Due = seen.NoteRefusals(&p.Progress, job.UID, missing)
 	}
 	switch {
@@ -91,7 +91,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	switch {
 	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: original.Spec.Template}}):
 		requeue(p, job, otherPodsMessage)
-	case granted.Count == 0 && remainingPods(original) > 0:
+	case granted.Count == 0 && jobs.PodsLeft(original) > 0:
 		// It asked for no pods, so that none of those that it asks for now could ever run.
 		requeue(p, job, noPodsMessage)
 	case suspended(job):
@@ -111,7 +111,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
-	case remainingPods(job) > granted.Left:
+	case jobs.PodsLeft(job) > granted.Left:
 		p.Writes = append(p.Writes, limited(job, granted.Left, bounds.Elastic))
 	}
 }

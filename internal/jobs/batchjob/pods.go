@@ -19,20 +19,13 @@ func hasNoPods(job *batchv1.Job) bool {
 // isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
 // failed, all that it still needs.
 func isReady(job *batchv1.Job) bool {
-	return !suspended(job) && outcome(job) == nil && (jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= remainingPods(job))
-}
-
-// remainingPods returns how many pods the Job runs at a time from now on; near its end it needs fewer.
-func remainingPods(job *batchv1.Job) int32 {
-	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
-	completions := ptr.Deref(job.Spec.Completions, parallelism)
-	return max(min(parallelism, completions-finalCompletions(job)), 0)
+	return !suspended(job) && outcome(job) == nil && (jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job))
 }
 
 // podsInUse counts the pods of an admitted Job that may still use quota. It is nil while what the status counts is of
 // another size, or of none: until the Job controller has observed this one.
 func podsInUse(job *batchv1.Job, granted jobs.PodSetAdmission) map[string]int32 {
-	if suspended(job) || job.Status.StartTime == nil || remainingPods(job) > granted.Count {
+	if suspended(job) || job.Status.StartTime == nil || jobs.PodsLeft(job) > granted.Count {
 		return nil
 	}
 	return map[string]int32{string(podSet): job.Status.Active + ptr.Deref(job.Status.Terminating, 0)}
@@ -42,24 +35,13 @@ func podsInUse(job *batchv1.Job, granted jobs.PodSetAdmission) map[string]int32 
 // some of these may be pods that it never had: it then holds at most what is left of all that it asked for.
 func reclaimable(job *batchv1.Job) int32 {
 	asked := restored(job)
-	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || finalCompletions(job) == 0 {
+	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || jobs.FinalCompletions(job) == 0 {
 		return 0
 	}
 	pods := jobs.PodsAtATime(&asked.Spec)
 	// If completions follow parallelism, a Job with fewer pods also needs fewer completions.
 	asked.Spec.Completions = ptr.To(ptr.Deref(job.Spec.Completions, ptr.Deref(job.Spec.Parallelism, 1)))
-	return pods - remainingPods(asked)
-}
-
-// finalCompletions returns how many completions are final: pods that succeeded, and in an Indexed Job the indexes that
-// will not be retried.
-func finalCompletions(job *batchv1.Job) int32 {
-	if !indexed(job) {
-		return job.Status.Succeeded
-	}
-	within := ptr.Deref(job.Spec.Completions, 0)
-	// No index is in both lists.
-	return jobs.CountIndexes(job.Status.CompletedIndexes, within) + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
+	return pods - jobs.PodsLeft(asked)
 }
 
 // outcome returns how the Job ended, nil if it has not.

@@ -60,14 +60,14 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 // limit gives the started Job no more pods than were granted.
 func limit(out, job, original *batchv1.Job, granted jobs.PodSetAdmission) {
 	follows := syncsCompletions(original)
-	if follows && finalCompletions(job) > 0 {
+	if follows && jobs.FinalCompletions(job) > 0 {
 		// An index is done: completions must not become fewer than are done, so they stay as they are.
 		out.Spec.Completions, follows = job.Spec.Completions, false
 		if !ptr.Equal(job.Spec.Completions, original.Spec.Completions) {
 			out.Spec.Parallelism = job.Spec.Parallelism
 		}
 	}
-	if remainingPods(out) > granted.Count {
+	if jobs.PodsLeft(out) > granted.Count {
 		out.Spec.Parallelism = ptr.To(granted.Count)
 		if follows {
 			out.Spec.Completions = ptr.To(granted.Count)

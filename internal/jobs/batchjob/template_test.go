@@ -130,8 +130,8 @@ func TestStopRestoresTheJob(t *testing.T) {
 			if *running.Spec.Suspend {
 				t.Fatal("the started Job is suspended")
 			}
-			if remainingPods(running) > granted.Count {
-				t.Fatalf("%d pods run, and %d were granted", remainingPods(running), granted.Count)
+			if jobs.PodsLeft(running) > granted.Count {
+				t.Fatalf("%d pods run, and %d were granted", jobs.PodsLeft(running), granted.Count)
 			}
 			for key, value := range granted.NodeSelector {
 				if running.Spec.Template.Spec.NodeSelector[key] != value {

@@ -97,7 +97,7 @@ func (p *planner) enoughReady() bool {
 func (p *planner) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
 	for _, job := range p.children.active {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= podsLeft(job)) {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job)) {
 			n++
 		}
 	}

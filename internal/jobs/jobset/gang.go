@@ -132,7 +132,7 @@ func (p *planner) relaxGangs(rj *jobset.ReplicatedJob) {
 			if suspended(job) || job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !jobs.IsInPodGroup(spec, there.Name) {
 				continue
 			}
-			pods += podsLeft(job)
+			pods += jobs.PodsLeft(job)
 			keptOut = keptOut || p.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, p.podGroups)
 		}
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
@@ -157,18 +157,9 @@ func (p *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool)
 			waiting = true
 		case ended(job):
 		default:
-			pods += podsLeft(job)
+			pods += jobs.PodsLeft(job)
 			waiting = waiting || job.Status.Active > ptr.Deref(job.Status.Ready, 0)
 		}
 	}
 	return pods, waiting
-}
-
-// podsLeft returns how many pods an unfinished Job runs at a time from now on: no pod is created for an index that has
-// succeeded or finally failed.
-func podsLeft(job *batchv1.Job) int32 {
-	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
-	completions := ptr.Deref(job.Spec.Completions, parallelism)
-	over := job.Status.Succeeded + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), completions)
-	return max(0, min(parallelism, completions-over))
 }

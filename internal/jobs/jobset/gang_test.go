@@ -125,6 +125,9 @@ func runningGang(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []clien
 func TestGangCountsThePodsThatStillHaveToRun(t *testing.T) {
 	pods := func(job *batchv1.Job, active, ready, succeeded int32) {
 		job.Status.Active, job.Status.Ready, job.Status.Succeeded = active, ptr.To(ready), succeeded
+		if succeeded > 0 {
+			job.Status.CompletedIndexes = fmt.Sprintf("0-%d", succeeded-1)
+		}
 	}
 	for name, tc := range map[string]struct {
 		edit func(first, second *batchv1.Job)

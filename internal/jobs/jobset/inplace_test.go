@@ -62,7 +62,8 @@ func TestRestartInPlace(t *testing.T) {
 			for i, child := range children[1:] {
 				child.SetUID(types.UID(fmt.Sprintf("j%d", i)))
 				if i < len(tc.pods) && tc.pods[i].Status.Phase == corev1.PodSucceeded {
-					child.(*batchv1.Job).Status.Succeeded = 1
+					status := &child.(*batchv1.Job).Status
+					status.Succeeded, status.CompletedIndexes = 1, "0"
 				}
 			}
 			seen := seenOf(js, unqueued, children)
@@ -86,7 +87,7 @@ func TestRestartInPlace(t *testing.T) {
 func TestRestartInPlaceWaitsOnlyForPodsThatCome(t *testing.T) {
 	leader, workers := job("leader", 0).succeeded(), []jobBuilder{job("workers", 0).of(2), job("workers", 1).of(2)}
 	workers[0].job.UID, workers[1].job.UID = "j0", "j1"
-	workers[1].job.Status.Succeeded = 1
+	workers[1].job.Status.Succeeded, workers[1].job.Status.CompletedIndexes = 1, "0"
 	pods := []*corev1.Pod{podIn("j0", 1), podIn("j0", 1), podIn("j1", 1)}
 	for name, tc := range map[string]struct {
 		size      int32

@@ -184,7 +184,7 @@ func (p *planner) noteRefusals(progress *jobs.Progress) {
 		owners, pods = append(owners, p.js.UID), 1
 	}
 	for _, job := range p.children.active {
-		if missing := podsLeft(job) - job.Status.Active; missing > 0 && !suspended(job) {
+		if missing := jobs.PodsLeft(job) - job.Status.Active; missing > 0 && !suspended(job) {
 			owners, pods = append(owners, job.UID), pods+missing
 		}
 	}

@@ -111,7 +111,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	said := fmt.Sprintf(movedMessage, job.Name)
 	if p.layoutOf(rj, granted).part(index).Reached(job.Spec.Template) {
 		label, selected, is := p.otherDomain(rj, index, job.Spec.Template, granted)
-		if label == "" || ptr.Deref(job.Status.Ready, 0) >= podsLeft(job) {
+		if label == "" || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job) {
 			return
 		}
 		said = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
