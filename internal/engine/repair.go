@@ -94,7 +94,7 @@ func (a *Admission) at(found []place.Assignment) *Admission {
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
 // replaced. It reports whether enough pods are left for that.
 func (p *pass) shrinkToValid(w *workload) bool {
-	at := w.elasticSet()
+	at := w.resizableSet()
 	if at < 0 || !w.Admitted {
 		return false
 	}

@@ -18,14 +18,14 @@ import (
 // gone, and are already free in the planned ledger. Remaining ranks keep their places: the last ones are removed.
 
 // elasticSet returns the index of the workload's elastic pod set in what it holds, negative if it has none or its
-// size must not change now.
+// size must not change now. Only its job may make one smaller whose pods are tied.
 func (w *workload) elasticSet() int {
 	if w.held == nil || w.shape == nil || !w.shape.elastic {
 		return -1
 	}
 	for i := range w.PodSets {
 		ps := &w.PodSets[i]
-		if ps.Elastic <= 0 || ps.MinCount <= 0 || ps.Reclaimable > 0 || ps.Tied() {
+		if ps.Elastic <= 0 || ps.MinCount <= 0 || ps.Reclaimable > 0 {
 			continue
 		}
 		return slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == ps.Name && a.Count > 0 && len(a.Within) == 0 })
@@ -33,11 +33,22 @@ func (w *workload) elasticSet() int {
 	return -1
 }
 
-// elasticJob returns the workload as a job whose size may change; ok is false if it may not now, because the workload
-// does not run, is leaving, or has another decision about it in flight and so is no holder.
+// resizableSet is elasticSet for a pod set whose size the engine may choose.
+func (w *workload) resizableSet() int {
+	if at := w.elasticSet(); at >= 0 && !w.podSet(w.held.PodSets[at].PodSet).Tied() {
+		return at
+	}
+	return -1
+}
+
+// mayResize reports whether the size of the workload may change now. It may not if the workload does not run, is
+// leaving, or has another decision about it in flight and so is no holder.
+func (w *workload) mayResize() bool { return w.charged.holder != nil && w.Admitted }
+
+// elasticJob returns the workload as a job whose size the engine may choose; ok is false if it may not now.
 func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
-	at = w.elasticSet()
-	if at < 0 || w.charged.holder == nil || !w.Admitted {
+	at = w.resizableSet()
+	if at < 0 || !w.mayResize() {
 		return elastic.Job{}, at, false
 	}
 	ps, size := w.podSet(w.held.PodSets[at].PodSet), w.held.PodSets[at].Count
@@ -48,7 +59,7 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 
 // setSpare sets how many pods the holder can do without, if its size may change.
 func (e *Engine) setSpare(w *workload, h *preempt.Holder) {
-	if at := w.elasticSet(); at >= 0 && w.Admitted {
+	if at := w.resizableSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
 		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).Least())
 	}
@@ -64,7 +75,7 @@ func (w *workload) podSet(name string) *PodSet {
 
 // listElastic lists the workload among the elastic ones of its queue, or removes it.
 func (e *Engine) listElastic(w *workload) {
-	was, may := w.listedIn, w.queue != nil && w.elasticSet() >= 0
+	was, may := w.listedIn, w.queue != nil && w.resizableSet() >= 0
 	if was != nil && (!may || was != w.queue) {
 		was.removeElastic(w)
 		w.listedIn = nil
@@ -259,7 +270,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 
 // wakeFor unblocks the classes for which the holder, which could not shrink before, may shrink now.
 func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
-	if q.family == nil || holder == nil || w.elasticSet() < 0 {
+	if q.family == nil || holder == nil || w.resizableSet() < 0 {
 		return
 	}
 	q.family.enqueue() // it may grow, or others for whom it yields

@@ -28,8 +28,8 @@ func (p *pass) shrinkUnwanted() {
 		}
 		p.unwanted.Delete(key)
 		w := p.workloads[key]
-		_, at, ok := w.elasticJob()
-		if !ok || w.assumed != nothing {
+		at := w.elasticSet()
+		if at < 0 || !w.mayResize() || w.assumed != nothing {
 			continue
 		}
 		p.budget--

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // wants returns the job when it wants at most this number of pods; 0 means as many as it was admitted with.
@@ -61,4 +64,20 @@ func TestRejectedShrinkIsRetried(t *testing.T) {
 	s.want("the change is refused", s.happens(s.refused(decided[0])))
 	s.now = s.now.Add(time.Minute)
 	s.want("the retry time is reached", s.happens(), "resize job from 4 to 2")
+}
+
+// TestSlicedJobGivesUpUnwantedPods: the size of a job whose pods are in slices changes only as the job wants: it gives the
+// quota of its last pods back, and is not resized for others.
+func TestSlicedJobGivesUpUnwantedPods(t *testing.T) {
+	sliced := between("sliced", 1, 4, 0, 0)
+	sliced.PodSets[0].PerPod["cpu"], sliced.PodSets[0].Topology = 4, &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
+	s := cluster(t, sliced)
+	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "sliced"}).PodSets[0].Places {
+		s.happens(pod("sliced", n, at.Node, 4))
+	}
+	s.want("another job needs a node", s.happens(job("one", "q", 1, 4, 0, 1)), "one waits: TopologyPlacementFailed")
+	s.want("the job wants fewer pods", s.happens(s.wants("sliced", 3)), "resize sliced from 4 to 3", "one waits: WaitingForPreemptedWorkloads")
+	s.want("its last pod is gone", s.happens(s.shrunk("sliced"), podGone("sliced", 3)), "admit one in q")
+	s.now = s.now.Add(time.Hour)
+	s.want("the job wants all its pods and there is capacity", s.happens(gone("one"), s.wants("sliced", 0)))
 }
