@@ -125,8 +125,8 @@ func (x *Executor) report(job client.Object, w Write, err error) error {
 		return nil
 	}
 	var heldBack *heldBackError
-	if w.onFailure != "" && IsRefused(err) && !isNamespaceTerminating(err) && !errors.As(err, &heldBack) {
-		x.record(job, Warning(w.onFailure, err.Error()))
+	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !errors.As(err, &heldBack) {
+		x.record(job, Warning(reason, err.Error()))
 	}
 	kind := fmt.Sprintf("%T", w.object)
 	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {

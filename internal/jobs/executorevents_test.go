@@ -10,8 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // TestTemporaryErrorsAreNoWarnings: only errors that a user or an administrator has to correct are recorded as events.
@@ -36,6 +39,31 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 			}
 			if len(b.events.events) != tc.want {
 				t.Errorf("events = %v, want %d", b.events.events, tc.want)
+			}
+		})
+	}
+}
+
+// TestRefusedChangeIsAWarning: a policy of the cluster may refuse that a job is started, stopped or resized.
+func TestRefusedChangeIsAWarning(t *testing.T) {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"}}
+	for name, tc := range map[string]struct {
+		of   client.Object
+		want []string
+	}{
+		"of a job": {child("c"), []string{"Warning ChangeRefused: configmaps \"c\" is forbidden: exceeded quota: 100% of it"}},
+		"of a Workload, which has its own report": {w, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newExecutorTest(t)
+			b.fail["change "+tc.of.GetName()] = forbidden
+			changed := tc.of.DeepCopyObject().(client.Object)
+			changed.SetLabels(map[string]string{"changed": "true"})
+			if err := b.run(t, Plan{Writes: []Write{Change(tc.of, changed)}}); err == nil {
+				t.Fatal("no error")
+			}
+			if diff := cmp.Diff(tc.want, b.events.events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -95,6 +95,18 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
+// changeRefused is the reason of the event that the API server refuses a change of a job or its children.
+const changeRefused = "ChangeRefused"
+
+// refusalReason returns the reason of the Warning, "" for none. A policy of the cluster may refuse any change, such as
+// the start of a job or another size: nobody would know why the job stays as it is.
+func (w Write) refusalReason() string {
+	if w.onFailure == "" && w.verb == verbChange && !w.isToWorkload() {
+		return changeRefused
+	}
+	return w.onFailure
+}
+
 // OrRevert returns the write as one whose success the plan's status reports. If it fails, or is still to be done when
 // the status is written, unsay corrects the status.
 func (w Write) OrRevert(unsay func(status client.Object)) Write {

@@ -95,3 +95,24 @@ func TestElasticJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainARefusedSize: an elastic job keeps pods that its queue has given to others while a policy of the cluster
+// refuses its change. Warnings about what was before do not matter.
+func TestExplainARefusedSize(t *testing.T) {
+	refused := corev1.Event{Reason: "ChangeRefused", Message: "parallelism is immutable", LastTimestamp: at(40)}
+	earlier := corev1.Event{Reason: "FailedCreate", Message: "exceeded quota", LastTimestamp: at(50)}
+	snapshot := &Snapshot{Warnings: []corev1.Event{refused, earlier}, Pods: make([]corev1.Pod, 4),
+		Workloads: []kueue.Workload{aWorkload("tune", admitted(20), elastic("2", 3))},
+		TrainingJobs: []breezeml.TrainingJob{aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, 3
+			job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{"Worker": {Active: 4}}
+		})}}
+	jobs := Jobs(snapshot, start.Add(time.Minute))
+	if got := Explain(snapshot, jobs, jobs[0], start.Add(time.Minute)).Warning; got == nil || got.Reason != "ChangeRefused" || !snapshot.NeedsWarnings(&jobs[0]) {
+		t.Errorf("warning = %+v, want that the change was refused", got)
+	}
+	snapshot.Pods = snapshot.Pods[:3]
+	if got := Explain(snapshot, jobs, jobs[0], start.Add(time.Minute)).Warning; got != nil {
+		t.Errorf("with its size the warning = %+v, want none", got)
+	}
+}

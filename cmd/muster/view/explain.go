@@ -121,7 +121,9 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	case snapshot.lacksAllPods(&job):
 		e.Warning = lastWarning(snapshot.Warnings)
 	case snapshot.lacksSomePods(&job):
-		e.Warning = lastWarning(slices.DeleteFunc(slices.Clone(snapshot.Warnings), func(w corev1.Event) bool { return w.Reason != failedCreate }))
+		e.Warning = lastWarning(warningsOf(snapshot.Warnings, failedCreate, changeRefused))
+	case snapshot.hasSurplusPods(&job):
+		e.Warning = lastWarning(warningsOf(snapshot.Warnings, changeRefused))
 	}
 	if workload != nil && job.State == Pending {
 		e.Warning = lastEviction(workload)
@@ -164,17 +166,33 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	return e
 }
 
-// failedCreate is the reason of the operator, and of Kubernetes, for the event that a pod could not be created.
-const failedCreate = "FailedCreate"
+// Reasons of events: failedCreate is the operator's, and Kubernetes', for a pod that could not be created, changeRefused
+// the operator's for a change of the job that the API server refuses.
+const (
+	failedCreate  = "FailedCreate"
+	changeRefused = "ChangeRefused"
+)
 
-// NeedsWarnings reports whether the Warning events of the job may say why it does not run, or not with all of its pods.
-// s.Pods must hold all pods of the job.
-func (s *Snapshot) NeedsWarnings(job *Job) bool { return s.lacksAllPods(job) || s.lacksSomePods(job) }
+// NeedsWarnings reports whether the Warning events of the job may say why it does not run, or not with the pods that it
+// should have. s.Pods must hold all pods of the job.
+func (s *Snapshot) NeedsWarnings(job *Job) bool {
+	return s.lacksAllPods(job) || s.lacksSomePods(job) || s.hasSurplusPods(job)
+}
 
-// lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only those about the
-// creation of pods say why: it has run for some time, and others may be about what was then.
+// lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only those about
+// pods and sizes say why: it has run for some time, and others may be about what was then.
 func (s *Snapshot) lacksSomePods(job *Job) bool {
 	return (job.State == Starting || job.State == Running) && 0 < len(s.Pods) && len(s.Pods) < int(job.PodsAsked)
+}
+
+// hasSurplusPods reports whether an elastic job that runs has more pods than its queue lets it have.
+func (s *Snapshot) hasSurplusPods(job *Job) bool {
+	return job.State == Running && job.PodsMost > 0 && len(s.Pods) > int(job.PodsAsked)
+}
+
+// warningsOf returns the events of these reasons.
+func warningsOf(events []corev1.Event, reasons ...string) []corev1.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(w corev1.Event) bool { return !slices.Contains(reasons, w.Reason) })
 }
 
 // lacksAllPods reports whether the job has no Workload, or was started and has no pods. One that asks for no pods, and
