@@ -10,11 +10,13 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// asksTheSame reports whether pod sets ask for the same numbers of pods, with the same requests and placement
-// constraints. Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
-func asksTheSame(a, b []kueue.PodSet) bool {
-	return slices.EqualFunc(a, b, func(a, b kueue.PodSet) bool {
-		return a.Name == b.Name && a.Count == b.Count && needTheSame(&a.Template.Spec, &b.Template.Spec)
+// asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as those of a job, with the
+// same requests and placement constraints, and are elastic only where the job is, as no other job follows its queue.
+// Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
+func asksTheSame(said, own []kueue.PodSet) bool {
+	return slices.EqualFunc(said, own, func(said, own kueue.PodSet) bool {
+		return said.Name == own.Name && said.Count == own.Count && needTheSame(&said.Template.Spec, &own.Template.Spec) &&
+			(isElasticTemplate(&own.Template) || !isElasticTemplate(&said.Template))
 	})
 }
 

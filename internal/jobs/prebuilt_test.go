@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -48,6 +49,8 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	// A user may get a small Workload admitted, for a job that needs more.
 	small := prebuilt(cpus(2, "10m"))
 	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
+	elastic := prebuilt(cpus(2, "1"))
+	elastic.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
 	outOfSync := prebuilt(cpus(3, "1"))
 	finish(outOfSync, kueue.WorkloadFinishedReasonOutOfSync, "", now)
 	// The cache drops the pod sets of finished Workloads.
@@ -69,6 +72,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		"other count":                       {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"other requests":                    {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"other requests, with quota":        {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"elastic, for a job that is not":    {elastic, []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"finished as out of sync already":   {outOfSync, nil, prebuiltOutOfSync},
 		"finished already":                  {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
 		"adopted and finished with the job": {ended(owned("job-uid")), nil, ""},
