@@ -14,10 +14,11 @@ import (
 // sizes are the minimum and the maximum number of pods of an elastic job.
 type sizes struct{ least, most int32 }
 
-// noteSizes sets s.sizes if the Workload is elastic.
+// noteSizes sets s.sizes if the Workload is elastic. Its queue does not resize pods that are tied: once admitted, it has
+// the size of any job that was admitted with fewer pods.
 func (s *subject) noteSizes() {
 	var all sizes
-	elastic := false
+	elastic, fixed := false, false
 	for i := range s.workload.Spec.PodSets {
 		podSet := &s.workload.Spec.PodSets[i]
 		least, err := strconv.ParseInt(podSet.Template.Annotations[muster.MinReplicasAnnotation], 10, 32)
@@ -26,14 +27,23 @@ func (s *subject) noteSizes() {
 			all.most += podSet.Count
 			continue
 		}
-		elastic = true
+		elastic, fixed = true, isTied(podSet) && s.workload.Status.Admission != nil
 		most := workload.Wanted(s.workload, podSet)
 		all.least += min(int32(least), most)
 		all.most += most
 	}
-	if elastic {
+	switch {
+	case fixed:
+		s.sizes = sizes{}
+	case elastic:
 		s.sizes = all
 	}
+}
+
+// isTied reports whether the pods are placed in slices, or together with those of another pod set.
+func isTied(podSet *kueue.PodSet) bool {
+	asked := podSet.TopologyRequest
+	return asked != nil && (asked.PodSetSliceRequiredTopology != nil || len(asked.PodsetSliceRequiredTopologyConstraints) > 0 || asked.PodSetGroupName != nil)
 }
 
 // resize matches the message of condition Resized: the old and the new number of pods, and on whose behalf.

@@ -30,6 +30,9 @@ func TestElasticJobs(t *testing.T) {
 			job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{"Worker": {Active: active}}
 		}
 	}
+	inSlices := func(w *kueue.Workload) {
+		w.Spec.PodSets[0].TopologyRequest = &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](2)}
+	}
 	for _, test := range []struct {
 		name         string
 		job          breezeml.TrainingJob
@@ -45,6 +48,8 @@ func TestElasticJobs(t *testing.T) {
 		{"shrunk", aTrainingJob("tune", running(3, 3)),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
 			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
+		{"waiting, in slices", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), inSlices)), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"running, in slices", aTrainingJob("tune", running(2, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 2), inSlices)), Running, 2, 2, 0, 0, "admitted with 2 of 4 pods"},
 		{"shrunk before it was stopped, and admitted again", aTrainingJob("tune", running(3, 3)),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods", 10))),
 			Running, 3, 3, 2, 4, ""},
