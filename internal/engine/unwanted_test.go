@@ -66,8 +66,8 @@ func TestRejectedShrinkIsRetried(t *testing.T) {
 	s.want("the retry time is reached", s.happens(), "resize job from 4 to 2")
 }
 
-// TestSlicedJobGivesUpUnwantedPods: the size of a job whose pods are in slices changes only as the job wants: it gives the
-// quota of its last pods back, and is not resized for others.
+// TestSlicedJobGivesUpUnwantedPods: the size of a job whose pods are in slices changes only as the job wants: it gives
+// the quota of its last pods back, and is not resized for others.
 func TestSlicedJobGivesUpUnwantedPods(t *testing.T) {
 	sliced := between("sliced", 1, 4, 0, 0)
 	sliced.PodSets[0].PerPod["cpu"], sliced.PodSets[0].Topology = 4, &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
