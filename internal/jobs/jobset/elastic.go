@@ -31,11 +31,11 @@ func (p *planner) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted j
 	return size
 }
 
-// isSettled reports whether completions of a Job of an elastic replicated job no longer change, since one of its pods has
-// succeeded: with fewer the Job could be complete although pods that run have work left. If the queue takes pods of it
+// isSettled reports whether completions of a Job of an elastic replicated job no longer change, since one of its indexes
+// is final: with fewer the Job could be complete although pods that run have work left. If the queue takes pods of it
 // nevertheless, fewer of the remaining ones run at once.
 func (p *planner) isSettled(rj *jobset.ReplicatedJob, job *batchv1.Job) bool {
-	return job.Status.Succeeded > 0 && boundsOf(p.js, rj).Elastic
+	return jobs.FinalCompletions(job) > 0 && boundsOf(p.js, rj).Elastic
 }
 
 // elasticJob returns the running Job of an elastic replicated job, nil if it does not run.

@@ -1,6 +1,7 @@
 package jobset
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
@@ -37,6 +38,13 @@ func admittedSize(workers int32) jobs.Admission {
 func (b jobBuilder) withPods(pods, terminating int32) jobBuilder {
 	b.job.Status.StartTime = ptr.To(metav1.NewTime(now))
 	b.job.Status.Active, b.job.Status.Ready, b.job.Status.Terminating = pods, &pods, &terminating
+	return b
+}
+
+// done gives the Job these indexes whose pods have succeeded, such as "0-2".
+func (b jobBuilder) done(indexes string) jobBuilder {
+	b.job.Status.CompletedIndexes = indexes
+	b.job.Status.Succeeded = jobs.CountIndexes(indexes, math.MaxInt32)
 	return b
 }
 
@@ -91,9 +99,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		"fewer ready than the minimum":        {admittedSize(4), job("workers", 0).of(4).withPods(1, 0), 0, map[string]int32{"workers": 1}, false},
 		"granted more than the maximum":       {admittedSize(9), job("workers", 0).of(3).withPods(3, 0), 4, map[string]int32{"workers": 3}, true},
 		"granted less than the minimum":       {admittedSize(1), job("workers", 0).of(2).withPods(2, 0), 1, nil, true},
-		"grows while pods succeed":            {admittedSize(4), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
-		"shrinks while pods succeed":          {admittedSize(2), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 2, nil, true},
-		"granted its size while pods succeed": {admittedSize(3), func() jobBuilder { b := job("workers", 0).of(3).withPods(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
+		"grows while pods succeed":            {admittedSize(4), job("workers", 0).of(3).withPods(2, 0).done("0"), 0, map[string]int32{"workers": 2}, true},
+		"shrinks while pods succeed":          {admittedSize(2), job("workers", 0).of(3).withPods(2, 0).done("0"), 2, nil, true},
+		"granted its size while pods succeed": {admittedSize(3), job("workers", 0).of(3).withPods(2, 0).done("0"), 0, map[string]int32{"workers": 2}, true},
 	} {
 		reclaimable := map[string]int32{}
 		if tc.workers.job.Status.Succeeded > 0 && tc.grant.PodSets["workers"].Count < 4 {
@@ -123,11 +131,10 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 // TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded: with fewer, a Job of which index 3 alone still runs would be
 // complete, when it shrinks or is resumed smaller.
 func TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded(t *testing.T) {
-	running := job("workers", 0).of(4).withPods(1, 0)
-	running.job.Status.Succeeded = 3
-	stopped := job("workers", 0).of(4).suspended()
-	stopped.job.Status.Succeeded = 3
-	for name, workers := range map[string]jobBuilder{"shrinks": running, "is resumed": stopped} {
+	for name, workers := range map[string]jobBuilder{
+		"shrinks":    job("workers", 0).of(4).withPods(1, 0).done("0-2"),
+		"is resumed": job("workers", 0).of(4).suspended().done("0-2"),
+	} {
 		p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), workers))
 		if len(p.Writes) != 1 {
 			t.Fatalf("%s: writes = %v, want one", name, writes(p))
