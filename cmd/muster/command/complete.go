@@ -33,17 +33,21 @@ func (o *explainOptions) complete(cmd *cobra.Command, words []string, prefix str
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	offers := completionsOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, prefix)
+	offers := completionsOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, "", prefix)
 	if named, _, ok := strings.Cut(prefix, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
-		offers = completionsOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, prefix)
+		offers = completionsOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, named+"/", prefix)
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completionsOf returns, for each job of the namespace, the first of its names that has the prefix prefix; none if the jobs
-// cannot be read.
-func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, prefix string) (offers []string) {
-	snapshot, err := cluster.Snapshot(ctx, observe.Scope{Namespace: namespace})
+// completionsOf returns, for each job of the namespace, the first of its names that has the prefix prefix, which begins
+// with before; none if the jobs cannot be read.
+func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, before, prefix string) (offers []string) {
+	kind, _, whole := strings.Cut(strings.TrimPrefix(prefix, before), "/")
+	if !whole {
+		kind = "" // more of it may follow
+	}
+	snapshot, err := cluster.Names(ctx, namespace, kind)
 	if err != nil {
 		return nil
 	}
