@@ -94,7 +94,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		}
 	}
 
-	snapshot, err := cluster.SnapshotAll(ctx, name.Namespace)
+	snapshot, err := read(ctx, cluster, name)
 	if err != nil {
 		return explainConnection(err)
 	}
@@ -113,6 +113,17 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		return errQuiet
 	}
 	return nil
+}
+
+// read reads what explains the named job: all that decisions depend on, or much less if it is a job that does not wait.
+func read(ctx context.Context, cluster *observe.Cluster, name view.Name) (*view.Snapshot, error) {
+	if name.Kind != "workload" {
+		snapshot, err := cluster.SnapshotNamed(ctx, name.Namespace, name.Name)
+		if err != nil || view.ExplainsItself(snapshot, name, time.Now()) {
+			return snapshot, err
+		}
+	}
+	return cluster.SnapshotAll(ctx, name.Namespace)
 }
 
 // printer returns a function that prints an explanation in the selected output format, or as text if there is none.
@@ -135,9 +146,6 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 	now := time.Now()
 	jobs := view.Jobs(snapshot, now)
 	found := view.Find(jobs, name)
-	if len(found) == 0 && name.Kind == "job" {
-		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // users say "job" for every kind
-	}
 	if len(found) == 0 {
 		for _, owner := range view.FindOwner(snapshot, name) {
 			found = append(found, view.Find(jobs, owner)...)

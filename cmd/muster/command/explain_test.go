@@ -175,7 +175,7 @@ func refused(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	set := &jobset.JobSet{ObjectMeta: named}
 	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
 	create(set, nil, schema.GroupVersionKind{})
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "refused-w-0"}, Spec: batchv1.JobSpec{Template: pod}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "refused-w-0", Labels: map[string]string{jobset.JobSetNameKey: set.Name}}, Spec: batchv1.JobSpec{Template: pod}}
 	create(job, set, jobset.GroupVersion.WithKind("JobSet"))
 	tell(t, cluster, job, job.UID, corev1.EventTypeWarning, "FailedCreate", "The pods of refused-w-0 are forbidden.")
 

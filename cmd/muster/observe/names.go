@@ -58,6 +58,7 @@ func (c *Cluster) readMetadata(ctx context.Context, kind kindRead, namespace str
 		object.SetNamespace(read.Namespace)
 		object.SetName(read.Name)
 		object.SetUID(read.UID)
+		object.SetLabels(read.Labels)
 		object.SetCreationTimestamp(read.CreationTimestamp)
 		object.SetOwnerReferences(read.OwnerReferences)
 		objects = append(objects, object)

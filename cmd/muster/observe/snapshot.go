@@ -84,7 +84,7 @@ func (c *Cluster) readAll(ctx context.Context, snapshot *view.Snapshot, namespac
 		case err != nil:
 			return fmt.Errorf("list %s: %w", kind.name, err)
 		}
-		if apierrors.IsForbidden(err) || !whole && kind.decides {
+		if (apierrors.IsForbidden(err) || !whole && kind.decides) && !slices.Contains(snapshot.Unseen, kind.name) {
 			snapshot.Unseen = append(snapshot.Unseen, kind.name)
 		}
 	}

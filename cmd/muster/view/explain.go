@@ -71,7 +71,7 @@ type Warning struct {
 	ReportedAt metav1.Time `json:"toldAt"`
 }
 
-// Line is a position in a queue. Position counts from 1; it is 0 for a job that no longer waits.
+// Line is a position in a queue. Position counts from 1; it and Length are 0 for a job that no longer waits.
 type Line struct {
 	ClusterQueue string `json:"clusterQueue"`
 	Position     int    `json:"position,omitempty"`
@@ -253,7 +253,11 @@ func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
 	at := slices.IndexFunc(snapshot.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
 	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) && ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
-	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed, Missing: at < 0}
+	line := &Line{ClusterQueue: clusterQueue, Closed: closed, Missing: at < 0}
+	if position >= 0 {
+		line.Position, line.Length = position+1, len(waiting)
+	}
+	return line
 }
 
 // quotasFor returns the quotas of the resources that are requested.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,7 +66,8 @@ func KindWords(jobs []Job) []string {
 }
 
 // Find returns the jobs of that name; more than one if the name is ambiguous. With kind workload, the name of a
-// Workload finds the job that it belongs to.
+// Workload finds the job that it belongs to. With kind job, it finds those of other kinds if no Job has the name: users say
+// job for every kind.
 func Find(jobs []Job, name Name) []Job {
 	var found []Job
 	for _, job := range jobs {
@@ -78,7 +80,26 @@ func Find(jobs []Job, name Name) []Job {
 			found = append(found, job)
 		}
 	}
+	if len(found) == 0 && name.Kind == "job" {
+		return Find(jobs, Name{Namespace: name.Namespace, Name: name.Name})
+	}
 	return found
+}
+
+// ExplainsItself reports whether the jobs of that name, all of which the snapshot has, are one whose explanation needs no
+// other job: it may run and has its Workload, or is over.
+func ExplainsItself(snapshot *Snapshot, name Name, now time.Time) bool {
+	found := Find(Jobs(snapshot, now), name)
+	if len(found) != 1 {
+		return false
+	}
+	switch job := &found[0]; job.State {
+	case Completed, Failed:
+		return true
+	case Running, Starting, Admitted:
+		return job.Workload != "" || job.Queue == ""
+	}
+	return false
 }
 
 // FindOwner returns the names of the jobs that created the batch Jobs and VCJobs of that name: kubectl lists these,
