@@ -210,14 +210,14 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
 	// A job may wait for its queue to be created.
 	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), notInInitialList, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.clusterQueues.forget(), notInInitialList, takesOtherJobs)
 	// Or for a class or a flavor that it names.
 	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.LabelChangedPredicate{})
 	// The time limit of a ClusterQueue is an annotation.
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.clusterQueues.forget(), predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return maxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != maxDuration(e.ObjectNew.(*kueue.ClusterQueue))

@@ -91,7 +91,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	namespace := job.GetNamespace()
 	var (
 		local    kueue.LocalQueueList
-		cluster  kueue.ClusterQueueList
+		cluster  map[string]*kueue.ClusterQueue
 		flavors  kueue.ResourceFlavorList
 		classes  kueue.WorkloadPriorityClassList
 		podClass schedulingv1.PriorityClassList
@@ -101,7 +101,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	for _, read := range []func() error{
 		func() error { return r.client.Get(ctx, client.ObjectKey{Name: namespace}, &ns) },
 		func() error { return r.client.List(ctx, &local, client.InNamespace(namespace), shared) },
-		func() error { return r.client.List(ctx, &cluster, shared) },
+		func() (err error) { cluster, err = r.clusterQueues.read(ctx, r.client); return err },
 		func() error { return r.client.List(ctx, &flavors, shared) },
 		func() error { return r.client.List(ctx, &classes, shared) },
 		func() error { return r.client.List(ctx, &podClass, shared) },
@@ -125,7 +125,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	return Facts{
 		Served:       served,
 		NodeFeatures: features,
-		Queues:       QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
+		Queues:       QueueFacts{Local: byName(local.Items), Cluster: cluster, Namespace: &ns},
 		Priorities:   PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:      byName(flavors.Items),
 		NativeGangs:  r.nativeGangs,

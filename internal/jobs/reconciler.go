@@ -45,6 +45,7 @@ type reconciler[T client.Object] struct {
 	standing           standingEvents
 	missingPods        byJob[MissingPods]
 	prebuiltIndex      prebuiltIndex
+	clusterQueues      clusterQueues
 	retries            *retries
 }
 

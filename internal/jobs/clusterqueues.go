@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// clusterQueues keeps all ClusterQueues by name, as the facts of a job have them, from one of their events to the next:
+// there may be thousands, and to list them would be most of the work of a reconcile.
+type clusterQueues struct {
+	// watched is set if forget sees all events. If not, nothing is kept.
+	watched bool
+	mu      sync.Mutex
+	known   map[string]*kueue.ClusterQueue
+}
+
+// read returns the ClusterQueues. They are shared and must not be modified.
+func (q *clusterQueues) read(ctx context.Context, from client.Reader) (map[string]*kueue.ClusterQueue, error) {
+	q.mu.Lock() // also while listing: what is listed before an event must not be kept after it
+	defer q.mu.Unlock()
+	if q.known != nil {
+		return q.known, nil
+	}
+	var list kueue.ClusterQueueList
+	if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	known := byName(list.Items)
+	if q.watched {
+		q.known = known
+	}
+	return known, nil
+}
+
+// forget is a predicate that lets all events through. It must come first, so that the reconciles that follow from an
+// event read anew.
+func (q *clusterQueues) forget() predicate.Predicate {
+	q.watched = true
+	return predicate.NewPredicateFuncs(func(client.Object) bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.known = nil
+		return true
+	})
+}
+
+// takesOtherJobs lets an update of a ClusterQueue through if it may change which namespaces it takes jobs of. Jobs do not
+// depend on the rest of its spec: a change of the quota would reconcile all that name it for nothing.
+var takesOtherJobs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*kueue.ClusterQueue), e.ObjectNew.(*kueue.ClusterQueue)
+	return !equality.Semantic.DeepEqual(before.Spec.NamespaceSelector, after.Spec.NamespaceSelector)
+}}
