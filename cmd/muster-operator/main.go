@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -102,12 +103,14 @@ func prepare(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 
 // operate runs all controllers, on a cluster that serves the APIs.
 func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	go boundGarbage(ctx)
 	hooks, err := openWebhooks(ctx, cluster, cfg, o)
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group, hooks)
+	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group, hooks, end)
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,13 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err := hooks.addTo(mgr, cfg); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return nil
 }
 
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are

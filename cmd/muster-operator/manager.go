@@ -30,7 +30,8 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks webhooks) (manager.Manager, error) {
+// newManager returns the manager. lost is called if another operator leads while this one does.
+func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks webhooks, lost func(why error)) (manager.Manager, error) {
 	metrics, err := metricsServer(o)
 	if err != nil {
 		return nil, err
@@ -40,20 +41,25 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		return nil, err
 	}
 	fenceWrites(cluster, term.renew)
+	events := &leaderEvents{}
+	lock, err := newLock(cluster, ownNamespace(o), term, events, lost)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme:                        newScheme(trainingJobGroup),
-		Metrics:                       metrics,
-		HealthProbeBindAddress:        o.probeAddress,
-		WebhookServer:                 webhookserver.NewServer(hooks.options(o)),
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "muster.dev",
-		LeaderElectionNamespace:       ownNamespace(o),
-		LeaderElectionReleaseOnCancel: true, // after a clean shutdown another operator can lead at once
-		LeaseDuration:                 &term.lease,
-		RenewDeadline:                 &term.renew,
-		RetryPeriod:                   &term.retry,
-		GracefulShutdownTimeout:       ptr.To(shutdownTimeout),
-		NewCache:                      listwatch.NewCache(nil, quotaGroups...),
+		Scheme:                              newScheme(trainingJobGroup),
+		Metrics:                             metrics,
+		HealthProbeBindAddress:              o.probeAddress,
+		WebhookServer:                       webhookserver.NewServer(hooks.options(o)),
+		LeaderElection:                      o.leaderElect,
+		LeaderElectionID:                    leaseName, // only for logs and metrics, beside the lock
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true, // after a clean shutdown another operator can lead at once
+		GracefulShutdownTimeout:             ptr.To(shutdownTimeout),
+		LeaseDuration:                       ptr.To(term.patience + term.lease), // what others see is up to the lock
+		RenewDeadline:                       &term.patience,
+		RetryPeriod:                         &term.retry,
+		NewCache:                            listwatch.NewCache(nil, quotaGroups...),
 		// Operators that do not lead fill their caches too, so that they can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
@@ -67,6 +73,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
+	events.Manager = mgr
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
