@@ -18,6 +18,10 @@ import (
 // minRefreshInterval is the minimum time between two refreshes of --watch: a busy cluster changes all the time.
 const minRefreshInterval = 100 * time.Millisecond
 
+// pauseAfter returns how long to pause after a refresh that took so long. It grows with the cluster, of which each refresh
+// shows all: with 10,000 jobs the command would otherwise use a core.
+func pauseAfter(took time.Duration) time.Duration { return max(minRefreshInterval, 4*took) }
+
 // follower displays values repeatedly. tick, which may be nil, triggers a refresh even if nothing has changed.
 type follower[T any] struct {
 	update func([]T) error
@@ -46,7 +50,9 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		f = redrawing(streams, size, output, r, ticker.C)
 	}
 	for {
+		began := time.Now()
 		err := f.refresh(ctx, watch, list)
+		pause := pauseAfter(time.Since(began))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -62,7 +68,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(minRefreshInterval):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -10,5 +11,16 @@ func TestUnauthorizedMessageSaysToStartAgain(t *testing.T) {
 	want := "muster: no such token: log in again and restart this command; the output shows the last known state"
 	if got := answerMessage(apierrors.NewUnauthorized("no such token")); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestWatchingALargeClusterLeavesTimeBetweenRefreshes: each one takes a third of a second with 10,000 jobs.
+func TestWatchingALargeClusterLeavesTimeBetweenRefreshes(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: minRefreshInterval, 10 * time.Millisecond: minRefreshInterval, 300 * time.Millisecond: 1200 * time.Millisecond,
+	} {
+		if pause := pauseAfter(took); pause != want {
+			t.Errorf("the pause after a refresh of %s is %s, want %s", took, pause, want)
+		}
 	}
 }
