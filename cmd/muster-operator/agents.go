@@ -15,12 +15,12 @@ import (
 // agent starts the rendezvous for agents and returns a function that describes the agent that jobs add to their pods.
 // If the rendezvous cannot be started, the description is empty, and without certificates while there are none: jobs
 // that need an agent report it, and others run without.
-func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.Agent {
+func agent(ctx context.Context, mgr manager.Manager, leads func() bool, o options) func() podspec.Agent {
 	none := func() podspec.Agent { return podspec.Agent{} }
 	if o.rendezvousAddress == "" {
 		return none
 	}
-	authority, err := rendezvous.AddTo(ctx, mgr, rendezvous.Options{Bind: o.rendezvousBind, Namespace: ownNamespace(o)})
+	authority, err := rendezvous.AddTo(ctx, mgr, rendezvous.Options{Bind: o.rendezvousBind, Namespace: ownNamespace(o), Leads: leads})
 	if err != nil {
 		ctrl.Log.WithName("rendezvous").Error(err, "agents are not served; the next start tries again")
 		return none

@@ -32,9 +32,16 @@ type fence struct {
 }
 
 // fenceWrites makes all clients of the configuration respect a new fence.
-func fenceWrites(cluster *rest.Config, within time.Duration) {
+func fenceWrites(cluster *rest.Config, within time.Duration) *fence {
 	f := &fence{within: within, again: make(chan struct{})}
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{fence: f, next: next} })
+	return f
+}
+
+// leads reports whether no other operator can lead by now, so that what is not a write may go out too.
+func (f *fence) leads() bool {
+	open, _ := f.open()
+	return open
 }
 
 // renew notes a renewal that was sent at that time.

@@ -110,7 +110,12 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group, hooks, end)
+	term, err := termOf(o.leaseDuration)
+	if err != nil {
+		return err
+	}
+	fence := fenceWrites(cluster, term.renew)
+	mgr, err := newManager(cluster, o, term, *cfg.TrainingJob.Group, hooks, end)
 	if err != nil {
 		return err
 	}
@@ -118,7 +123,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err != nil {
 		return err
 	}
-	apis, err := addJobs(ctx, mgr, background, cfg, o)
+	apis, err := addJobs(ctx, mgr, background, fence, cfg, o)
 	if err != nil {
 		return err
 	}
@@ -147,7 +152,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
 // left out if Volcano runs them.
-func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
+func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, fence *fence, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
 	external, err := install.VolcanoRunsJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {
 		return nil, err
@@ -179,7 +184,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 		Backoff:            backoffOf(cfg),
 		NativeGangs:        nativeGangs(asking, mgr, cfg, o.namespace),
 		StrictServiceNames: strictServiceNames(asking, mgr, o.namespace),
-		Agent:              agent(ctx, mgr, o),
+		Agent:              agent(ctx, mgr, fence.leads, o),
 		Readiness:          readinessOf(cfg, background.Busy),
 		Busy:               background.Busy,
 	}, apis...)

@@ -31,16 +31,11 @@ import (
 )
 
 // newManager returns the manager. lost is called if another operator leads while this one does.
-func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks webhooks, lost func(why error)) (manager.Manager, error) {
+func newManager(cluster *rest.Config, o options, term term, trainingJobGroup string, hooks webhooks, lost func(why error)) (manager.Manager, error) {
 	metrics, err := metricsServer(o)
 	if err != nil {
 		return nil, err
 	}
-	term, err := termOf(o.leaseDuration)
-	if err != nil {
-		return nil, err
-	}
-	fenceWrites(cluster, term.renew)
 	events := &leaderEvents{}
 	lock, err := newLock(cluster, ownNamespace(o), term, events, lost)
 	if err != nil {

@@ -168,6 +168,17 @@ func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	third.awaitOutput("part 2 of 3")
 }
 
+// TestNoRoundBeginsWhileAnotherOperatorMayLead: agents of the same job may ask the other one.
+func TestNoRoundBeginsWhileAnotherOperatorMayLead(t *testing.T) {
+	o := newOperator(t, "1:1")
+	o.deposed.Store(true)
+	a := o.run(0, works)
+	a.awaitOutput(errDeposed.Error())
+	a.wantNoOutput("part")
+	o.deposed.Store(false)
+	a.awaitOutput("part 0 of 1")
+}
+
 func TestCrashWhileTheOperatorIsDownIsRestartedLater(t *testing.T) {
 	o := newOperator(t, "1:1")
 	stop := t.TempDir() + "/stop"

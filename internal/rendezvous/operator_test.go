@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,7 @@ type operator struct {
 	timeouts  round.Timeouts
 	pods      map[string]*corev1.Pod
 	registry  *registry
+	deposed   atomic.Bool   // another operator may lead
 	hold      time.Duration // 0 for protocol.Hold
 	stop      func()
 }
@@ -98,7 +100,7 @@ func (o *operator) start() {
 	for _, pod := range o.pods {
 		o.registry.updatePod(pod, false)
 	}
-	server := &server{authority: o.authority, registry: o.registry, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
+	server := &server{authority: o.authority, registry: o.registry, leads: func() bool { return !o.deposed.Load() }, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
 			return caller{}, errUnknown

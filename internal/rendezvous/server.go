@@ -50,6 +50,8 @@ type server struct {
 	// registry finds the coordinators of pods.
 	registry *registry
 	log      logr.Logger
+	// leads reports whether no other operator can lead by now.
+	leads func() bool
 	// hold is how long a request is held; 0 means protocol.Hold. Tests set it.
 	hold time.Duration
 
@@ -108,6 +110,9 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	response, err := s.respond(w, r)
+	if err == nil && !s.leads() {
+		err = errDeposed
+	}
 	// A connection is kept for the requests of an agent that follow. One that cannot be answered, or has no reason to
 	// ask again, may open another.
 	if err != nil || response.Refused != "" {
@@ -138,6 +143,10 @@ func (s *server) respond(w http.ResponseWriter, r *http.Request) (protocol.Respo
 // errInvalid is returned for requests that are not of the protocol.
 var errInvalid = errors.New("reading the request")
 
+// errDeposed is returned while another operator may lead. That one may serve agents of the same job, and both could let
+// a round of them begin.
+var errDeposed = errors.New("another operator may lead by now")
+
 // retrySeconds is when an agent may ask again that could not be answered. A few seconds let other agents pass.
 const retrySeconds = 3
 
@@ -155,7 +164,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.logged.Do(func() { s.log.Error(err, "answering an agent") })
 		w.Header().Set("Retry-After", strconv.Itoa(retrySeconds))
 		text := "the operator could not answer"
-		if errors.Is(err, errBusy) || errors.Is(err, errFull) {
+		if errors.Is(err, errBusy) || errors.Is(err, errFull) || errors.Is(err, errDeposed) {
 			text = err.Error()
 		}
 		http.Error(w, text, http.StatusServiceUnavailable)

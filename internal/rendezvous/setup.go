@@ -28,6 +28,9 @@ type Options struct {
 	Bind string
 	// Namespace is the operator's own; the Secret with the certificate is there.
 	Namespace string
+	// Leads reports whether no other operator can lead by now. An operator that leads may find out late that it no
+	// longer does.
+	Leads func() bool
 }
 
 // AddTo adds the server to the manager, and returns the authority that agents must trust. Nobody can trust it before its
@@ -45,7 +48,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	registry := newRegistry(mgr.GetClient())
 	registry.holds.most = agentsWithin(memoryLimit())
 	server := &server{
-		bind: o.Bind, authority: authority, registry: registry, log: log,
+		bind: o.Bind, authority: authority, registry: registry, leads: o.Leads, log: log,
 		logged:   rate.Sometimes{Interval: 10 * time.Second},
 		identify: byTokenReview(clientset.AuthenticationV1().TokenReviews(), clock.RealClock{}),
 	}
