@@ -14,8 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// holdersShown is how many holders of quota are listed; the rest are only counted.
-const holdersShown = 5
+// linesShown is how many holders of quota are listed, and how many different verdicts on pod sets; the rest are only
+// counted.
+const linesShown = 5
 
 // timeFormat is the layout of points in time.
 const timeFormat = "2006-01-02 15:04:05 UTC"
@@ -24,8 +25,8 @@ const timeFormat = "2006-01-02 15:04:05 UTC"
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
 	text.WriteString(headline(e) + "\n\n")
-	for i := range e.Asks {
-		line(&text, first(i, "asks"), ask(&e.Asks[i]))
+	for i, group := range alike(len(e.Asks), func(i int) (string, string) { return e.Asks[i].PodSet, ask(&e.Asks[i]) }) {
+		line(&text, first(i, "asks"), group.each()+": "+ask(&e.Asks[group.first]))
 	}
 	if len(e.Asks) == 0 {
 		line(&text, "asks", podCount(e.Job.PodsAsked)+inAll(view.Amounts(e.Job.Requests, true)))
@@ -35,7 +36,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, "", refusal(e))
 	}
 	if len(e.Covers) > 0 {
-		line(&text, "", "it has quota for "+listed(e.Covers)+" alone")
+		line(&text, "", "it has quota only for "+listed(e.Covers))
 	}
 	for i := range e.Checks {
 		line(&text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
@@ -98,7 +99,7 @@ func quotaAndHolders(text *strings.Builder, e *view.Explanation) {
 		if e.Job.State == view.Suspended {
 			break
 		}
-		if i == holdersShown {
+		if i == linesShown {
 			line(text, "", fmt.Sprintf("and %d more", len(e.Holders)-i))
 			break
 		}
@@ -170,10 +171,11 @@ func listed[S ~string](names []S) string {
 	return strings.Join(text, ", ")
 }
 
+// ask returns what a pod set requests, without its name.
 func ask(a *view.Ask) string {
-	text := fmt.Sprintf("%s: %s without requests", a.PodSet, podCount(a.Pods))
+	text := podCount(a.Pods) + " without requests"
 	if amounts := view.Amounts(a.PerPod, true); amounts != "" {
-		text = fmt.Sprintf("%s: %s x %s", a.PodSet, podCount(a.Pods), amounts)
+		text = fmt.Sprintf("%s x %s", podCount(a.Pods), amounts)
 	}
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %s at least", podCount(a.Fewest))
@@ -231,7 +233,7 @@ func refusal(e *view.Explanation) string {
 	if len(e.Accepts.MatchLabels) == 0 && len(e.Accepts.MatchExpressions) == 0 {
 		return fmt.Sprintf("ClusterQueue %s has no namespaceSelector, so it accepts jobs of no namespace", e.Line.ClusterQueue)
 	}
-	return fmt.Sprintf("ClusterQueue %s accepts jobs of namespaces with the labels %s alone, and %s has others",
+	return fmt.Sprintf("ClusterQueue %s accepts only jobs of namespaces with the labels %s, and %s has others",
 		e.Line.ClusterQueue, metav1.FormatLabelSelector(e.Accepts), e.Job.Namespace)
 }
 

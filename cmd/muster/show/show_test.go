@@ -158,14 +158,14 @@ func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
 func TestAsksShowTopologyConstraints(t *testing.T) {
 	const rack, block = "example.com/rack", "example.com/block"
 	for want, a := range map[string]view.Ask{
-		"w: 8 pods without requests": {},
-		"w: 8 pods without requests, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
+		"8 pods without requests": {},
+		"8 pods without requests, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
 			{Of: view.Required, Level: block}, {Of: view.Slice, Level: rack, Pods: 4}}},
-		"w: 8 pods without requests, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
-		"w: 8 pods without requests, holds quota for 1":                                            {Left: ptr.To[int32](1)},
-		"w: 8 pods without requests, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
+		"8 pods without requests, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
+		"8 pods without requests, holds quota for 1":                                            {Left: ptr.To[int32](1)},
+		"8 pods without requests, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
 	} {
-		a.PodSet, a.Pods = "w", 8
+		a.Pods = 8
 		if got := ask(&a); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -259,11 +259,11 @@ func TestExplanationOfAJobWithAQueueThatIsNotForIt(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
 		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
 		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n":                           {QueuesThere: []string{"cpu", "gpu"}},
-		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab accepts jobs of namespaces with the labels team=prod alone, and ml has others\n": {
+		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab accepts only jobs of namespaces with the labels team=prod, and ml has others\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab has no namespaceSelector, so it accepts jobs of no namespace\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{}},
-		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota for cpu, nvidia.com/gpu alone\n": {
+		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota only for cpu, nvidia.com/gpu\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Covers: []corev1.ResourceName{"cpu", "nvidia.com/gpu"}},
 	} {
 		e.Job = pendingJob()

@@ -24,26 +24,10 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	if len(x.Unready) > 0 {
 		line(text, "awaits", names(e, x.Unready)+", whose pods are not ready")
 	}
-	label := "flavor"
-	for i := range x.PodSets {
-		podSet := &x.PodSets[i]
-		for j := range podSet.Flavors {
-			flavor := &podSet.Flavors[j]
-			said := fmt.Sprintf("%-8s  %s", flavor.Flavor, flavorSays(e, flavor))
-			if len(x.PodSets) > 1 {
-				said = podSet.Name + ": " + said
-			}
-			if flavor.Nearest && flavor.Fit != reason.Refused && len(podSet.Flavors) > 1 {
-				said += "  <- nearest"
-			}
-			line(text, label, said)
-			label = ""
-			onNodes(text, flavor)
-		}
-	}
+	verdicts(text, e)
 	together(text, x.Together)
 	for i := range x.Holders {
-		if i == holdersShown {
+		if i == linesShown {
 			line(text, "", fmt.Sprintf("and %d more", len(x.Holders)-i))
 			break
 		}
@@ -51,6 +35,42 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	}
 	for i, way := range remedies(e) {
 		line(text, first(i, "would fit"), way)
+	}
+}
+
+// verdicts writes what the flavors say of each pod set.
+func verdicts(text *strings.Builder, e *view.Explanation) {
+	list := e.WhyNot.PodSets
+	groups := alike(len(list), func(i int) (string, string) {
+		var said strings.Builder
+		verdict(&said, e, &list[i], "", "")
+		return list[i].Name, said.String()
+	})
+	width := widest(groups[:min(len(groups), linesShown)])
+	for i, group := range groups {
+		if i == linesShown {
+			line(text, "", fmt.Sprintf("and others for %d more pod sets", namesIn(groups[i:])))
+			break
+		}
+		prefix := ""
+		if len(list) > 1 {
+			prefix = fmt.Sprintf("%-*s ", width+1, abridged(group.names)+":")
+		}
+		verdict(text, e, &list[group.first], first(i, "flavor"), prefix)
+	}
+}
+
+// verdict writes what each flavor says of one pod set, the label before the first.
+func verdict(text *strings.Builder, e *view.Explanation, podSet *reason.PodSet, label, prefix string) {
+	for i := range podSet.Flavors {
+		flavor := &podSet.Flavors[i]
+		said := fmt.Sprintf("%s%-8s  %s", prefix, flavor.Flavor, flavorSays(e, flavor))
+		if flavor.Nearest && flavor.Fit != reason.Refused && len(podSet.Flavors) > 1 {
+			said += "  <- nearest"
+		}
+		line(text, label, said)
+		label = ""
+		onNodes(text, flavor)
 	}
 }
 
@@ -102,15 +122,20 @@ func tooLarge(amounts []reason.Amount) string {
 	return strings.Join(numbers, ", ")
 }
 
-// amountSays formats one amount. An unlimited capacity and a missing amount of zero are left out.
+// amountSays formats one amount. An unlimited capacity and a missing amount of zero are left out. Only what is short
+// needs exact numbers: those of a node's memory are long.
 func amountSays(a *reason.Amount) string {
+	number := view.Number
+	if a.Missing.IsZero() {
+		number = view.Rounded
+	}
 	free := a.Free
 	if free.Sign() < 0 {
 		free.Set(0) // the quota was reduced below its usage
 	}
-	said := view.Number(free)
+	said := number(free)
 	if a.Capacity != nil {
-		said += " of " + view.Number(*a.Capacity)
+		said += " of " + number(*a.Capacity)
 	}
 	said = fmt.Sprintf("%s %s free", said, view.ShortName(corev1.ResourceName(a.Resource)))
 	if !a.Missing.IsZero() {
@@ -166,19 +191,11 @@ func remedies(e *view.Explanation) []string {
 
 // names joins the titles of jobs, truncated so that they fit on a line.
 func names(e *view.Explanation, list []reason.Name) string {
-	const shown = 3
 	var titles []string
-	for i, name := range list {
-		if i == shown && len(list) > shown+1 {
-			titles = append(titles, fmt.Sprintf("%d more", len(list)-i))
-			break
-		}
+	for _, name := range list {
 		titles = append(titles, e.Title(name))
 	}
-	if last := len(titles) - 1; last > 0 {
-		return strings.Join(titles[:last], ", ") + " and " + titles[last]
-	}
-	return strings.Join(titles, "")
+	return abridged(titles)
 }
 
 // onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do. No change for the nodes' sake lets
@@ -205,9 +222,9 @@ func together(text *strings.Builder, nodes *place.Diagnosis) {
 	if nodes == nil {
 		return
 	}
-	for i := range nodes.PodSets {
-		said := &nodes.PodSets[i]
-		line(text, first(i, "together"), fmt.Sprintf("%s: %s", said.PodSet, said.Message()))
+	groups := alike(len(nodes.PodSets), func(i int) (string, string) { return nodes.PodSets[i].PodSet, nodes.PodSets[i].Message() })
+	for i, group := range groups {
+		line(text, first(i, "together"), fmt.Sprintf("%s: %s", abridged(group.names), nodes.PodSets[group.first].Message()))
 	}
 	if nodes.Relaxation != "" {
 		line(text, "  fits", nodes.Relaxation)

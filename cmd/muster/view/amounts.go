@@ -71,7 +71,7 @@ func Number(q resource.Quantity) string { return quota.Number(q) }
 const longest = 8
 
 // Rounded is Number, except that long amounts of bytes, which are common for nodes, are rounded to a tenth of their
-// largest unit. It is for table columns only: an explanation of what is short needs exact numbers.
+// largest unit. It is for table columns, and for what is not short: an explanation of what is short needs exact numbers.
 func Rounded(q resource.Quantity) string {
 	if exact := Number(q); q.Format != resource.BinarySI || len(exact) <= longest {
 		return exact
