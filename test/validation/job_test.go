@@ -6,7 +6,29 @@ func jobRules() []rule {
 	label := func(key, value string) edits { return edits{"metadata>labels": map[string]any{key: value}} }
 	annotation := func(value string) edits { return edits{"metadata>annotations": map[string]any{queue: value}} }
 	suspended := edits{"spec>suspend": true}
+	ofPods := func(keys ...string) edits {
+		labels := map[string]any{}
+		for _, key := range keys {
+			labels[key] = "w"
+		}
+		return edits{"spec>template>metadata>labels": labels, "spec>parallelism": 2}
+	}
+	ofJobSet := ofPods("jobset.sigs.k8s.io/jobset-name", "kueue.x-k8s.io/podset")
+	more := edits{"spec>parallelism": 3}
 	return []rule{
+		{of, "a Job of a queued JobSet runs no more pods than the queue admits", inJobSize, "how many pods a Job of a queued JobSet runs, and when, is for system:serviceaccount:muster-system:muster-operator to say",
+			[]attempt{
+				{what: "more pods", before: ofJobSet, change: more, user: maker},
+				{what: "more pods of one that is the JobSet's no more", before: ofJobSet, change: more.with(edits{"metadata>ownerReferences": nil}), user: maker},
+				{what: "one that is stopped is started", before: ofJobSet.with(suspended), change: edits{"spec>suspend": false}, user: maker},
+			},
+			[]attempt{
+				{what: "more pods, by the operator", before: ofJobSet, change: more, user: operator},
+				{what: "more pods, by an administrator", before: ofJobSet, change: more},
+				{what: "fewer pods", before: ofJobSet, change: edits{"spec>parallelism": 1}, user: maker},
+				{what: "more pods of a JobSet without a queue", before: ofPods("jobset.sigs.k8s.io/jobset-name"), change: more, user: maker},
+				{what: "more pods of a Job", before: ofPods("kueue.x-k8s.io/podset"), change: more, user: maker},
+			}},
 		{of, "the label queue-name is the name of a queue", inJobLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
 			[]attempt{
 				{what: "capitals", change: label(queue, "Team_A")},

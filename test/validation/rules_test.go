@@ -20,6 +20,7 @@ const (
 	inJobLabels        place = policy + "muster-job-queue-labels"
 	inJobAnnotations   place = policy + "muster-job-annotations"
 	inJobElastic       place = policy + "muster-job-elastic"
+	inJobSize          place = policy + "muster-jobset-job-size"
 	inSetAnnotations   place = policy + "muster-jobset-annotations"
 	inPodSets          place = policy + "muster-workload-pod-sets"
 	inAdmission        place = policy + "muster-workload-admission"

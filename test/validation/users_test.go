@@ -40,7 +40,7 @@ var rightsOf = func() map[string][]rbacv1.PolicyRule {
 	}
 	const queues = "kueue.x-k8s.io"
 	reports := may(queues, []string{"workloads", "workloads/status"}, "get", "create", "update")
-	jobs := []rbacv1.PolicyRule{may("jobset.x-k8s.io", []string{"jobsets"}, "get", "create", "update"),
+	jobs := []rbacv1.PolicyRule{may("jobset.x-k8s.io", []string{"jobsets"}, "get", "create", "update"), may("batch", []string{"jobs"}, "get", "create", "update"),
 		may("batch.volcano.sh", []string{"jobs"}, "get", "create", "update"), may("lattice.dev", []string{"latticejobs"}, "get", "create", "update")}
 	localQueues := may(queues, []string{"localqueues"}, "get", "create", "update")
 	check := may(queues, []string{"admissionchecks/status"}, "update")
