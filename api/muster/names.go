@@ -46,6 +46,9 @@ const (
 	// BeforeAdmissionAnnotation is on a batch Job that was started with changes from its admission, and holds, as JSON,
 	// what they replaced, and of an elastic Job the size that its queue chose. It is removed when the Job is restored.
 	BeforeAdmissionAnnotation = "muster.dev/before-admission"
+	// AskedPodsAnnotation is on a batch Job that was started, and says how many pods it asked for at a time when it was
+	// given its quota. While it runs, users cannot give it more.
+	AskedPodsAnnotation = "muster.dev/asked-pods"
 
 	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, creates a headless Service for each of its replicated
 	// jobs, named <jobset>-<replicated job>, in addition to that of its subdomain.

@@ -15,8 +15,40 @@ func jobRules() []rule {
 	}
 	ofJobSet := ofPods("jobset.sigs.k8s.io/jobset-name", "kueue.x-k8s.io/podset")
 	more := edits{"spec>parallelism": 3}
+	const asked = "muster.dev/asked-pods"
+	running := func(pods string) edits {
+		return edits{"spec>parallelism": 2, "spec>completions": 9, "metadata>annotations": map[string]any{asked: pods}}
+	}
 	return []rule{
-		{of, "a Job of a queued JobSet runs no more pods than the queue admits", inJobSize, "how many pods a Job of a queued JobSet runs, and when, is for system:serviceaccount:muster-system:muster-operator to say",
+		{of, "a running Job has no more pods than it asked for", inJobSize, "the Job asked for 2 pods at a time when it was given its quota, and cannot have more while it runs",
+			[]attempt{
+				{what: "more pods", before: running("2"), change: more, user: maker},
+				{what: "more pods, without completions", before: running("2").with(edits{"spec>completions": nil}), change: more, user: maker},
+				{what: "more pods, after it was paused", before: running("2").with(edits{"spec>parallelism": 0}), change: more, user: maker},
+				{what: "more completions", before: running("2").with(edits{"spec>completionMode": "Indexed", "spec>completions": 2}),
+					change: edits{"spec>parallelism": 3, "spec>completions": 3}, user: maker},
+			},
+			[]attempt{
+				{what: "more pods, by the operator", before: running("2"), change: more, user: operator},
+				{what: "more pods, by an administrator", before: running("2"), change: more},
+				{what: "as many as it asked for", before: running("3"), change: more, user: maker},
+				{what: "as many as it asked for, after it was paused", before: running("3").with(edits{"spec>parallelism": 0}), change: more, user: maker},
+				{what: "more than are left to complete", before: running("2").with(edits{"spec>completions": 2}), change: more, user: maker},
+				{what: "fewer pods, of more than it asked for", before: running("1").with(edits{"spec>parallelism": 4}), change: more, user: maker},
+				{what: "more pods while it is suspended", before: running("2").with(suspended), change: more, user: maker},
+				{what: "more pods as it is suspended", before: running("2"), change: more.with(suspended), user: maker},
+				{what: "more pods of one that no queue has started", before: running(""), change: more, user: maker},
+			}},
+		{of, "only the operator says how many pods a running Job asked for", inJobSize, "the annotation muster.dev/asked-pods is for system:serviceaccount:muster-system:muster-operator to say",
+			[]attempt{
+				{what: "another number", before: running("2"), change: edits{"metadata>annotations": map[string]any{asked: "9"}}, user: maker},
+				{what: "none", before: running("2"), change: edits{"metadata>annotations": nil}, user: maker},
+			},
+			[]attempt{
+				{what: "by the operator", before: running("2"), change: edits{"metadata>annotations": nil}, user: operator},
+				{what: "another annotation", before: running("2"), change: edits{"metadata>annotations": map[string]any{asked: "2", "a": "b"}}, user: maker},
+			}},
+		{of, "a Job of a queued JobSet runs no more pods than the queue admits", inSetJobSize, "how many pods a Job of a queued JobSet runs, and when, is for system:serviceaccount:muster-system:muster-operator to say",
 			[]attempt{
 				{what: "more pods", before: ofJobSet, change: more, user: maker},
 				{what: "more pods of one that is the JobSet's no more", before: ofJobSet, change: more.with(edits{"metadata>ownerReferences": nil}), user: maker},

@@ -3,10 +3,12 @@ package batchjob
 import (
 	"encoding/json"
 	"maps"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -34,12 +36,13 @@ type replacedAffinity struct {
 	Was *corev1.Affinity `json:"was"`
 }
 
-// started returns the Job as it runs with what it was granted, with an annotation that records what that replaced.
-// Nothing of what an earlier start added is left.
+// started returns the Job as it runs with what it was granted, with annotations that record what that replaced and how
+// many pods it asked for. Nothing of what an earlier start added is left.
 func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedPodsAnnotation, strconv.Itoa(int(granted.Asked)))
 	if b := admittedBounds(job, original, granted); b.Elastic {
 		if isSettled(job) {
 			limit(out, job, original, granted)
@@ -157,7 +160,7 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	if !hasStarted(job) {
 		return out
 	}
-	out.Annotations = without(out.Annotations, muster.BeforeAdmissionAnnotation)
+	out.Annotations = without(without(out.Annotations, muster.BeforeAdmissionAnnotation), muster.AskedPodsAnnotation)
 	b := recordedIn(job)
 	template := &out.Spec.Template
 	switch {
