@@ -148,6 +148,20 @@ func genericJobRules() []rule {
 				{what: "no such type", change: edits{"spec>failureRules": "yaml:[{ps: [0]}]"}},
 			},
 			[]attempt{{what: "each worker", change: edits{"spec>failureRules": "yaml:[{worker: [0]}, {worker: [1]}, {worker: [2]}, {worker: [3]}]"}}}},
+		{of, "templates name ports of the service", inFinishRules, "a template uses $(service.port[NAME]) with a name that no port of spec.service has: type worker",
+			[]attempt{
+				{what: "in args", change: usesPort("args: ['--port', '$(service.worker[0].host):$(service.port[ftp])']")},
+				{what: "in command", change: usesPort("command: ['$(service.port[http]) $(service.port[])']")},
+				{what: "in env", change: usesPort("env: [{name: A, value: '$(service.port[ftp])'}]")},
+				{what: "behind an escaped dollar", change: usesPort("args: ['$$$(service.port[ftp])']")},
+				{what: "of another name now", before: usesPort("args: ['$(service.port[http])']"), change: edits{"spec>service>ports>0>name": "web"}},
+			},
+			[]attempt{
+				{what: "as they are called", change: usesPort("args: ['$(service.port[http])', '$(service.port[ssh])-$(rank)', '$(HOME)']")},
+				{what: "escaped", change: usesPort("args: ['$$(service.port[ftp])']")},
+				{what: "in a long script", change: usesPort("args: ['$(service.port[http])" + strings.Repeat("$$a", 400<<10) + "']")},
+				{what: "without a service", change: edits{worker + "template>spec>containers>0": "yaml:{name: c, image: i, args: ['$(service.port[ftp])']}"}},
+			}},
 		{of, "the label queue-name is the name of a queue", inGenericLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
 			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/queue-name", "Q")}},
 			[]attempt{{what: "small letters", change: labels("kueue.x-k8s.io/queue-name", "q")}}},
@@ -157,5 +171,13 @@ func genericJobRules() []rule {
 		{of, "the label max-exec-time-seconds is a number of seconds", inGenericLabels, "the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
 			[]attempt{{what: "0", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "0")}},
 			[]attempt{{what: "1", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "1")}}},
+	}
+}
+
+// usesPort returns a job whose Services have the ports http and ssh, and whose workers have a container with these fields.
+func usesPort(fields string) edits {
+	return edits{
+		"spec>service":                        "yaml:{ports: [{name: http, port: 2222}, {name: ssh, port: 22}]}",
+		worker + "template>spec>containers>0": "yaml:{name: c, image: i, " + fields + "}",
 	}
 }
