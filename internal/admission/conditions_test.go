@@ -6,12 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -100,5 +102,27 @@ func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 		if len(c.Message) > 32768 {
 			t.Errorf("message of condition %s has %d bytes, want at most 32768", c.Type, len(c.Message))
 		}
+	}
+}
+
+// TestAPreemptionSaysWhyInTheWordsOfTheAPI: people build alerts on reasons and messages.
+func TestAPreemptionSaysWhyInTheWordsOfTheAPI(t *testing.T) {
+	for cause, want := range map[preempt.Cause][2]string{
+		preempt.InQueue:                 {"InClusterQueue", "prioritization in the ClusterQueue"},
+		preempt.Reclaimed:               {"InCohortReclamation", "reclamation within the cohort"},
+		preempt.ReclaimedWhileBorrowing: {"InCohortReclaimWhileBorrowing", "reclamation within the cohort while borrowing"},
+		preempt.FairShare:               {"InCohortFairSharing", "Fair Sharing within the cohort"},
+	} {
+		w := admittedWorkload("w")
+		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, "j", now)
+		message := "Preempted to accommodate a workload (UID: u, JobUID: j) due to " + want[1] + "; preemptor path: /lab/a; preemptee path: /lab/b"
+		for kind, reason := range map[string]string{"Evicted": "Preempted", "Preempted": want[0]} {
+			c := meta.FindStatusCondition(w.Status.Conditions, kind)
+			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason || c.Message != message {
+				t.Errorf("%s: %s = %+v, want the reason %s and the message %q", want[0], kind, c, reason, message)
+			}
+		}
+		counted := []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", UnderlyingCause: want[0], Count: 1}}
+		expectEqual(t, want[0]+": evictions", w.Status.SchedulingStats.Evictions, counted)
 	}
 }

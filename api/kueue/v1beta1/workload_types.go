@@ -149,8 +149,8 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	AdmissionChecks []AdmissionCheckState `json:"admissionChecks,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
-	// resourceRequests are the computed requests of a workload that is not admitted. While an admitted one is being
-	// shrunk, they are what its pods still use.
+	// resourceRequests is what the pods of an admitted workload that is being shrunk still use; otherwise empty. The
+	// requests of a waiting workload follow from its spec, and muster explain shows them.
 	//
 	// +optional
 	// +listType=map
