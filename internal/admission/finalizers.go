@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // conflictPause is the delay before reconciling an object again after a write conflict.
@@ -34,6 +39,8 @@ type inUseKeeper struct {
 	empty  func() client.Object
 	usedBy func() client.ObjectList
 	index  string
+	// waiting is called with the users of an object that terminates, sorted by name. It may be nil.
+	waiting func(object client.Object, users []string)
 }
 
 // clusterQueueKeeper keeps ClusterQueues of which Workloads hold quota.
@@ -45,9 +52,16 @@ func clusterQueueKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	}
 }
 
+// flavorInUseReason is the reason of the event of a ResourceFlavor whose deletion waits. ClusterQueues have a condition.
+const flavorInUseReason = "InUse"
+
 // flavorKeeper keeps ResourceFlavors that ClusterQueues list.
-func flavorKeeper(c client.Client, cache client.Reader) *inUseKeeper {
+func flavorKeeper(c client.Client, cache client.Reader, recorder events.EventRecorder) *inUseKeeper {
 	return &inUseKeeper{
+		waiting: func(flavor client.Object, queues []string) {
+			recorder.Eventf(flavor, nil, corev1.EventTypeWarning, flavorInUseReason, eventAction, "%s", workload.Cut(
+				"it is deleted once no ClusterQueue lists it; these do: "+strings.Join(queues, ", "), eventMessageBytes))
+		},
 		client: c, cache: cache, index: flavorIndex,
 		empty:  func() client.Object { return &kueue.ResourceFlavor{} },
 		usedBy: func() client.ObjectList { return &kueue.ClusterQueueList{} },
@@ -55,7 +69,7 @@ func flavorKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 }
 
 // addFinalizers adds the controllers that keep objects in use. The indexes of addIndexes must exist.
-func addFinalizers(mgr ctrl.Manager) error {
+func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
@@ -65,7 +79,7 @@ func addFinalizers(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
 	}
-	flavors := flavorKeeper(mgr.GetClient(), mgr.GetCache())
+	flavors := flavorKeeper(mgr.GetClient(), mgr.GetCache(), recorder)
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
 		For(&kueue.ResourceFlavor{}, builder.WithPredicates(deletionOrFinalizerChanged)).
@@ -115,17 +129,20 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	seen := object.DeepCopyObject().(client.Object)
-	used, err := k.used(ctx, req.Name)
+	deleted := !object.GetDeletionTimestamp().IsZero()
+	users, err := k.users(ctx, req.Name, deleted && k.waiting != nil)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	deleted := !object.GetDeletionTimestamp().IsZero()
+	used := len(users) > 0
 	changed := false
 	switch {
 	case used && !deleted:
 		changed = controllerutil.AddFinalizer(object, kueue.ResourceInUseFinalizer)
 	case !used && deleted:
 		changed = controllerutil.RemoveFinalizer(object, kueue.ResourceInUseFinalizer)
+	case used && k.waiting != nil:
+		k.waiting(object, users)
 	}
 	if !changed {
 		return ctrl.Result{}, nil
@@ -138,11 +155,20 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, err
 }
 
-// used reports whether anything uses the object.
-func (k *inUseKeeper) used(ctx context.Context, name string) (bool, error) {
-	users := k.usedBy()
-	if err := k.cache.List(ctx, users, client.MatchingFields{k.index: name}, client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the users of %s: %w", name, err)
+// users returns the names of what uses the object, sorted: of all, or of any one.
+func (k *inUseKeeper) users(ctx context.Context, name string, all bool) (names []string, err error) {
+	options := []client.ListOption{client.MatchingFields{k.index: name}, client.UnsafeDisableDeepCopy}
+	if !all {
+		options = append(options, client.Limit(1))
 	}
-	return meta.LenList(users) > 0, nil
+	users := k.usedBy()
+	if err := k.cache.List(ctx, users, options...); err != nil {
+		return nil, fmt.Errorf("listing the users of %s: %w", name, err)
+	}
+	err = meta.EachListItem(users, func(user runtime.Object) error {
+		names = append(names, user.(client.Object).GetName())
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
 }

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,9 @@ func terminating[O client.Object](o O) O {
 func TestObjectsInUseAreKept(t *testing.T) {
 	queue := func() *kueue.ClusterQueue { return newClusterQueue("cq", "8") }
 	flavor := func() *kueue.ResourceFlavor { return newFlavor("f") }
+	flavorKeeper := func(c client.Client, cache client.Reader) *inUseKeeper {
+		return flavorKeeper(c, cache, events.NewFakeRecorder(2))
+	}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		keeper  func(client.Client, client.Reader) *inUseKeeper
@@ -68,6 +72,23 @@ func TestObjectsInUseAreKept(t *testing.T) {
 			expectEqual(t, "writes", w.written(), test.writes)
 		})
 	}
+}
+
+// TestADeletedFlavorSaysWhoUsesIt: kubectl delete waits, and a ResourceFlavor has no status that could say for what.
+func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
+	recorder := events.NewFakeRecorder(2)
+	for _, flavor := range []*kueue.ResourceFlavor{withFinalizer(newFlavor("f")), terminating(newFlavor("f"))} {
+		w := newWorld(t, flavor, newClusterQueue("b", "8"), newClusterQueue("a", "8"))
+		if _, err := flavorKeeper(w, w, recorder).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "f"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(recorder.Events)
+	var got []string
+	for event := range recorder.Events {
+		got = append(got, event)
+	}
+	expectEqual(t, "events", got, []string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
 }
 
 func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {

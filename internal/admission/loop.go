@@ -90,7 +90,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	if err := addWorkloads(mgr, lifecyclePolicy(cfg), events); err != nil {
 		return nil, err
 	}
-	if err := addFinalizers(mgr); err != nil {
+	if err := addFinalizers(mgr, recorder); err != nil {
 		return nil, err
 	}
 	return background, managedqueues.AddDefault(mgr, cfg.DefaultQueue)
