@@ -59,8 +59,8 @@ type LatticeJobSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// maxRetry is how often all pods are restarted before the job fails. Without it, a failed pod does not restart
-	// them.
+	// maxRetry is the number of restarts of all pods at which the job fails: with 2 they are restarted once. Without it,
+	// a failed pod does not restart them, and evictions count as with 3.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -223,6 +223,18 @@ type LatticeJobStatus struct {
 	// +optional
 	// +nullable
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+
+	// startTime is when the job became Running.
+	//
+	// +optional
+	// +nullable
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// completionTime is when the job succeeded or failed.
+	//
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
 	// lastScheduleTime is the last scheduled time at which a run was started.
 	//

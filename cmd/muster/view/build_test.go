@@ -113,6 +113,12 @@ func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.La
 	return job
 }
 
+// ranFrom gives the LatticeJob the times of its status.
+func ranFrom(started *metav1.Time, ended metav1.Time, job lattice.LatticeJob) lattice.LatticeJob {
+	job.Status.StartTime, job.Status.CompletionTime = started, &ended
+	return job
+}
+
 // scheduled gives the LatticeJob a schedule.
 func scheduled(job lattice.LatticeJob) lattice.LatticeJob {
 	job.Spec.Schedule = "@daily"

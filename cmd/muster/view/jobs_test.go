@@ -260,6 +260,16 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
 		want:     []line{{"ml/latticejob/etl", "gpu", Failed, "0/2", "600m cpu", "0s", "-", lattice.LostMessage}},
 	}, {
+		name: "LatticeJobs without VCJob and Workload show from when to when they waited and ran",
+		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{
+			ranFrom(nil, at(10), aLatticeJob("wrong", lattice.Failed, "Failed to compile job: job has no tasks")),
+			ranFrom(ptr.To(at(20)), at(50), aLatticeJob("etl", lattice.Succeeded, "All tasks completed successfully")),
+		}},
+		want: []line{
+			{"ml/latticejob/etl", "gpu", Completed, "0/2", "600m cpu", "20s", "30s", ""},
+			{"ml/latticejob/wrong", "gpu", Failed, "0/2", "600m cpu", "10s", "-", "Failed to compile job: job has no tasks"},
+		},
+	}, {
 		name: "a LatticeJob with a schedule is listed as its runs, unless it can have none",
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{
 			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")), aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -42,7 +43,8 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 	if own := owned.workloads[job.UID]; own != nil {
 		s.workload = own // if Volcano runs the pods, the LatticeJob itself queues
 	}
-	ended := &ending{message: job.Status.Message}
+	s.startedAt = cmp.Or(s.startedAt, job.Status.StartTime)
+	ended := &ending{message: job.Status.Message, at: ptr.Deref(job.Status.CompletionTime, metav1.Time{})}
 	if vcjob != nil {
 		ended.at = vcjob.Status.State.LastTransitionTime
 		ended.message = cmp.Or(vcjob.Status.State.Message, ended.message)

@@ -165,6 +165,7 @@ func (l *planner) reportRuns(running int, last time.Time) {
 // runsStatus returns the status of a job with a schedule.
 func (l *planner) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
 	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(l.job.Generation)}
+	l.setTimes(&status)
 	when := "never"
 	if !last.IsZero() {
 		when, status.LastScheduleTime = stamp(last), ptr.To(metav1.NewTime(last))

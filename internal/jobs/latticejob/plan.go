@@ -125,11 +125,27 @@ const messageBytes = 4096
 func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
 	message = workload.Cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
+	l.setTimes(&status)
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
 		event.WithStatus = true
 		l.plan.Events = append(l.plan.Events, *event)
 	}
 	l.job.Status = status
+}
+
+// setTimes sets in the next status when the job began to run, and when it ended.
+func (l *planner) setTimes(status *lattice.LatticeJobStatus) {
+	if status.Phase == lattice.Pending {
+		return
+	}
+	before, now := &l.job.Status, metav1.NewTime(l.seen.Now).Rfc3339Copy()
+	status.StartTime = before.StartTime
+	switch {
+	case status.Phase != lattice.Running:
+		status.CompletionTime = &now
+	case before.Phase != lattice.Running:
+		status.StartTime = &now
+	}
 }
 
 // hardTopology is the message for a job that asks for a topology which only Volcano's scheduler

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -116,6 +117,7 @@ func TestLifeOfAJob(t *testing.T) {
 			if test.generation > 0 {
 				want.ObservedGeneration = &test.generation
 			}
+			got.StartTime, got.CompletionTime = nil, nil // of TestTimesOfAJob
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -126,6 +128,35 @@ func TestLifeOfAJob(t *testing.T) {
 				t.Errorf("events %q, want %q", got, test.events)
 			}
 		})
+	}
+}
+
+func TestTimesOfAJob(t *testing.T) {
+	began, since := metav1.NewTime(now.Add(-time.Hour)), func(s *scene) {
+		s.seen.Job.Status.StartTime = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
+	}
+	at := metav1.NewTime(now)
+	for name, test := range map[string]struct {
+		scene      *scene
+		start, end *metav1.Time
+	}{
+		"it waits":               {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, ""), nil, nil},
+		"it begins to run":       {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", ""), &at, nil},
+		"it runs":                {newScene().stands(lattice.Running, "", 1).with(since).vcjob(volcano.Running, "", ""), &began, nil},
+		"it is changed":          {newScene().stands(lattice.Running, "", 1).with(since).vcjob(volcano.Running, "", "").generation(2), &began, nil},
+		"it began before this":   {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), nil, nil},
+		"it has succeeded":       {newScene().stands(lattice.Running, "", 1).with(since).vcjob(volcano.Completed, "", ""), &began, &at},
+		"it has failed":          {newScene().stands(lattice.Running, "", 1).with(since).vcjob(volcano.Failed, "", ""), &began, &at},
+		"it cannot be compiled":  {newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks = nil }), nil, &at},
+		"its VCJob is gone":      {newScene().stands(lattice.Running, "", 1).with(since), &began, nil},
+		"Volcano's is evicted":   {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).with(since).vcjob(volcano.Running, "", ""), nil, nil},
+		"its schedule begins":    {scheduled().stands("", "", 0), ptr.To(metav1.NewTime(now.Add(2 * time.Minute))), nil},
+		"its schedule continues": {scheduled().with(since), &began, nil},
+	} {
+		status := test.scene.plan(t).Status.(*lattice.LatticeJob).Status
+		if !status.StartTime.Equal(test.start) || !status.CompletionTime.Equal(test.end) {
+			t.Errorf("%s: started %v and ended %v, want %v and %v", name, status.StartTime, status.CompletionTime, test.start, test.end)
+		}
 	}
 }
 

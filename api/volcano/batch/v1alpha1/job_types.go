@@ -98,7 +98,7 @@ type JobSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// maxRetry is how often the job is restarted before it fails; 0 means 3.
+	// maxRetry is the number of restarts at which the job fails: with 2 it is restarted once; 0 means 3.
 	//
 	// +optional
 	// +kubebuilder:default=3
