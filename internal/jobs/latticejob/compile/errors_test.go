@@ -75,7 +75,7 @@ func TestErrorsOfTemplates(t *testing.T) {
 		variable("${resources.s.host}"):               "template error: variable 'X': ${resources.s.host}: resource 's' of type secret has no host",
 		variable("${metadata.annotations.a}"):         "template error: variable 'X': ${metadata.annotations.a} is not defined",
 		variable("${env.HOME}"):                       "template error: variable 'X': ${env.HOME} is not defined",
-		variable("${cluster.zone}"):                   "template error: variable 'X': ${cluster.zone} is not defined",
+		variable("${cluster.zone}"):                   "template error: variable 'X': ${cluster.zone} is not defined: the operator's configuration sets it, in latticejob.cluster",
 		variable("${unclosed"):                        "template error: variable 'X': a placeholder that begins with ${ has no closing }: write $${ for the characters themselves",
 		variable("${A:-b}"):                           "template error: variable 'X': ${A:-b} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
 		variable("${}"):                               "template error: variable 'X': ${} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",

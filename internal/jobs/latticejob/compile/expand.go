@@ -146,6 +146,7 @@ func (t *task) value(path []string) (string, error) {
 				return value, nil
 			}
 		}
+		return "", fmt.Errorf("%w: the operator's configuration sets it, in latticejob.cluster", unknown)
 	case path[0] == "resources" && len(path) == 3:
 		d := t.resource(path[1])
 		if d == nil {
