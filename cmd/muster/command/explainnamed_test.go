@@ -71,8 +71,9 @@ func runningJobSet(t *testing.T, cluster *testcluster.Cluster, namespace, name s
 	create(set)
 	owned := []metav1.OwnerReference{*metav1.NewControllerRef(set, jobset.GroupVersion.WithKind("JobSet"))}
 
+	nobody := "example.com/nobody" // the Job controller writes its status otherwise
 	part := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-w-0", OwnerReferences: owned,
-		Labels: map[string]string{jobset.JobSetNameKey: name}}, Spec: batchv1.JobSpec{Template: pod}}
+		Labels: map[string]string{jobset.JobSetNameKey: name}}, Spec: batchv1.JobSpec{Template: pod, ManagedBy: &nobody}}
 	create(part)
 	started, one := metav1.Now(), int32(1)
 	part.Status = batchv1.JobStatus{Active: 1, Ready: &one, StartTime: &started}
