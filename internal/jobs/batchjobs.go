@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -55,4 +57,33 @@ func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.Job
 		}
 	}
 	return nil
+}
+
+// HasNoPods reports whether a Job has no pods and will get none: it has ended, or it is suspended and the Job controller
+// has observed that. A Job that was created suspended and never changed cannot have had any. The count in the status
+// alone does not tell: it follows the pods that the Job controller creates.
+func HasNoPods(job *batchv1.Job) bool {
+	switch {
+	case job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
+		return false
+	case TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil:
+		return true
+	}
+	return ptr.Deref(job.Spec.Suspend, false) && (job.Generation <= 1 || TrueCondition(job, batchv1.JobSuspended) != nil)
+}
+
+// Stop returns the write that suspends a running Job. If the Job controller has not observed yet that the Job was
+// resumed, but may have created pods, the status still says that the Job is suspended, which would count as the answer
+// to this suspension. Therefore that is removed first; the Job is suspended in the next plan, with the event
+// that says why, if any.
+func Stop(job *batchv1.Job, why *Event) Write {
+	stopped := job.DeepCopy()
+	if TrueCondition(job, batchv1.JobSuspended) != nil {
+		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
+		return ChangeStatus(job, stopped)
+	}
+	stopped.Spec.Suspend = ptr.To(true)
+	stop := Change(job, stopped)
+	stop.onSuccess = why
+	return stop
 }

@@ -33,7 +33,7 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	job := seen.Job
 	p := jobs.Plan{Progress: jobs.Progress{
 		// While the Job is being stopped, what its admission added still has to be removed.
-		Active:      !hasNoPods(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
+		Active:      !jobs.HasNoPods(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
 		Ready:       isReady(job),
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
@@ -49,7 +49,7 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	}
 	switch {
 	case p.Progress.Outcome != nil:
-		p.Progress.Active = !hasNoPods(job)
+		p.Progress.Active = !jobs.HasNoPods(job)
 	case seen.Admission.Grant == jobs.Admitted:
 		run(&p, job, seen.Admission)
 	default:
@@ -61,25 +61,22 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 // hold keeps the Job from running. Once none of its pods is left, it restores what the start replaced.
 func hold(p *jobs.Plan, job *batchv1.Job) {
 	switch {
+	case !suspended(job) && hasStarted(job): // it was admitted before
+		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !suspended(job):
-		held := jobs.Change(job, suspend(job))
-		switch {
-		case hasStarted(job): // it was admitted before and is stopped now
-		case job.Generation <= 1:
+		// It holds no quota that others might get too early, and is stopped at once.
+		held := job.DeepCopy()
+		held.Spec.Suspend = ptr.To(true)
+		change := jobs.Change(job, held)
+		if job.Generation <= 1 {
 			p.StartedUnheld = true
-		default:
-			held = held.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
+		} else {
+			change = change.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
-		p.Writes = append(p.Writes, held)
-	case hasStarted(job) && hasNoPods(job):
+		p.Writes = append(p.Writes, change)
+	case hasStarted(job) && jobs.HasNoPods(job):
 		p.Writes = append(p.Writes, rewrite(job, restored(job)))
 	}
-}
-
-func suspend(job *batchv1.Job) *batchv1.Job {
-	out := job.DeepCopy()
-	out.Spec.Suspend = ptr.To(true)
-	return out
 }
 
 // run starts the Job with what it was granted, and limits it to that.
@@ -95,7 +92,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		// It asked for no pods, so that none of those that it asks for now could ever run.
 		requeue(p, job, noPodsMessage)
 	case suspended(job):
-		if !admission.MayStart() || !fits && !hasNoPods(job) {
+		if !admission.MayStart() || !fits && !jobs.HasNoPods(job) {
 			return // the template of a Job with pods cannot be changed
 		}
 		resumed := rewrite(job, desired)
@@ -105,10 +102,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
 		// It runs without what it needs to run where its quota is.
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).WithEvent(jobs.Warning(movedReason, movedMessage)))
+		p.Writes = append(p.Writes, jobs.Stop(job, ptr.To(jobs.Warning(movedReason, movedMessage))))
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
@@ -133,10 +130,10 @@ func limited(job *batchv1.Job, pods int32, elastic bool) jobs.Write {
 
 // requeue stops a Job that now asks for other pods than it has quota for, and returns its quota once no pods are left.
 func requeue(p *jobs.Plan, job *batchv1.Job, why string) {
-	switch p.Progress.Requeue = hasNoPods(job); {
+	switch p.Progress.Requeue = jobs.HasNoPods(job); {
 	case !suspended(job): // it was changed and resumed in one update
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
-	case !hasNoPods(job):
+		p.Writes = append(p.Writes, jobs.Stop(job, nil))
+	case !jobs.HasNoPods(job):
 		return
 	}
 	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, why))

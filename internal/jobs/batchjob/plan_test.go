@@ -287,3 +287,22 @@ func TestNewJobStartsDespiteStatusUpdates(t *testing.T) {
 		})
 	}
 }
+
+// TestStopBeforeTheStartIsObserved: when a Job is evicted just after its start, its status may still say that it is
+// suspended and has no pods, while the Job controller creates some. That must not count as the answer to the stop.
+func TestStopBeforeTheStartIsObserved(t *testing.T) {
+	b := newJob(2).acknowledged().started(grant(2))
+	for step := 0; !suspended(b.job); step++ {
+		p := checkedPlan(t, b.job, stopping)
+		if len(p.Writes) != 1 || !p.Progress.Active || step > 1 {
+			t.Fatalf("step %d: writes %v, active %t, want one write at a time until the Job is suspended", step, writes(p), p.Progress.Active)
+		}
+		b = builder{p.Writes[0].Object().(*batchv1.Job).DeepCopy()}
+	}
+	if p := checkedPlan(t, b.changed().job, stopping); len(p.Writes) > 0 || !p.Progress.Active {
+		t.Errorf("before the Job controller has answered: writes %v, active %t, want none and true", writes(p), p.Progress.Active)
+	}
+	if p := checkedPlan(t, b.acknowledged().job, stopping); len(p.Writes) != 1 {
+		t.Errorf("after that: writes %v, want the Job restored", writes(p))
+	}
+}

@@ -7,15 +7,6 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// hasNoPods reports whether the Job has no pods and will get none: it is suspended, and the Job controller has observed
-// that. A Job that was created suspended and never changed cannot have had any.
-func hasNoPods(job *batchv1.Job) bool {
-	if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 {
-		return false
-	}
-	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || jobs.TrueCondition(job, batchv1.JobSuspended) != nil)
-}
-
 // isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
 // failed, all that it still needs.
 func isReady(job *batchv1.Job) bool {

@@ -149,7 +149,8 @@ func TestStopRestoresTheJob(t *testing.T) {
 		}, cmp.Ignore())); diff != "" {
 			t.Fatalf("the description differs once the Job runs (-before +running):\n%s", diff)
 		}
-		stopped := restored(suspend(&read))
+		read.Spec.Suspend = ptr.To(true)
+		stopped := restored(&read)
 		if diff := cmp.Diff(want, asStored(t, stopped)); diff != "" {
 			t.Fatalf("the stopped Job differs (-before +after):\n%s", diff)
 		}

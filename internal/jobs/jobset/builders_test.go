@@ -96,7 +96,11 @@ func (b jobBuilder) ready() jobBuilder {
 	b.job.Status.Active, b.job.Status.Ready = 1, ptr.To[int32](1)
 	return b
 }
-func (b jobBuilder) suspended() jobBuilder { b.job.Spec.Suspend = ptr.To(true); return b }
+func (b jobBuilder) suspended() jobBuilder         { b.job.Spec.Suspend = ptr.To(true); return b }
+func (b jobBuilder) generation(n int64) jobBuilder { b.job.Generation = n; return b }
+
+// acknowledged adds the condition by which the Job controller has observed a suspension.
+func (b jobBuilder) acknowledged() jobBuilder { return b.ended(batchv1.JobSuspended, now) }
 func (b jobBuilder) deleting() jobBuilder {
 	b.job.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	return b

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -166,9 +165,7 @@ func (p *planner) progress() jobs.Progress {
 		progress.Refused = p.cannotStart()
 	}
 	for _, job := range p.children.all() {
-		if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 || (!suspended(job) && !ended(job)) {
-			progress.Active = true
-		}
+		progress.Active = progress.Active || !jobs.HasNoPods(job)
 	}
 	p.awaitRoom(&progress)
 	return progress

@@ -52,9 +52,7 @@ func (p *planner) suspendJobs() {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
 		}
-		stopped := job.DeepCopy()
-		stopped.Spec.Suspend = ptr.To(true)
-		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped))
+		p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, nil))
 	}
 	p.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
@@ -116,9 +114,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		}
 		said = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
-	stopped := job.DeepCopy()
-	stopped.Spec.Suspend = ptr.To(true)
-	p.plan.Writes = append(p.plan.Writes, jobs.Change(job, stopped).WithEvent(jobs.Warning(movedReason, said)))
+	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(jobs.Warning(movedReason, said))))
 	p.moved[job.Name] = true
 }
 
@@ -137,7 +133,7 @@ func (p *planner) resume(job, fresh *batchv1.Job) {
 		p.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
 		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, desired))
-	case job.Status.Active > 0:
+	case !jobs.HasNoPods(job):
 		// The Job controller reports when they are gone.
 	case job.Status.StartTime != nil:
 		unstarted := job.DeepCopy()
