@@ -152,10 +152,10 @@ func (p *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool)
 		job := p.children.currentJob(name)
 		switch {
 		case p.withoutRoom(rj)[name]: // the others would wait for it
+		case job != nil && ended(job): // it may have been suspended before its end was observed
 		case job == nil || suspended(job):
 			pods += p.sizeOf(rj)
 			waiting = true
-		case ended(job):
 		default:
 			pods += jobs.PodsLeft(job)
 			waiting = waiting || job.Status.Active > ptr.Deref(job.Status.Ready, 0)

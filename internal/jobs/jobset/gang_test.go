@@ -139,6 +139,7 @@ func TestGangCountsThePodsThatStillHaveToRun(t *testing.T) {
 		"one recreated, none succeeded":                 {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
 		"a Job succeeded, a pod of the other recreated": {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
 		"indexes failed for good, a pod recreated":      {func(first, _ *batchv1.Job) { first.Status.FailedIndexes = ptr.To("1-2"); pods(first, 2, 1, 0) }, []string{"change js-workers: 6"}},
+		"a Job succeeded while it was being suspended":  {func(first, second *batchv1.Job) { jobBuilder{first}.suspended().succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
 		"all succeeded":                                 {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); jobBuilder{second}.succeeded() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
