@@ -100,8 +100,8 @@ func (w *latticeWorld) ownObjects() map[string]any {
 func TestTasksThatWereNeverRunLeaveNothingInTheGraph(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch.volcano.sh", Resource: "jobs"}, "job", errors.New("no"))
 	w := newLatticeWorld(t, fault{"create Job job #1", false, refused}, nil)
-	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err == nil {
-		t.Fatal("the VCJob was not refused")
+	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
+		t.Fatalf("the VCJob was not refused (%v)", err)
 	}
 	w.edit(func(job *lattice.LatticeJob) {
 		job.Spec.Tasks = map[string]lattice.JobTaskSpec{"other": job.Spec.Tasks["t"]}

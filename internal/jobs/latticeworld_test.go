@@ -267,8 +267,8 @@ func TestAJobTooLargeToBeStoredFails(t *testing.T) {
 
 	// A spec that its user has made smaller in the meantime is tried.
 	w = newLatticeWorld(t, fault{"create Job job #1", false, tooLarge}, nil)
-	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err == nil {
-		t.Fatal("the refused write is no error of the reconcile, which is then not tried again")
+	if result, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("after a refused write: %+v, %v; want it tried again", result, err)
 	}
 	changeTask(grow)(w)
 	w.run()

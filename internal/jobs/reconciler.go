@@ -104,16 +104,36 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	if holds && !r.standing.tell(job, standing, r.executor.recordStanding) {
 		again = earlierRetry(again, standingEventRetry())
 	}
+	if err != nil {
+		return r.afterError(ctx, job, plan, again, err)
+	}
+	r.retries.accepted(client.ObjectKeyFromObject(job))
+	r.count(job, plan)
+	if !plan.DueIfDone.IsZero() {
+		again = earlierRetry(again, max(plan.DueIfDone.Sub(r.clock.Now()), 1))
+	}
+	return again, nil
+}
+
+// afterError returns after how long to reconcile the job again whose plan was carried out with an error, not later than
+// again unless that is 0. It returns the error if it is none that other writers or users cause.
+func (r *reconciler[T]) afterError(ctx context.Context, job T, plan Plan, again time.Duration, err error) (time.Duration, error) {
+	log := ctrl.LoggerFrom(ctx)
 	switch {
-	case err == nil:
-		r.count(job, plan)
-		if !plan.DueIfDone.IsZero() {
-			again = earlierRetry(again, max(plan.DueIfDone.Sub(r.clock.Now()), 1))
-		}
 	case isConflict(err):
 		// The watch delivers the other writer's change and triggers the retry.
-		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-	case !isNamespaceTerminating(err):
+		log.V(1).Info("planning again after a conflict", "cause", err.Error())
+	case isNamespaceTerminating(err):
+	case isOvertaken(err):
+		// So does the deletion of an object, unless its kind is gone.
+		log.V(1).Info("planning again without an object that is gone", "cause", err.Error())
+		again = earlierRetry(again, staleCacheRetry)
+	case everyError(err, IsRefused):
+		// The job, or an event, tells its user. Whoever grants the operator its rights reads the log.
+		after := r.retries.afterRefusal(job)
+		log.Info("a write is refused, until somebody resolves that", "cause", err.Error(), "again after", after.String())
+		again = earlierRetry(again, after)
+	default:
 		r.retries.retryBy(job, plan.Due)
 		return 0, err
 	}
@@ -146,6 +166,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.standing.forget(job)
 	r.missingPods.forget(job)
 	r.prebuiltIndex.forget(job)
+	r.retries.accepted(job)
 	if r.states.forget(job) && r.countsJobs() {
 		transition{deleted: true}.count(r.api.Kind.Kind, job.Namespace)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,16 +16,34 @@ import (
 // zero value is not usable; a nil value records nothing.
 type retries struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
-	clock clock.PassiveClock
-	mu    sync.Mutex
-	due   map[reconcile.Request]time.Time
+	// refused has the backoffs of requests whose writes were refused.
+	refused workqueue.TypedRateLimiter[reconcile.Request]
+	clock   clock.PassiveClock
+	mu      sync.Mutex
+	due     map[reconcile.Request]time.Time
 }
 
 // newRetries returns the rate limiter of one controller, by this clock.
 func newRetries(clock clock.PassiveClock) *retries {
-	return &retries{
-		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
-		clock:            clock, due: map[reconcile.Request]time.Time{},
+	backoff := func() workqueue.TypedRateLimiter[reconcile.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
+	}
+	return &retries{TypedRateLimiter: backoff(), refused: backoff(), clock: clock, due: map[reconcile.Request]time.Time{}}
+}
+
+// afterRefusal returns after how long to reconcile a job again of which a write was refused, longer each time. It is for
+// reconciles without an error: an error of the operator's would be logged, and counted, for what a user has to resolve.
+func (r *retries) afterRefusal(job client.Object) time.Duration {
+	if r == nil {
+		return longestRetry
+	}
+	return r.refused.When(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+}
+
+// accepted ends the backoff after refusals of the job's writes.
+func (r *retries) accepted(job types.NamespacedName) {
+	if r != nil {
+		r.refused.Forget(reconcile.Request{NamespacedName: job})
 	}
 }
 

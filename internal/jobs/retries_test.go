@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
@@ -19,9 +20,7 @@ import (
 // release its quota in time.
 func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}
-	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
-	refused := errors.New("no")
+	failed := errors.New("no")
 	for name, tc := range map[string]struct {
 		dueIn, dueIfDoneIn time.Duration
 		want               time.Duration
@@ -33,38 +32,77 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 		"due only if the plan succeeds":  {0, time.Second, longestRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := abandonedWorld(t, now, job.DeepCopy(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-			r := w.reconciler
-			r.retries = newRetries(now)
-			r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
-				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-					return refused
-				},
-			})
-			r.executor = NewExecutor(r.client, &fakeRecorder{})
-			r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
-				var p Plan
-				p.Writes = []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}
+			r := failingReconciler(t, now, &failed, func(p *Plan) {
 				if tc.dueIn != 0 {
 					p.Due = now.Now().Add(tc.dueIn)
 				}
 				if tc.dueIfDoneIn != 0 {
 					p.DueIfDone = now.Now().Add(tc.dueIfDoneIn)
 				}
-				return p
-			}
-			r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
-			r.api.Describe = func(*corev1.ConfigMap, Facts) Description { return Description{} }
+			})
 			var wait time.Duration
 			for range 20 {
-				if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, refused) {
+				if _, err := r.Reconcile(t.Context(), theJob); !errors.Is(err, failed) {
 					t.Fatalf("error %v, want that of the write", err)
 				}
-				wait = r.retries.When(request)
+				wait = r.retries.When(theJob)
 			}
 			if wait != tc.want {
 				t.Errorf("the reconcile is retried after %s, want %s", wait, tc.want)
 			}
 		})
 	}
+}
+
+// TestARefusedWriteIsTriedAgainWithoutAnError: users cause refusals, and an operator's log and metrics of errors are about
+// the operator.
+func TestARefusedWriteIsTriedAgainWithoutAnError(t *testing.T) {
+	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	var failure error
+	r := failingReconciler(t, now, &failure, func(*Plan) {})
+	var waits []time.Duration
+	reconcileAgain := func() {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), theJob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits = append(waits, result.RequeueAfter)
+	}
+	failure = apierrors.NewForbidden(corev1.Resource("configmaps"), "child", errors.New("exceeded quota"))
+	for range 20 {
+		reconcileAgain()
+	}
+	if waits[0] > time.Second || waits[1] <= waits[0] || waits[19] != longestRetry {
+		t.Errorf("refused writes are tried again after %v, want longer each time, up to %s", waits, longestRetry)
+	}
+	failure = nil
+	reconcileAgain()
+	failure = apierrors.NewForbidden(corev1.Resource("configmaps"), "child", errors.New("exceeded quota"))
+	if reconcileAgain(); waits[20] != 0 || waits[21] != waits[0] {
+		t.Errorf("after a success it is tried again after %v, want not at all, and after the next refusal %s", waits[20:], waits[0])
+	}
+}
+
+var theJob = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}
+
+// failingReconciler returns a reconciler of a job whose plan creates a child, which fails with the error unless that is
+// nil. edit changes the plan.
+func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error, edit func(*Plan)) *reconciler[*corev1.ConfigMap] {
+	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
+	w := abandonedWorld(t, now, job, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	r := w.reconciler
+	r.retries = newRetries(now)
+	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return *failure },
+	})
+	r.executor = NewExecutor(r.client, &fakeRecorder{})
+	r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
+		p := Plan{Writes: []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}
+		edit(&p)
+		return p
+	}
+	r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
+	r.api.Describe = func(*corev1.ConfigMap, Facts) Description { return Description{} }
+	return r
 }
