@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,15 @@ import (
 // leaseServer is a lease on an API server, as one operator sees it.
 type leaseServer struct {
 	resourcelock.Interface
+	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	silent  bool // it does not answer
 	changed bool // another operator has written the lease since this one read it
 }
 
 func (s *leaseServer) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.silent:
 		return nil, nil, errors.New("it does not answer")
@@ -40,11 +44,20 @@ func (s *leaseServer) Create(ctx context.Context, record resourcelock.LeaderElec
 }
 
 func (s *leaseServer) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.silent || s.changed {
 		return errors.New("it does not answer, or another one has written it")
 	}
 	s.record = &record
 	return nil
+}
+
+// change changes the lease, or how the server answers.
+func (s *leaseServer) change(to func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to()
 }
 
 func (s *leaseServer) Identity() string   { return "this" }
@@ -86,10 +99,11 @@ func TestALeaderOutlivesAnAPIServerThatDoesNotAnswer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &leaseServer{}
 		leads, why := lead(ctx, t, s)
-		s.silent = true
+		s.change(func() { s.silent = true })
 		time.Sleep(50 * time.Second)
-		s.silent = false
+		s.change(func() { s.silent = false })
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if !*leads || *why != nil || time.Since(s.record.RenewTime.Time) > 2*time.Second {
 			t.Errorf("leads = %t (lost: %v) with a lease renewed at %s, want it renewed", *leads, *why, s.record.RenewTime)
 		}
@@ -109,11 +123,14 @@ func TestALeaderEndsWhenAnotherOneHasLed(t *testing.T) {
 			defer cancel()
 			s := &leaseServer{}
 			leads, why := lead(ctx, t, s)
-			s.silent = true
+			s.change(func() { s.silent = true })
 			time.Sleep(10 * time.Second)
-			s.record = &resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 1}
-			s.silent, s.changed = false, true
+			s.change(func() {
+				s.record = &resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 1}
+				s.silent, s.changed = false, true
+			})
 			time.Sleep(10 * time.Second)
+			synctest.Wait()
 			if *leads || *why == nil || s.record.HolderIdentity != holder {
 				t.Errorf("leads = %t (lost: %v) with the lease %+v, want it left to %q", *leads, *why, s.record, holder)
 			}
