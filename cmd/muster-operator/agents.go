@@ -14,7 +14,7 @@ import (
 
 // agent starts the rendezvous for agents and returns a function that describes the agent that jobs add to their pods.
 // If the rendezvous cannot be started, the description is empty, and without certificates while there are none: jobs
-// that need an agent report it, and others run without.
+// that need an agent report it, and others run without. leads reports whether no other operator can lead by now.
 func agent(ctx context.Context, mgr manager.Manager, leads func() bool, o options) func() podspec.Agent {
 	none := func() podspec.Agent { return podspec.Agent{} }
 	if o.rendezvousAddress == "" {

@@ -114,7 +114,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err != nil {
 		return err
 	}
-	fence := fenceWrites(cluster, term.renew)
+	leads := fenceWrites(cluster, term.renew).leads
 	mgr, err := newManager(cluster, o, term, *cfg.TrainingJob.Group, hooks, end)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err != nil {
 		return err
 	}
-	apis, err := addJobs(ctx, mgr, background, fence, cfg, o)
+	apis, err := addJobs(ctx, mgr, background, leads, cfg, o)
 	if err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 }
 
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
-// left out if Volcano runs them.
-func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, fence *fence, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
+// left out if Volcano runs them. leads reports whether no other operator can lead by now.
+func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, leads func() bool, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
 	external, err := install.VolcanoRunsJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 		Backoff:            backoffOf(cfg),
 		NativeGangs:        nativeGangs(asking, mgr, cfg, o.namespace),
 		StrictServiceNames: strictServiceNames(asking, mgr, o.namespace),
-		Agent:              agent(ctx, mgr, fence.leads, o),
+		Agent:              agent(ctx, mgr, leads, o),
 		Readiness:          readinessOf(cfg, background.Busy),
 		Busy:               background.Busy,
 	}, apis...)

@@ -30,7 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// newManager returns the manager. lost is called if another operator leads while this one does.
+// newManager returns the manager. lost is called if another operator has led since this one did.
 func newManager(cluster *rest.Config, o options, term term, trainingJobGroup string, hooks webhooks, lost func(why error)) (manager.Manager, error) {
 	metrics, err := metricsServer(o)
 	if err != nil {
