@@ -116,7 +116,7 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 // run for weeks.
 func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{
-		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: 10 * time.Second, time.Minute: time.Minute, 240 * time.Hour: time.Minute,
+		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: podsLeftPoll, 4 * time.Minute: 30 * time.Second, 240 * time.Hour: time.Minute,
 	} {
 		w := abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
 			w.Status, w.DeletionTimestamp = waiting().admitted().w.Status, &metav1.Time{Time: earlier}

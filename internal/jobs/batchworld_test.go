@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -421,6 +422,11 @@ func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	}
 	if result := w.reconcile(); result.RequeueAfter == 0 || len(list[kueue.WorkloadList](w.world).Items) != 1 {
 		t.Fatal("the quota is released, or the Job not requeued, though a pod is left")
+	}
+	// A pod on a dead node is there for good.
+	w.clock.SetTime(list[kueue.WorkloadList](w.world).Items[0].DeletionTimestamp.Add(8 * time.Minute))
+	if result := w.reconcile(); result.RequeueAfter != time.Minute {
+		t.Errorf("after 8 minutes the pods are listed again after %s, want a minute", result.RequeueAfter)
 	}
 	if err := w.api.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)

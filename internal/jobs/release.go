@@ -21,17 +21,18 @@ import (
 // ownerIndex finds Workloads by the name of their job, for jobs that are gone and whose UID is no longer known.
 const ownerIndex = "metadata.controller.name"
 
-// podsLeftPoll is how often the pods of a deleted job are listed until they are gone. Few jobs are deleted while they
-// run, so that a watch of all pods would not pay.
-const podsLeftPoll = 2 * time.Second
+// podsLeftPoll and longestPoll bound how often the pods of a deleted job are listed until they are gone. Few jobs are
+// deleted while they run, so that a watch of all pods would not pay; but those on a dead node stay for good, and those
+// that another controller runs now may run for weeks.
+const (
+	podsLeftPoll = 2 * time.Second
+	longestPoll  = time.Minute
+)
 
-// longestPoll bounds the interval between such lists for jobs that another controller runs now: they may run for weeks.
-const longestPoll = time.Minute
-
-// nextPoll returns when to list again the pods that still run this long after the deletion: after the same time
-// again, within bounds.
+// nextPoll returns when to list again the pods that still run this long after the deletion: so that their quota is free
+// an eighth of that time later at most, within bounds.
 func nextPoll(since time.Duration) time.Duration {
-	return min(max(since, podsLeftPoll), longestPoll)
+	return min(max(since/8, podsLeftPoll), longestPoll)
 }
 
 // ownerKeys returns the ownerIndex keys of a Workload.
@@ -72,7 +73,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 		case err != nil:
 			errs = append(errs, err)
 		case left:
-			wait = podsLeftPoll
+			wait = earlierRetry(wait, nextPoll(r.clock.Since(w.DeletionTimestamp.Time)))
 		default:
 			if free := withoutFinalizer(w, false); free != nil {
 				writes = append(writes, Change(w, free))
