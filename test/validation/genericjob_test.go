@@ -162,6 +162,38 @@ func genericJobRules() []rule {
 				{what: "in a long script", change: usesPort("args: ['$(service.port[http])" + strings.Repeat("$$a", 400<<10) + "']")},
 				{what: "without a service", change: edits{worker + "template>spec>containers>0": "yaml:{name: c, image: i, args: ['$(service.port[ftp])']}"}},
 			}},
+		{of, "templates name replicas", inFinishRules, "a template uses $(service.TYPE[RANK].host) of a replica that there is not (ranks count from 0): type worker",
+			[]attempt{
+				{what: "a rank that counts from 1", change: usesPort("args: ['$(service.worker[3].host):1 $(service.worker[4].host):$(service.port[http])']")},
+				{what: "no such type", change: usesPort("env: [{name: A, value: '$(service.ps[0].host)'}]")},
+				{what: "no rank", change: usesPort("command: ['$(service.worker[].host)']")},
+				{what: "a rank that is no number", change: usesPort("command: ['$(service.worker[rank].host)']")},
+				{what: "in an init container", change: edits{
+					"spec>service":                          "yaml:{ports: [{name: http, port: 2222}]}",
+					worker + "template>spec>initContainers": "yaml:[{name: d, image: i, args: ['$(service.worker[9].host)']}]",
+				}},
+			},
+			[]attempt{
+				{what: "as they are called", change: usesPort("args: ['a[9].host) $(service.worker[0].host):$(service.port[http]),$(service.worker[3].host)']")},
+				{what: "escaped", change: usesPort("args: ['$$(service.worker[9].host)']")},
+				{what: "commands of a shell", change: usesPort("args: ['x=$(service.sh start); echo $(service.d/x host)', '$(service.']")},
+				{what: "in a long script", change: usesPort("args: ['$(service.worker[0].host)" + strings.Repeat(")a", 400<<10) + "']")},
+				{what: "in a type that may grow", change: edits{
+					"spec>service": "yaml:{ports: [{name: http, port: 2222}]}",
+					worker + "template": "yaml:{metadata: {annotations: {muster.dev/min-replicas: '1', muster.dev/max-replicas: '20'}}, " +
+						"spec: {containers: [{name: c, image: i, args: ['$(service.worker[9].host)']}]}}",
+				}},
+				{what: "without a service", change: edits{worker + "template>spec>containers>0": "yaml:{name: c, image: i, args: ['$(service.worker[9].host)']}"}},
+			}},
+		{of, "templates count replicas of its types", inFinishRules, "a template uses $(replicas[TYPE]) of a type that spec.replicaSpecs has not: type worker",
+			[]attempt{
+				{what: "no such type", change: edits{worker + "template>spec>containers>0": "yaml:{name: c, image: i, args: ['-n', '$(replicas[worker]) $(replicas[wroker])']}"}},
+				{what: "in env", change: usesPort("env: [{name: A, value: '$(replicas[])'}]")},
+			},
+			[]attempt{
+				{what: "its own", change: usesPort("args: ['$(replicas[worker])', 'replicas[ps]']")},
+				{what: "escaped", change: usesPort("args: ['$$(replicas[ps])']")},
+			}},
 		{of, "the label queue-name is the name of a queue", inGenericLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
 			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/queue-name", "Q")}},
 			[]attempt{{what: "small letters", change: labels("kueue.x-k8s.io/queue-name", "q")}}},
