@@ -87,3 +87,18 @@ func Stop(job *batchv1.Job, why *Event) Write {
 	stop.onSuccess = why
 	return stop
 }
+
+// Shrink returns the write that takes pods, and their quota, from a running Job. The status of a Job does not say of
+// which size it is: while it counts fewer pods than the Job is to have, the Job controller may have created more, and
+// once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job controller
+// writes its next status; the Job is made smaller in the next plan, with the event that says why, if any.
+func Shrink(job, smaller *batchv1.Job, why *Event) Write {
+	if pods := PodsLeft(job); job.Status.Active < pods {
+		counted := job.DeepCopy()
+		counted.Status.Active = pods
+		return ChangeStatus(job, counted)
+	}
+	shrink := Change(job, smaller)
+	shrink.onSuccess = why
+	return shrink
+}

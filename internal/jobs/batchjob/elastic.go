@@ -67,13 +67,27 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 		return
 	}
 	recordReplaced(resized, replaced(original, resized).sized(size))
-	change := jobs.Change(job, resized)
+	var reverted *jobs.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
-		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(
+		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf(
 			"spec.parallelism is %d again: the queue chooses how many pods this Job has, from %d to %d until it is admitted anew",
 			size, b.Least, min(b.Most, granted.Asked))))
 	}
-	p.Writes = append(p.Writes, change)
+	p.Writes = append(p.Writes, changeSize(job, resized, granted, reverted))
+}
+
+// changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the
+// queue chose more pods before, the quota of those that it takes is released once they are gone. Pods that only the user
+// has added never had any, and are removed at once.
+func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *jobs.Event) jobs.Write {
+	if before := recordedIn(job).Size; before != nil && granted.Count < *before {
+		return jobs.Shrink(job, resized, why)
+	}
+	change := jobs.Change(job, resized)
+	if why != nil {
+		change = change.WithEvent(*why)
+	}
+	return change
 }
 
 // elasticProgress completes the progress of a running elastic Job: its minimum of pods is enough, so that growing does

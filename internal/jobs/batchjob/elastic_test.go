@@ -147,6 +147,32 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}
 }
 
+// TestPodsThatMayHaveBeenCreatedCountBeforeAShrink: the status still counts four pods, though the Job was made larger
+// since. Once it is smaller again, it would seem to have none too many.
+func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
+	for name, job := range map[string]builder{
+		"grown":                         elastic(2, 8).started(sized(6, 8)).running(4),
+		"grown, and an index is done":   elastic(2, 8).started(sized(6, 8)).running(4).completed("0"),
+		"grown, and raised by its user": elastic(2, 8).started(sized(6, 8)).running(4).set(9, 9),
+	} {
+		p := checkedPlan(t, job.job, admitted(sized(4, 8)))
+		if len(p.Writes) != 1 || p.Writes[0].Verb() != "change status of" || len(events(p)) > 0 || p.Progress.Pods != nil {
+			t.Fatalf("%s: writes %v, events %v, pods that use quota %v; want only a status that counts all pods", name, writes(p), events(p), p.Progress.Pods)
+		}
+		counted := p.Writes[0].Object().(*batchv1.Job)
+		if want := jobs.PodsLeft(counted); counted.Status.Active != want {
+			t.Errorf("%s: %d pods counted, want %d", name, counted.Status.Active, want)
+		}
+		p = checkedPlan(t, counted, admitted(sized(4, 8)))
+		if len(p.Writes) != 1 || p.Writes[0].Verb() != "change" {
+			t.Fatalf("%s: then writes %v, want the Job made smaller", name, writes(p))
+		}
+		if p = checkedPlan(t, p.Writes[0].Object().(*batchv1.Job), admitted(sized(4, 8))); p.Progress.Pods["main"] <= 4 {
+			t.Errorf("%s: smaller, before the Job controller has reported: %v use quota, want more than 4", name, p.Progress.Pods)
+		}
+	}
+}
+
 // TestEndedPodsOfAnElasticJobAreReported, and those that were not granted with them, so that quota is held for the others.
 func TestEndedPodsOfAnElasticJobAreReported(t *testing.T) {
 	for done, want := range map[string]int32{"": 0, "0": 3, "0-2": 5} {

@@ -109,23 +109,23 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
-		p.Writes = append(p.Writes, limited(job, granted.Left, bounds.Elastic))
+		p.Writes = append(p.Writes, limited(job, granted, bounds.Elastic))
 	}
 }
 
 // limited lets no more pods of a running Job run at once than it has quota for. The queue may have taken some of an
 // elastic one, which is not its user's doing then.
-func limited(job *batchv1.Job, pods int32, elastic bool) jobs.Write {
-	fewer := job.DeepCopy()
+func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) jobs.Write {
+	pods, fewer := granted.Left, job.DeepCopy()
 	fewer.Spec.Parallelism = ptr.To(pods)
 	if elastic {
 		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods))
 	}
-	change := jobs.Change(job, fewer)
+	var reverted *jobs.Event
 	if !elastic || recordedIn(job).setByUser(job) {
-		change = change.WithEvent(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
+		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
 	}
-	return change
+	return changeSize(job, fewer, granted, reverted)
 }
 
 // requeue stops a Job that now asks for other pods than it has quota for, and returns its quota once no pods are left.

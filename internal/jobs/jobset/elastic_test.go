@@ -128,6 +128,21 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}
 }
 
+// TestPodsThatMayHaveBeenCreatedCountBeforeAShrink: the status still counts two pods, though the Job was made larger since.
+func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
+	workers := job("workers", 0).of(4).withPods(2, 0)
+	p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), workers))
+	same(t, "writes", []string{"change status of Job js-workers-0"}, writes(p))
+	counted := p.Writes[0].Object().(*batchv1.Job)
+	if counted.Status.Active != 4 {
+		t.Errorf("%d pods counted, want 4", counted.Status.Active)
+	}
+	p = checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), append(of(job("leader", 0).withPods(1, 0)), counted))
+	same(t, "then writes", []string{"change Job js-workers-0"}, writes(p))
+	p = checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), append(of(job("leader", 0).withPods(1, 0)), p.Writes[0].Object().(*batchv1.Job)))
+	same(t, "pods that use quota before the next report", map[string]int32{"workers": 4}, p.Progress.Pods)
+}
+
 // TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded: with fewer, a Job of which index 3 alone still runs would be
 // complete, when it shrinks or is resumed smaller.
 func TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded(t *testing.T) {

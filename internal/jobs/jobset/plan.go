@@ -194,8 +194,8 @@ func (p *planner) noteRefusals(progress *jobs.Progress) {
 	}
 }
 
-// reclaimable counts the pods with quota that are not needed any more, because their Jobs have succeeded or are smaller
-// now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
+// reclaimable counts the pods with quota that are not needed any more and are gone, because their Jobs have succeeded or
+// are smaller now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
 func (p *planner) reclaimable() map[string]int32 {
 	out := map[string]int32{}
 	for i := range p.js.Spec.ReplicatedJobs {
@@ -215,7 +215,7 @@ func (p *planner) reclaimable() map[string]int32 {
 			}
 			continue
 		}
-		if unneeded := asked - p.jobsLeft(rj)*p.sizeOf(rj); unneeded > 0 {
+		if unneeded := asked - max(p.jobsLeft(rj)*p.sizeOf(rj), p.usageOf(rj).pods); unneeded > 0 {
 			out[rj.Name] = unneeded
 		}
 	}

@@ -106,6 +106,10 @@ func (p *planner) resizeJobs() {
 		if !p.isSettled(resizable[name], job) {
 			resized.Spec.Completions = ptr.To(size)
 		}
-		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, resized))
+		change := jobs.Change(job, resized)
+		if p.seen.Admission.HoldsQuota() && size < jobs.PodsAtATime(&job.Spec) {
+			change = jobs.Shrink(job, resized, nil)
+		}
+		p.plan.Writes = append(p.plan.Writes, change)
 	}
 }

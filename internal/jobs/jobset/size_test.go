@@ -50,13 +50,13 @@ func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
 		"larger, without a queue":            {newSet().workersOf(6), unqueued, map[string]int32{"js-workers-0": 6, "js-workers-1": 6}, 0, nil},
 		"smaller, without a queue":           {newSet().workersOf(1), unqueued, map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
 		"same size":                          {newSet().workersOf(4), unqueued, nil, 0, nil},
-		"smaller, with quota":                {newSet().workersOf(1), quota(8, 8), map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 6, nil},
+		"smaller, with quota":                {newSet().workersOf(1), quota(8, 8), map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
 		"larger than the quota":              {newSet().workersOf(6), quota(8, 8), nil, 0, []string{waits}},
 		"larger than the quota that is left": {newSet().workersOf(6), quota(12, 8), nil, 4, []string{waits}},
 		"larger within the quota":            {newSet().workersOf(5), quota(12, 12), map[string]int32{"js-workers-0": 5, "js-workers-1": 5}, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := checkedPlan(t, tc.js.js, tc.admission, of(job("leader", 0).ready(), job("workers", 0).of(4).ready(), job("workers", 1).of(4).ready()))
+			p := checkedPlan(t, tc.js.js, tc.admission, of(job("leader", 0).ready(), job("workers", 0).of(4).withPods(4, 0), job("workers", 1).of(4).withPods(4, 0)))
 			got := map[string]int32{}
 			for _, w := range p.Writes {
 				changed := w.Object().(*batchv1.Job)
@@ -71,6 +71,28 @@ func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
 				t.Errorf("reclaimable pods = %v, want %d workers", p.Progress.Reclaimable, tc.reclaim)
 			}
 		})
+	}
+}
+
+// TestQuotaOfASmallerJobIsReturnedOnceItsPodsAreGone, of which the Job controller may not have reported all yet.
+func TestQuotaOfASmallerJobIsReturnedOnceItsPodsAreGone(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		workers jobBuilder
+		writes  []string
+		reclaim int32
+	}{
+		{"its last growth is not reported", job("workers", 0).of(6).withPods(3, 0), []string{"change status of Job js-workers-0"}, 0},
+		{"still larger", job("workers", 0).of(6).withPods(6, 0), []string{"change Job js-workers-0"}, 0},
+		{"smaller, not reported", job("workers", 0).of(4).withPods(6, 0), nil, 0},
+		{"pods terminate", job("workers", 0).of(4).withPods(4, 1), nil, 1},
+		{"pods are gone", job("workers", 0).of(4).withPods(4, 0), nil, 2},
+	} {
+		js := newSet().workersOf(4)
+		js.js.Spec.ReplicatedJobs[1].Replicas = 1
+		p := checkedPlan(t, js.js, quota(6, 6), of(job("leader", 0).ready(), tc.workers))
+		same(t, tc.name+": writes", tc.writes, writes(p))
+		same(t, tc.name+": reclaimable pods", tc.reclaim, p.Progress.Reclaimable["workers"])
 	}
 }
 
