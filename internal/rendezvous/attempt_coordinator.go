@@ -57,7 +57,11 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 	if err := c.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
-	rank, size, ok := rankOf(&js, &pod)
+	pods, err := c.podsByJob(ctx, &js)
+	if err != nil {
+		return protocol.Response{}, false, err
+	}
+	rank, size, ok := rankOf(&js, pods, &pod)
 	if !ok {
 		return protocol.Response{Refused: "the pod does not have the labels of a pod of JobSet " + js.Name}, true, nil
 	}
@@ -176,16 +180,34 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 	return out
 }
 
-// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their number.
-func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
+// podsByJob returns how many pods each Job of a replicated job runs at a time, in the order of the spec. Jobs that were
+// made larger in the spec may be smaller than that until they get more quota: nobody must wait for pods that do not come.
+// All Jobs of a replicated job are of one size.
+func (c *attemptCoordinator) podsByJob(ctx context.Context, js *jobset.JobSet) ([]int, error) {
+	pods := make([]int, len(js.Spec.ReplicatedJobs))
+	for i := range js.Spec.ReplicatedJobs {
+		rj := &js.Spec.ReplicatedJobs[i]
+		pods[i] = podsOf(&rj.Template.Spec)
+		var job batchv1.Job
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: js.Name + "-" + rj.Name + "-0"}, &job); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		} else if err == nil && metav1.IsControlledBy(&job, js) {
+			pods[i] = min(pods[i], podsOf(&job.Spec))
+		}
+	}
+	return pods, nil
+}
+
+// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their number. podsByJob is
+// as from podsByJob.
+func rankOf(js *jobset.JobSet, podsByJob []int, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
 	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation]))
 	if err1 != nil || err2 != nil {
 		return 0, 0, false
 	}
 	for i := range js.Spec.ReplicatedJobs {
-		rj := &js.Spec.ReplicatedJobs[i]
-		pods := podsOf(&rj.Template.Spec)
+		rj, pods := &js.Spec.ReplicatedJobs[i], podsByJob[i]
 		if rj.Name == pod.Labels[jobset.ReplicatedJobNameKey] {
 			rank, ok = size+job*pods+index, true
 		}
