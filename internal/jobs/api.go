@@ -248,6 +248,8 @@ type PodSetAdmission struct {
 	Nodes Nodes
 	// SliceSize is the size of the smallest slices that must each lie in one domain, 0 if there are none.
 	SliceSize int32
+	// Tied says that slices or a group keep the pod set from growing until its next admission.
+	Tied bool
 }
 
 // Plan is what has to be done for a job. The zero value is nothing.

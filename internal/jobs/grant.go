@@ -44,7 +44,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		left, count := workload.PodsHoldingQuota(w, a)
 		granted := PodSetAdmission{
 			Count: count, Asked: podSet.Count, Left: left,
-			Template: &podSet.Template,
+			Template: &podSet.Template, Tied: workload.IsTied(podSet),
 			Injection: podspec.Injection{
 				Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
 				NodeSelector: map[string]string{},

@@ -31,6 +31,13 @@ func Want(w *kueue.Workload, pods int32) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(pods)))
 }
 
+// IsTied reports whether the pods are placed in slices, or together with those of another pod set. Queues resize such a
+// pod set only for the job that wants fewer.
+func IsTied(podSet *kueue.PodSet) bool {
+	asked := podSet.TopologyRequest
+	return asked != nil && (asked.PodSetSliceRequiredTopology != nil || len(asked.PodsetSliceRequiredTopologyConstraints) > 0 || asked.PodSetGroupName != nil)
+}
+
 // FinishShrink releases what the surplus pods of a pod set used, once they are gone. Until then the resourceRequests
 // of an admitted Workload have, for such a pod set, what it was left with plus what these pods use.
 func FinishShrink(w *kueue.Workload, podSet kueue.PodSetReference) {

@@ -27,23 +27,17 @@ func (s *subject) noteSizes() {
 			all.most += podSet.Count
 			continue
 		}
-		elastic, fixed = true, isTied(podSet) && s.workload.Status.Admission != nil
+		elastic, fixed = true, workload.IsTied(podSet) && s.workload.Status.Admission != nil
 		most := workload.Wanted(s.workload, podSet)
 		all.least += min(int32(least), most)
 		all.most += most
 	}
 	switch {
 	case fixed:
-		s.sizes = sizes{}
+		s.sizes, s.keepsSize = sizes{}, true
 	case elastic:
 		s.sizes = all
 	}
-}
-
-// isTied reports whether the pods are placed in slices, or together with those of another pod set.
-func isTied(podSet *kueue.PodSet) bool {
-	asked := podSet.TopologyRequest
-	return asked != nil && (asked.PodSetSliceRequiredTopology != nil || len(asked.PodsetSliceRequiredTopologyConstraints) > 0 || asked.PodSetGroupName != nil)
 }
 
 // resize matches the message of condition Resized: the old and the new number of pods, and on whose behalf.

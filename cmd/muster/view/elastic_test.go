@@ -49,7 +49,7 @@ func TestElasticJobs(t *testing.T) {
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
 			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
 		{"waiting, in slices", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), inSlices)), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"running, in slices", aTrainingJob("tune", running(2, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 2), inSlices)), Running, 2, 2, 0, 0, "admitted with 2 of 4 pods"},
+		{"running, in slices", aTrainingJob("tune", running(2, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 2), inSlices)), Running, 2, 2, 0, 0, "admitted with 2 of 4 pods, which slices or a group keep from growing"},
 		{"shrunk before it was stopped, and admitted again", aTrainingJob("tune", running(3, 3)),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods", 10))),
 			Running, 3, 3, 2, 4, ""},

@@ -147,6 +147,8 @@ type subject struct {
 	startedAt *metav1.Time
 	// partial says that fewer pods were admitted than wanted, or that pods were restarted; "" if neither.
 	partial string
+	// keepsSize says that the queue does not resize the admitted elastic pod set.
+	keepsSize bool
 	// makers is Makers of the Job.
 	makers []types.UID
 	// titles are the full titles of all jobs, keyed by their UIDs and those of their Workloads.

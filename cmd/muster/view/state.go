@@ -137,7 +137,11 @@ func (s *subject) notePartial() {
 		wanted += podSet.Count - workload.Reclaimed(s.workload, podSet)
 	}
 	if s.workload.Status.Admission != nil && given < wanted && s.sizes.least == s.sizes.most {
-		s.partial = join(fmt.Sprintf("admitted with %d of %d pods", given, wanted), s.partial)
+		partial := fmt.Sprintf("admitted with %d of %d pods", given, wanted)
+		if s.keepsSize {
+			partial += ", which slices or a group keep from growing"
+		}
+		s.partial = join(partial, s.partial)
 	}
 }
 

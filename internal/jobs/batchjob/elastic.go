@@ -69,9 +69,11 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	recordReplaced(resized, replaced(original, resized).sized(size))
 	var reverted *jobs.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
-		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf(
-			"spec.parallelism is %d again: the queue chooses how many pods this Job has, from %d to %d until it is admitted anew",
-			size, b.Least, min(b.Most, granted.Asked))))
+		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least, min(b.Most, granted.Asked))
+		if granted.Tied {
+			why = "pods that are placed in slices or a group do not become more until the Job is admitted anew"
+		}
+		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
 	}
 	p.Writes = append(p.Writes, changeSize(job, resized, granted, reverted))
 }

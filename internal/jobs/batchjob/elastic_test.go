@@ -77,6 +77,10 @@ func TestDescribeElasticJob(t *testing.T) {
 
 func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	const again = "Warning QueueDecides: spec.parallelism is 4 again: the queue chooses how many pods this Job has, from 2 to 6 until it is admitted anew"
+	tied := func(granted jobs.PodSetAdmission) jobs.PodSetAdmission {
+		granted.Tied = true
+		return granted
+	}
 	inUse := func(pods int32) map[string]int32 { return map[string]int32{"main": pods} }
 	succeeding := func(granted jobs.PodSetAdmission) builder {
 		return elastic(2, 6).started(granted).running(3).completed("0")
@@ -121,6 +125,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
 		"raised by its user": {elastic(2, 0).started(sized(4, 6)).running(4).set(9, 9), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, nil, true},
+		"raised by its user, in slices": {elastic(2, 0).started(sized(2, 4)).running(2).set(4, 4), tied(sized(2, 4)),
+			[]string{"change: suspend=false parallelism=2 completions=2"},
+			[]string{"Warning QueueDecides: spec.parallelism is 2 again: pods that are placed in slices or a group do not become more until the Job is admitted anew"}, nil, true},
 		"lowered by its user, who has no maximum": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 0), sized(4, 4),
 			[]string{"change: suspend=false parallelism=3 completions=3"}, nil, inUse(4), true},
 		"lowered by its user with completions":                            {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
