@@ -77,7 +77,7 @@ func (p *planner) cannotStart() string {
 	}
 	started := int32(0)
 	for _, job := range p.children.current() {
-		if !suspended(job) {
+		if !suspended(job) || ended(job) { // it may have been suspended before its end was observed
 			started++
 		}
 	}

@@ -127,6 +127,9 @@ func TestOperatorWithoutAgentsStopsNoRunningJob(t *testing.T) {
 	all := []jobBuilder{job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready()}
 	p := checkedPlan(t, withAgents(newSet().js), admitted, of(all...))
 	same(t, "conditions", nil, conditions(p))
+	all[0] = job("leader", 0).succeeded().suspended()
+	p = checkedPlan(t, withAgents(newSet().js), admitted, of(all...))
+	same(t, "conditions with a leader that succeeded while it was suspended", nil, conditions(p))
 	p = checkedPlan(t, withAgents(newSet().js), admitted, of(all[1:]...))
 	if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil || p.Progress.Refused != "" {
 		t.Errorf("without the leader: condition %+v, Refused %q; want CannotStart, but no release of the quota", c, p.Progress.Refused)
