@@ -1,5 +1,7 @@
 package validation
 
+import "fmt"
+
 // jobSetElasticRules are about replicated jobs whose numbers of pods the queue chooses.
 func jobSetElasticRules() []rule {
 	of := "JobSet"
@@ -28,6 +30,9 @@ func jobSetElasticRules() []rule {
 	const exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 	succeeds := func(rule string) edits {
 		return edits{workers + "template>spec>successPolicy": "yaml:{rules: [" + rule + "]}", workers + "template>spec>completionMode": "Indexed"}
+	}
+	gangOf := func(pods int) edits {
+		return edits{workers + "template>spec>scheduling": fmt.Sprintf("yaml:{schedulingPolicy: {gang: {minCount: %d}}}", pods)}
 	}
 	return []rule{
 		{of, "min-replicas is a number", inJobSetElastic, "the annotation muster.dev/min-replicas of a pod template must be a number from 1 to 9999",
@@ -87,6 +92,9 @@ func jobSetElasticRules() []rule {
 		{of, "maxFailedIndexes is at most min-replicas", inJobSetElastic, "maxFailedIndexes of a Job is more than the muster.dev/min-replicas of its replicated job",
 			[]attempt{{what: "one more", change: between("2", "").with(edits{workers + "template>spec>backoffLimitPerIndex": 1, workers + "template>spec>maxFailedIndexes": 3})}},
 			[]attempt{{what: "all that stay", change: between("2", "").with(edits{workers + "template>spec>backoffLimitPerIndex": 1, workers + "template>spec>maxFailedIndexes": 2})}}},
+		{of, "minCount of a gang is at most min-replicas", inJobSetElastic, "minCount of the gang in scheduling of a Job is more than the muster.dev/min-replicas of its replicated job",
+			[]attempt{{what: "one more", change: between("2", "").with(gangOf(3))}},
+			[]attempt{{what: "all that stay", change: between("2", "").with(gangOf(2))}}},
 	}
 }
 
