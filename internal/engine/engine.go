@@ -220,15 +220,26 @@ func (e *Engine) flavorChanged(name string) {
 func (ev NamespaceSet) apply(e *Engine) {
 	before := e.namespaces[ev.Name]
 	e.namespaces[ev.Name] = ev.Labels
+	e.namespaceChanged(ev.Name, before)
+}
+
+func (ev NamespaceDeleted) apply(e *Engine) {
+	before := e.namespaces[ev.Name]
+	delete(e.namespaces, ev.Name)
+	e.namespaceChanged(ev.Name, before)
+}
+
+// namespaceChanged routes all workloads again in the queues that accept the namespace now and did not before, or the
+// other way round.
+func (e *Engine) namespaceChanged(name string, before labels.Set) {
+	now := e.namespaces[name]
 	for _, l := range e.localQueues {
 		q := e.queues[l.ClusterQueue]
-		if l.Key.Namespace == ev.Name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(ev.Labels) {
+		if l.Key.Namespace == name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(now) {
 			e.queueChanged(q)
 		}
 	}
 }
-
-func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 
 func (ev LocalQueueSet) apply(e *Engine) {
 	l := e.local(ev.Key)

@@ -28,9 +28,10 @@ type world struct {
 	reasons map[string]reason.Code // reasons of jobs, not written yet
 	locals  map[Key]LocalQueueSet
 	clock   time.Time
-	wide    *wideWorld // nil in a world of cpu in one flavor
-	nodes   *nodeWorld // nil in a world of quota alone
-	elastic bool       // jobs may be resized
+	wide    *wideWorld  // nil in a world of cpu in one flavor
+	nodes   *nodeWorld  // nil in a world of quota alone
+	elastic bool        // jobs may be resized
+	churn   *churnWorld // nil in a world whose objects stay
 }
 
 // entry is an event, or the time of a pass.
@@ -126,6 +127,9 @@ func (w *world) setQueue(t *rapid.T, name string) {
 // apply logs the event, applies it to the engine, and drops the open decisions that it supersedes.
 func (w *world) apply(ev Event) {
 	w.log = append(w.log, entry{event: ev})
+	if w.churn != nil {
+		w.churn.note(ev)
+	}
 	w.engine.Apply(ev)
 	superseded := w.engine.TakeSuperseded()
 	w.open = slices.DeleteFunc(w.open, func(d Decision) bool { return superseded[d.Key] == d.Serial })
@@ -209,6 +213,10 @@ func (w *world) write(i int, how answer) {
 
 // step makes one random change.
 func (w *world) step(t *rapid.T) {
+	if w.churn != nil && rapid.IntRange(0, 2).Draw(t, "churn if 0") == 0 {
+		w.churnStep(t)
+		return
+	}
 	if w.wide != nil && rapid.Bool().Draw(t, "wide") {
 		w.wideStep(t)
 		return
