@@ -197,20 +197,20 @@ func (ev CohortDeleted) apply(e *Engine) {
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
 	e.updateFlavor(ev.Name)
-	e.flavorChanged(ev.Name)
+	e.flavorsChanged(sets.New(ev.Name))
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
 	delete(e.blockedByFlavor, ev.Name) // all that waits in it is routed again
 	e.updateFlavor(ev.Name)
-	e.flavorChanged(ev.Name)
+	e.flavorsChanged(sets.New(ev.Name))
 }
 
-// flavorChanged routes all workloads again in the queues that offer the flavor.
-func (e *Engine) flavorChanged(name string) {
+// flavorsChanged routes all workloads again in the queues that offer any of the flavors.
+func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	for _, q := range e.queues {
-		if q.offers(name) {
+		if q.offersAny(flavors) {
 			e.queueChanged(q)
 			e.markUsageChanged(q.Name)
 		}

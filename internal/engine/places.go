@@ -68,12 +68,14 @@ func (ev TopologyDeleted) apply(e *Engine) {
 
 // topologyChanged routes all workloads again in the queues that offer a flavor of the topology.
 func (e *Engine) topologyChanged(name string) {
-	for _, f := range slices.Sorted(maps.Keys(e.flavors)) {
+	flavors := sets.New[string]()
+	for f := range e.flavors {
 		if e.flavors[f].Topology == name {
-			e.flavorChanged(f)
-			e.refreshPlaces(f)
+			flavors.Insert(f)
 		}
 	}
+	e.flavorsChanged(flavors)
+	e.refreshPlaces(flavors)
 }
 
 // updateFlavor updates the flavor in place.Map.
@@ -83,23 +85,34 @@ func (e *Engine) updateFlavor(name string) {
 	} else {
 		e.places.DeleteFlavor(name)
 	}
-	e.refreshPlaces(name)
+	e.refreshPlaces(sets.New(name))
 }
 
-// refreshPlaces updates place.Map for the workloads with places in the flavor, which may have been observed before it.
-func (e *Engine) refreshPlaces(name string) {
-	for _, w := range sortedByKey(e.workloads) {
-		if by := w.placed.by; by != nil && slices.ContainsFunc(by.PodSets, func(a Assignment) bool { return hasFlavor(a, name) }) {
-			w.placed.shape = nil
-			e.updatePlaces(w)
+// refreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
+// these.
+func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
+	placed := map[Key]*workload{}
+	for key, w := range e.workloads {
+		if w.placed.by.hasAny(flavors) {
+			placed[key] = w
 		}
+	}
+	for _, w := range sortedByKey(placed) {
+		w.placed.shape = nil
+		e.updatePlaces(w)
 	}
 }
 
-func hasFlavor(a Assignment, name string) bool {
-	for _, flavor := range a.Flavors {
-		if flavor == name {
-			return true
+// hasAny reports whether the admission, nil for none, has any of the flavors.
+func (a *Admission) hasAny(flavors sets.Set[string]) bool {
+	if a == nil {
+		return false
+	}
+	for _, given := range a.PodSets {
+		for _, flavor := range given.Flavors {
+			if flavors.Has(flavor) {
+				return true
+			}
 		}
 	}
 	return false

@@ -5,7 +5,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -122,13 +124,8 @@ func (e *Engine) queueChanged(q *clusterQueue) {
 	e.changed.Insert(q.Name)
 }
 
-func (q *clusterQueue) offers(flavor string) bool {
-	for _, g := range q.Groups {
-		if slices.Contains(g.Flavors, flavor) {
-			return true
-		}
-	}
-	return false
+func (q *clusterQueue) offersAny(flavors sets.Set[string]) bool {
+	return slices.ContainsFunc(q.Groups, func(g flavor.Group) bool { return flavors.HasAny(g.Flavors...) })
 }
 
 func (e *Engine) local(key Key) *localQueue {
