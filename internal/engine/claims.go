@@ -138,17 +138,21 @@ func covers(a, b quota.Vector) bool {
 
 // keepAll charges the claims of the family at the beginning of a pass; releaseAllKept releases them at its end.
 func (e *Engine) keepAll(f *family) {
-	var keepers []*clusterQueue
+	type keeper struct {
+		queue *clusterQueue
+		rank  order.Rank
+	}
+	var keepers []keeper
 	for _, q := range f.queues {
-		if q.claimOf().class != nil {
-			keepers = append(keepers, q)
+		if mine := q.claimOf(); mine.class != nil {
+			keepers = append(keepers, keeper{q, mine.rank})
 		}
 	}
-	slices.SortFunc(keepers, func(a, b *clusterQueue) int {
-		return cmp.Or(order.Compare(a.claimants.First().head(), b.claimants.First().head()), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(keepers, func(a, b keeper) int {
+		return cmp.Or(order.Compare(a.rank, b.rank), cmp.Compare(a.queue.Name, b.queue.Name))
 	})
-	for _, q := range keepers {
-		e.keep(q)
+	for _, k := range keepers {
+		e.keep(k.queue)
 	}
 }
 
@@ -204,7 +208,7 @@ func (e *Engine) releaseKept(q *clusterQueue) {
 // without what is kept for workloads after it.
 func (e *Engine) evaluateIgnoringKept(c *class) outcome {
 	found := e.evaluateWithout(c, c.queue)
-	if found.verdict != hopeless || len(c.own) == 0 {
+	if found.verdict != hopeless || len(c.own) == 0 || !c.mayFitOwnQuota() {
 		return found
 	}
 	later := []*clusterQueue{c.queue}
@@ -239,7 +243,15 @@ func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 // fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is
 // kept.
 func (q *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
-	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
-		return q.node.Over(quota.Planned, a.Index, quota.Sub(a.Value, q.kept.Of(a.Index))) > 0
-	})
+	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return !q.withinOwnQuota(a.Index, a.Value) })
+}
+
+func (q *clusterQueue) withinOwnQuota(i quota.Index, amount int64) bool {
+	return q.node.Over(quota.Planned, i, quota.Sub(amount, q.kept.Of(i))) == 0
+}
+
+// mayFitOwnQuota reports whether there may be flavors with which the fewest pods would be within fitsOwnQuota. Where a
+// queue's own quota is in use, that spares a search, which would release and charge what all other queues keep.
+func (c *class) mayFitOwnQuota() bool {
+	return c.form.EachMayFit(c.form.ReducedBy(c.form.Reducible()), c.queue.withinOwnQuota)
 }

@@ -193,9 +193,14 @@ func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 // MayFit reports whether each pod set alone would have quota in some flavor once evicted workloads are gone. If not, no
 // choice is better than Blocked without preemption.
 func (f *Form) MayFit(counts []int32, queue *quota.Node) bool {
+	return f.EachMayFit(counts, func(i quota.Index, asked int64) bool { return asked <= queue.Available(quota.Planned, i) })
+}
+
+// EachMayFit reports whether each pod set alone may have what it takes of some flavor, as there says of each amount.
+func (f *Form) EachMayFit(counts []int32, there func(i quota.Index, asked int64) bool) bool {
 	for i, s := range f.sets {
 		for _, g := range s.choices {
-			if !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.mayTake(&known, counts[i], queue) }) {
+			if !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.mayTake(&known, counts[i], there) }) {
 				return false
 			}
 		}
@@ -203,10 +208,10 @@ func (f *Form) MayFit(counts []int32, queue *quota.Node) bool {
 	return f.fault.Code == reason.None
 }
 
-// mayTake reports whether the flavor could take the count once evicted workloads are gone.
-func (g *formGroup) mayTake(known *formFlavor, count int32, queue *quota.Node) bool {
+// mayTake reports whether the flavor accepts the pods and has what so many of them take.
+func (g *formGroup) mayTake(known *formFlavor, count int32, there func(i quota.Index, asked int64) bool) bool {
 	for r, index := range known.indices {
-		if asked := quota.Times(g.perPod[r], count); asked > 0 && asked > queue.Available(quota.Planned, index) {
+		if asked := quota.Times(g.perPod[r], count); asked > 0 && !there(index, asked) {
 			return false
 		}
 	}
