@@ -72,9 +72,10 @@ func (p *pass) review(f *family) (left bool) {
 			if p.budget <= 0 {
 				return true
 			}
-			p.tried, head.lackedAt = 0, now
+			head.lackedAt = now
+			begin := p.workSoFar()
 			found := p.reevaluate(head)
-			p.budget -= 1 + p.tried/triedPerBudget
+			p.budget -= p.costSince(begin)
 			if found.verdict != hopeless {
 				q.unblock(head)
 				left = true

@@ -86,6 +86,20 @@ func (p *pass) spend(share int, do func()) {
 // the budget, those of the queues after it would never be.
 const triedPerBudget = 10
 
+// countedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one evaluation.
+// As with triedPerBudget, only hopeless workloads are charged for them.
+const countedPerBudget = 500
+
+// work is what evaluations have cost beyond the usual.
+type work struct{ tried, counted int }
+
+func (e *Engine) workSoFar() work { return work{e.tried, e.places.Counted()} }
+
+// costSince returns what one evaluation costs that has begun at that work.
+func (e *Engine) costSince(begin work) int {
+	return 1 + (e.tried-begin.tried)/triedPerBudget + (e.places.Counted()-begin.counted)/countedPerBudget
+}
+
 // addDecision appends a decision about the workload with the given urgency.
 func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
@@ -195,12 +209,12 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			p.putBehind(c, head)
 			continue
 		}
-		p.tried = 0
+		begin := p.workSoFar()
 		found := p.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
-		p.budget -= 1 + p.tried/triedPerBudget
+		p.budget -= p.costSince(begin)
 		q.ready.Pop()
 		p.block(c, found.choice.Why, found.choice.Short)
 		if found.waitsForGrowth {

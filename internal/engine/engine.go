@@ -55,7 +55,7 @@ type Engine struct {
 	options Options
 	// budget is passBudget, or less in tests.
 	budget int
-	// tried counts the workloads that an evaluation tries at other sizes on nodes.
+	// tried counts the workloads that evaluations have tried at other sizes on nodes.
 	tried       int
 	tree        quota.Tree
 	queues      map[string]*clusterQueue

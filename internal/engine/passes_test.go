@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // TestChangeOfALongQueueIsManyShortPasses: a change that routes many workloads is spread over many short passes, with
@@ -128,5 +129,40 @@ func TestTopologyIsCheapForWorkloadsWithoutPlaces(t *testing.T) {
 	})
 	if allocated > 1_000 {
 		t.Errorf("%.0f allocations, want few: none for each flavor and workload", allocated)
+	}
+}
+
+// TestPassCountsFewShapes: a pass ends after some milliseconds also where each workload differs, so that all nodes are
+// counted for each; and in the end all are decided on.
+func TestPassCountsFewShapes(t *testing.T) {
+	const nodes, waiting = 5_000, 100
+	e := New(Options{})
+	for _, ev := range onNodes {
+		e.Apply(ev)
+	}
+	for i := range nodes {
+		e.Apply(node(fmt.Sprint("n", i), fmt.Sprint(i/16), 1))
+	}
+	e.Apply(queueOf("q", "", 1000))
+	e.Apply(localOf("q"))
+	for i := range waiting {
+		e.Apply(job(fmt.Sprint("w", i), "q", 1, int64(2+i), 0, i))
+	}
+	passes := 0
+	for first := true; first || e.Busy(); first = false {
+		before := e.places.Counted()
+		e.Decide(epoch)
+		passes++
+		if counted := e.places.Counted() - before; counted > (passBudget+10)*countedPerBudget {
+			t.Fatalf("pass %d counted %d nodes, want %d at most", passes, counted, passBudget*countedPerBudget)
+		}
+		if passes > 4*waiting {
+			t.Fatal("passes never end")
+		}
+	}
+	for _, w := range e.workloads {
+		if w.why.Code != reason.TopologyPlacementFailed {
+			t.Errorf("%s waits for %q, want it told that no node is large enough", w.Key, w.why.Code)
+		}
 	}
 }

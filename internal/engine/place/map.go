@@ -46,6 +46,8 @@ type Map struct {
 	filters  map[string]*filter
 	refusals refusals
 	tallies  tallies
+	// counted is how many nodes were counted for tallies that were new or too old to be updated.
+	counted int
 	// trial is positive while charges are tentative and will be taken back, so that no change is recorded.
 	// undo holds what Try has to restore; it is nil outside of Try.
 	trial int
