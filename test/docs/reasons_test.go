@@ -5,9 +5,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +40,35 @@ func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	}
 	if len(listed) < 20 {
 		t.Fatalf("found %d reasons in docs/troubleshooting.md, want at least 20: %v", len(listed), listed)
+	}
+}
+
+// TestMessagesOfInstallPageExist checks that the operator and the chart print what docs/install.md quotes of them in its
+// table of what keeps an installation from starting. A … stands for what differs.
+func TestMessagesOfInstallPageExist(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/install.md"), "\n## If it does not start\n")
+	printed := slices.Sorted(maps.Keys(literals(t, "internal", "cmd/muster-operator")))
+	printed = append(printed, read(t, "charts/muster/templates/apis.yaml"))
+	others := map[string]bool{"chart requires kubeVersion": true, "cannot be imported into the current release": true, "ImagePullBackOff": true}
+	found := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if others[quoted[1]] {
+				continue
+			}
+			found++
+			parts := strings.Split(regexp.QuoteMeta(quoted[1]), "…")
+			if message := regexp.MustCompile(strings.Join(parts, ".+")); !slices.ContainsFunc(printed, message.MatchString) {
+				t.Errorf("docs/install.md quotes %q, which neither the operator nor the chart prints", quoted[1])
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("found %d messages in the table of docs/install.md, want at least 5", found)
 	}
 }
 
