@@ -95,10 +95,15 @@ func TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 	})
 	after("reinstallation", false, func() {
 		h.uninstall()
+		// The policy that suspends batch Jobs is gone, so that this one starts without quota.
+		w.UntilHeld(w.Job("between", "q", 1), false)
+		w.Create(w.Job("between", "q", 1))
+		w.UntilJob("between", "runs without quota", harness.Running(1))
 		if _, err := h.installer().Run(load(t), nil); err != nil {
 			t.Fatalf("helm install after helm uninstall: %v", err)
 		}
 	})
+	w.UntilWorkloadOf("between", "runs", harness.Runs)
 }
 
 // startOperator starts the operator with the chart's service account.
