@@ -47,11 +47,11 @@ func (p *pass) grow(f *family) (left bool) {
 			if p.budget <= 0 {
 				return true
 			}
-			p.enlarge(change)
+			left = !p.enlarge(change) || left
 		}
 		p.displaceForGrowth(q)
 	}
-	return false
+	return left
 }
 
 // mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
@@ -128,15 +128,16 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	return p.share(q, t, may)
 }
 
-// share shares out capacity among the workloads that may grow.
+// share shares out capacity among the workloads that may grow. None gets quota for pods that have no nodes, since others
+// may have nodes for theirs.
 func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	jobs := make([]elastic.Job, len(may))
 	for n, i := range may {
 		jobs[n] = t.jobs[i]
 	}
-	free := freeAmounts{}
+	free, rooms := freeAmounts{}, p.roomsOf(q, t, place.Now)
 	p.options.Elastic.Grow(jobs, func(n int) bool {
-		return free.take(t.each[may[n]], q.node.Free)
+		return rooms.hold(may[n], jobs[n].Size+1) && free.take(t.each[may[n]], q.node.Free)
 	})
 	var out []growth
 	for n, i := range may {
@@ -186,8 +187,9 @@ func replicasFree(n *quota.Node, v quota.Vector) int64 {
 	return max(0, most)
 }
 
-// enlarge gives a workload as many more pods as fit on nodes, up to the given size.
-func (p *pass) enlarge(g growth) {
+// enlarge gives a workload as many more pods as fit on nodes, up to the given size. It reports whether these are all of
+// them: otherwise there is quota left that another may use.
+func (p *pass) enlarge(g growth) (whole bool) {
 	now := g.w.held.PodSets[g.at].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
@@ -198,16 +200,17 @@ func (p *pass) enlarge(g growth) {
 		return ok
 	}
 	to := g.to
-	if !find(to - now) {
+	if whole = find(to - now); !whole {
 		g.w.queue.cramped = true
 		fewer := sort.Search(int(to-now), func(fewer int) bool { return fewer > 0 && find(to-now-int32(fewer)) })
 		if to -= int32(fewer); to == now {
-			return
+			return false
 		}
 		find(to - now)
 	}
 	p.budget -= 2 // it costs more than an evaluation
 	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
+	return whole
 }
 
 // planGrowth plans additional quota for the workload, to be used once other workloads have released it.
@@ -326,17 +329,14 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 			able, jobs = append(able, n), append(jobs, t.jobs[i])
 		}
 	}
-	free := freeAmounts{}
+	free, rooms := freeAmounts{}, e.roomsOf(q, t, place.Planned)
 	e.options.Elastic.Grow(jobs, func(n int) bool {
-		return free.take(t.each[indices[able[n]]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+		i := indices[able[n]]
+		return rooms.hold(i, jobs[n].Size+1) && free.take(t.each[i], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 	})
 	for at, n := range able {
 		i := indices[n]
-		most := jobs[at].Size - t.jobs[i].Size
-		if more[n] = e.podsOnNodes(t, i, most); more[n] < most {
-			q.cramped = true
-		}
-		if more[n] == 0 {
+		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {
 			continue
 		}
 		if soon := e.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(e.now) {
@@ -353,18 +353,6 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 // reserveFrom returns when to begin keeping capacity for the job to grow to this size.
 func (e *Engine) reserveFrom(job *elastic.Job, to int32) time.Time {
 	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
-}
-
-// podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
-func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
-	fits := func(pods int32) bool {
-		_, ok := e.moreOnNodes(t.members[i], t.at[i], pods, place.Planned)
-		return ok
-	}
-	if most == 0 || fits(most) {
-		return most
-	}
-	return int32(sort.Search(int(most-1), func(n int) bool { return !fits(int32(n) + 1) }))
 }
 
 // replicasPlanned returns how many times the amounts fit in the planned ledger.

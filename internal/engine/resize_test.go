@@ -242,6 +242,22 @@ func TestGrowthStaysInItsRackIfNamesRepeat(t *testing.T) {
 	s.wantPlaces("large", "a1:2", "a2:1")
 }
 
+// TestQuotaThatNodesRefuseOneJobGoesToTheNext: a job that has quota to grow but no node takes none of it from the others,
+// even if it has precedence.
+func TestQuotaThatNodesRefuseOneJobGoesToTheNext(t *testing.T) {
+	for _, priority := range []int32{0, 1} {
+		s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 9), localOf("q"), node("a1", "a", 4), node("b1", "b", 4)})...)
+		first := within(between("first", 1, 3, priority, 0))
+		first.PodSets[0].PerPod["cpu"] = 4
+		s.happens(first)
+		s.happens(within(job("other", "q", 1, 3, 0, 1)))
+		s.happens(within(between("second", 1, 4, 0, 2)))
+		s.wantSizes("both nodes are full", []string{"first", "second"}, 1, 1)
+		s.happens(gone("other"))
+		s.wantSizes("one node has capacity, for pods of the second job only", []string{"first", "second"}, 1, 4)
+	}
+}
+
 // TestElasticJobsKeepTheirSizesAfterARestart: a new engine with the same state decides nothing.
 func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
