@@ -118,7 +118,7 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 				}
 				got, want := w.engine.resizableOf(q), w.engine.listResizable(q)
 				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
-					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) ||
+					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) || !slices.Equal(got.planned, want.planned) ||
 					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
 					t.Fatalf("resizable workloads of %s = %+v, want %+v", q.Name, got, want)
 				}

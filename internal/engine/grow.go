@@ -76,15 +76,14 @@ func (p *pass) dropPlans(q *clusterQueue) {
 func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 	t := p.resizableOf(q)
 	for i, w := range t.members {
-		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
-			continue // pods that make room for it have not terminated yet
+		if len(w.growing) == 0 || p.awaitsOthers(q, t, i) {
+			continue
 		}
 		if p.budget <= 0 {
 			return true
 		}
 		p.budget--
-		planned := w.growing
-		more := planned[0].Value / max(1, t.each[i].Of(planned[0].Index))
+		more := int64(t.planned[i])
 		w.growthFailed = true
 		p.planGrowth(w, nil)
 		if free := replicasFree(q.node, t.each[i]); free > 0 {
@@ -95,6 +94,22 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 		}
 	}
 	return false
+}
+
+// awaitsOthers reports whether pods that make room for the planned growth have not terminated yet.
+func (p *pass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
+	w := t.members[i]
+	if !fits(q.node, w.growing) && q.family.leaving() > 0 {
+		return true
+	}
+	if w.growthAwaits == p.placesVersion {
+		return true
+	}
+	if p.podsOn(place.Now, t, i, t.planned[i]) >= p.podsOn(place.Planned, t, i, t.planned[i]) {
+		return false
+	}
+	w.growthAwaits, q.cramped = p.placesVersion, true
+	return true
 }
 
 // growth is a larger size for a workload.
@@ -215,7 +230,7 @@ func (p *pass) enlarge(g growth) (whole bool) {
 
 // planGrowth plans additional quota for the workload, to be used once other workloads have released it.
 func (p *pass) planGrowth(w *workload, more quota.Vector) {
-	w.growing = more
+	w.growing, w.growthAwaits = more, -1
 	p.updateCharges(w)
 }
 
@@ -234,6 +249,9 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 	now.until = time.Time{}
 	levels := map[int32][]int{}
 	for _, i := range t.above(math.MinInt32).indices {
+		if t.planned[i] > 0 {
+			continue
+		}
 		levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
 	}
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {

@@ -58,12 +58,13 @@ func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
 	return false
 }
 
-// growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone.
+// growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone. What is planned for it comes
+// as soon as others have left.
 func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
-	job := &t.jobs[i]
-	most := int32(min(int64(job.Max-job.Size), replicasPlanned(q.node, t.each[i])))
-	if most > 0 && e.reserveFrom(job, job.Size+most).After(e.now) {
-		return 0
+	job, planned := &t.jobs[i], t.planned[i]
+	most := int32(min(int64(job.Max-job.Size), int64(planned)+replicasPlanned(q.node, t.each[i])))
+	if most > planned && e.reserveFrom(job, job.Size+most).After(e.now) {
+		return planned
 	}
 	return most
 }

@@ -19,15 +19,18 @@ type resizable struct {
 	members []*workload
 	at      []int
 	each    []quota.Vector
-	// grows says which workloads may be larger if there is ever enough capacity.
-	grows  []bool
-	policy elastic.Policy
+	// grows says which workloads may be larger if there is ever enough capacity, planned for how many more pods of each
+	// quota is planned already.
+	grows   []bool
+	planned []int32
+	policy  elastic.Policy
 	// yieldings caches how they shrink for a priority, growers what those of higher priorities could take.
 	yieldings map[int32]*elastic.Yielding
 	growers   map[int32]*growers
 }
 
-// growers is the members that may be larger, highest priority first, and what they could take in total.
+// growers is the members that may be larger, highest priority first, and what they could take in total beyond what is
+// planned.
 type growers struct {
 	indices []int
 	all     quota.Vector
@@ -62,7 +65,7 @@ const fewStale, elasticPerStale = 4, 32
 func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	n := len(q.elastic)
 	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
-		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n)}
+		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n), planned: make([]int32, 0, n)}
 	for _, w := range q.elastic {
 		if job, at, ok := w.elasticJob(); ok {
 			t.insert(len(t.members))
@@ -91,23 +94,34 @@ func (e *Engine) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
 // setEntry sets the entry at an index.
 func (e *Engine) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
 	job.Speeds = e.speeds.Of(job.Exponent, job.Max)
-	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job)
+	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n], t.planned[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job), w.podsPlanned()
 }
 
 // insert makes room for an entry, and remove deletes one.
 func (t *resizable) insert(n int) {
 	t.jobs, t.members, t.at = slices.Insert(t.jobs, n, elastic.Job{}), slices.Insert(t.members, n, nil), slices.Insert(t.at, n, 0)
 	t.each, t.grows = slices.Insert(t.each, n, nil), slices.Insert(t.grows, n, false)
+	t.planned = slices.Insert(t.planned, n, 0)
 }
 
 func (t *resizable) remove(n int) {
 	t.jobs, t.members, t.at = slices.Delete(t.jobs, n, n+1), slices.Delete(t.members, n, n+1), slices.Delete(t.at, n, n+1)
 	t.each, t.grows = slices.Delete(t.each, n, n+1), slices.Delete(t.grows, n, n+1)
+	t.planned = slices.Delete(t.planned, n, n+1)
 }
 
 // couldGrow reports whether the workload may be larger if there is ever enough capacity.
 func (w *workload) couldGrow(job *elastic.Job) bool {
-	return job.Size < job.Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.growthFailed && w.mayGrow()
+	return job.Size < job.Max && !w.held.hasSurplus() && !w.growthFailed && w.mayGrow()
+}
+
+// podsPlanned returns for how many more pods of a resizable workload quota is planned.
+func (w *workload) podsPlanned() int32 {
+	if len(w.growing) == 0 {
+		return 0
+	}
+	first := w.growing[0]
+	return int32(first.Value / max(1, w.charged.holder.Pod.Of(first.Index)))
 }
 
 // has reports whether the entry of the workload is up to date.
@@ -117,7 +131,7 @@ func (t *resizable) has(w *workload) bool {
 	if !ok || !known {
 		return !ok && !known
 	}
-	return t.members[n] == w && t.at[n] == at && t.jobs[n].Equal(&job) && slices.Equal(t.each[n], w.charged.holder.Pod) && t.grows[n] == w.couldGrow(&job)
+	return t.members[n] == w && t.at[n] == at && t.jobs[n].Equal(&job) && slices.Equal(t.each[n], w.charged.holder.Pod) && t.grows[n] == w.couldGrow(&job) && t.planned[n] == w.podsPlanned()
 }
 
 // yieldsTo returns how the members shrink for a workload of a priority.
@@ -164,7 +178,7 @@ func (t *resizable) above(priority int32) *growers {
 		if t.grows[i] && t.jobs[i].Priority > priority {
 			out.indices = append(out.indices, i)
 			for _, a := range t.each[i] {
-				sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, t.jobs[i].Max-t.jobs[i].Size))
+				sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, max(0, t.jobs[i].Max-t.jobs[i].Size-t.planned[i])))
 			}
 		}
 	}

@@ -311,3 +311,35 @@ func TestGrowthIsRetriedIfNotWritten(t *testing.T) {
 		})
 	}
 }
+
+// TestGrowthAwaitsThePodsOnItsNodes: a job that grows at the expense of lower priorities waits until their pods have left
+// the nodes, even if it had quota for it all along.
+func TestGrowthAwaitsThePodsOnItsNodes(t *testing.T) {
+	sized := func(name string, fewest, most, priority int32) WorkloadSet {
+		w := between(name, fewest, most, priority, 0)
+		w.PodSets[0].PerPod["cpu"] = 4
+		return w
+	}
+	bound := func(s *scene, name string) {
+		for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: name}).PodSets[0].Places {
+			s.happens(pod(name, n, at.Node, 4))
+		}
+	}
+	two := slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})
+	t.Run("a job stops", func(t *testing.T) {
+		s := newScene(t, Options{}, append(two, sized("low", 1, 1, 0))...)
+		bound(s, "low")
+		s.want("a job of higher priority", s.happens(sized("high", 1, 2, 1)), "admit high in q, 1 of 2 main", "evict low for high: in queue")
+		bound(s, "high")
+		s.want("its quota is released and its pod remains", s.happens(s.stopped("low")), "low waits: WaitingForQuota")
+		s.want("its pod is gone", s.happens(podGone("low", 0)), "resize high from 1 to 2", "low waits: TopologyPlacementFailed")
+	})
+	t.Run("a job shrinks", func(t *testing.T) {
+		s := newScene(t, Options{}, append(two, node("a3", "a", 4), sized("low", 1, 2, 0))...)
+		bound(s, "low")
+		s.want("a job of higher priority", s.happens(sized("high", 1, 2, 1)), "admit high in q, 1 of 2 main", "resize low from 2 to 1 for high")
+		bound(s, "high")
+		s.want("its quota is released and its pod remains", s.happens(s.shrunk("low")))
+		s.want("its pod is gone", s.happens(podGone("low", 1)), "resize high from 1 to 2")
+	})
+}

@@ -52,6 +52,8 @@ type workload struct {
 	growing quota.Vector
 	// growthFailed is set if other workloads shrank for its growth and it still could not grow.
 	growthFailed bool
+	// growthAwaits is the placesVersion for which pods were on the nodes yet that its growth is planned for.
+	growthAwaits int
 	// displaced has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
 	displaced map[Key]string
 	// vacated are the places of pods that have to terminate and may still exist.
