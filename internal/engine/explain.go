@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -186,7 +187,7 @@ func (x *explainer) explainWait() {
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
-		x.findHolders(found)
+		x.findHolders(found, form.OnNodes())
 		if why.Code == reason.None {
 			why = x.whyNow(found)
 		}
@@ -293,8 +294,9 @@ func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	var needs []quota.Amount
 	for i, looks := range form.Survey(counts, x.questionOf(x.first, q), promised) {
 		for n := range looks {
-			said := x.verdictOf(&looks[n])
-			said.Nodes = x.nodesOf(i, &looks[n])
+			nodes := x.nodesOf(i, &looks[n])
+			said := x.verdictOf(&looks[n], x.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
+			said.Nodes = nodes
 			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, said)
 			if !looks[n].Nearest {
 				continue
@@ -314,8 +316,8 @@ func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	}
 }
 
-// verdictOf converts the result for a flavor for users.
-func (x *explainer) verdictOf(l *flavor.FlavorFit) reason.FlavorVerdict {
+// verdictOf converts the result for a flavor for users. The asks are those that have no places now.
+func (x *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.FlavorVerdict {
 	out := reason.FlavorVerdict{Flavor: l.Flavor, Nearest: l.Nearest, Borrows: l.Borrowing > 0, Message: l.Refusal}
 	var usage []quota.Amount
 	for n, v := range l.Amounts {
@@ -329,15 +331,20 @@ func (x *explainer) verdictOf(l *flavor.FlavorFit) reason.FlavorVerdict {
 		out.Fit = reason.TooLarge
 	case l.Mode == flavor.Fits:
 		out.Fit = reason.Fits
-	case l.Mode == flavor.Awaits:
+	case l.Mode == flavor.Awaits && (x.w.promise != nil || x.fitOnceGone(asks)):
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short
-		if l.Mode == flavor.Blocked || x.mustBeFixed {
+		if l.Mode == flavor.Blocked || l.Mode == flavor.Awaits || x.mustBeFixed {
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		for _, v := range x.victims(x.first, x.w.queue, wanted, shortOf(x.w.queue.node, wanted)) {
+		p := x.preemptor(x.first, x.w.queue, wanted, shortOf(x.w.queue.node, wanted))
+		victims := x.victimsOf(p)
+		if len(victims) > 0 && len(asks) > 0 {
+			victims, _ = x.searchOnNodes(p, asks) // others may have to go, or there is no way
+		}
+		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption
 			out.WouldPreempt = append(out.WouldPreempt, reason.NameOf(v.Key))
 		}

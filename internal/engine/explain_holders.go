@@ -20,11 +20,18 @@ type holder struct {
 	size int64
 }
 
-// findHolders lists the workloads that hold what is short, and those that would have to end.
-func (x *explainer) findHolders(found outcome) {
-	hopeless := func(l *flavor.FlavorFit) bool { return l.Mode == flavor.NoFit }
-	if len(x.short) == 0 || slices.ContainsFunc(x.nearest, hopeless) {
+// findHolders lists the workloads that hold what is short, and those that would have to end. onNodes says whether the
+// workload may have pods on nodes.
+func (x *explainer) findHolders(found outcome, onNodes bool) {
+	tooLarge := func(l *flavor.FlavorFit) bool { return l.Mode == flavor.NoFit }
+	if slices.ContainsFunc(x.nearest, tooLarge) {
 		return // it would not help if any of them ended
+	}
+	if len(x.short) == 0 {
+		if onNodes && found.verdict == hopeless {
+			x.findEnds(nil, onNodes)
+		}
+		return
 	}
 	q := x.w.queue
 	explainer := preempt.NewExplainer(&x.tree, x.preemptor(x.first, q, x.needs, x.short), x.holdersOf)
@@ -40,7 +47,7 @@ func (x *explainer) findHolders(found outcome) {
 		}
 	}
 	if found.verdict != promisable {
-		x.findEnds(holders)
+		x.findEnds(holders, onNodes)
 	}
 }
 
@@ -102,38 +109,6 @@ func (x *explainer) end(w *workload) {
 func (x *explainer) restore(w *workload) {
 	x.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
 	x.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
-}
-
-// findEnds finds a small set of holders after whose end the nearest flavors would fit.
-func (x *explainer) findEnds(holders []holder) {
-	fits := func() bool {
-		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.w.queue.node.Free(a.Index) < a.Value })
-	}
-	var ends []holder
-	x.tree.Try(func() {
-		for _, h := range holders {
-			if fits() {
-				break
-			}
-			x.end(h.workload)
-			ends = append(ends, h)
-		}
-		if !fits() {
-			ends = nil
-			return
-		}
-		for n := len(ends) - 2; n >= 0; n-- { // it did not fit without the last one
-			x.restore(ends[n].workload)
-			if fits() {
-				ends = slices.Delete(ends, n, n+1)
-			} else {
-				x.end(ends[n].workload)
-			}
-		}
-	})
-	for _, h := range ends {
-		x.out.WouldFitAfter = append(x.out.WouldFitAfter, reason.NameOf(h.Key))
-	}
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.

@@ -21,6 +21,24 @@ func (x *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
 	return &said
 }
 
+// asksWithoutPlaces returns what a pod set of this count asks of the nodes of the flavor if these, as diagnosed, lack
+// capacity for it.
+func (x *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *place.Diagnosis) []place.Ask {
+	if nodes == nil || nodes.Fits || count == 0 {
+		return nil
+	}
+	ps := &x.w.shape.podSets[podSet]
+	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask.Avoid = x.w.avoid.nodes
+	return []place.Ask{ask}
+}
+
+// fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
+// they wait for new nodes.
+func (x *explainer) fitOnceGone(asks []place.Ask) bool {
+	return len(asks) == 0 || x.places.Fits(asks, place.Planned) || x.w.queue.OnDemand && !x.places.EverFits(asks)
+}
+
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
 // than the rest.
 func (x *explainer) groupOf(group, of string) []place.Ask {

@@ -55,8 +55,8 @@ type Explanation struct {
 	WouldShrink []Shrink `json:"wouldShrink,omitempty"`
 	// Holders hold what is short in the nearest flavors, largest first.
 	Holders []Holder `json:"holders,omitempty"`
-	// WouldFitAfter is a small set of holders after whose end it would fit: those that are leaving first, then the
-	// largest. It is empty if that would not help.
+	// WouldFitAfter is a small set of workloads after whose end it would have quota and capacity on nodes: those that are
+	// leaving first, then the largest. It is empty if none is found.
 	WouldFitAfter []Name `json:"wouldFitAfter,omitempty"`
 	// Unready are the workloads whose pods must be ready first, if admissions wait for that.
 	Unready []Name `json:"unready,omitempty"`
@@ -133,13 +133,13 @@ type PodSet struct {
 type Fit string
 
 const (
-	// Fits: it fits now.
+	// Fits: it fits now, by quota alone.
 	Fits Fit = "Fits"
 	// FitsAfterEvicted: it fits once workloads that are being evicted are gone.
 	FitsAfterEvicted Fit = "FitsAfterEvicted"
 	// FitsByPreemption: it fits if others are preempted, which the rules allow.
 	FitsByPreemption Fit = "FitsByPreemption"
-	// Short: it fits once others end.
+	// Short: its quota suffices once others end.
 	Short Fit = "Short"
 	// TooLarge: it would not fit even if nothing were in use.
 	TooLarge Fit = "TooLarge"

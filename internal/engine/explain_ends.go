@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// What quota alone says is no promise: nodes may lack the capacity, or other queues may keep what becomes free. So a
+// workload is said to fit after the end of others only if it is found admissible without them.
+
+const (
+	// maxEnders bounds how many workloads are tried without, in the order of endersOnNodes.
+	maxEnders = 1024
+	// maxEndTrials bounds how often the workload is evaluated without others, and maxEndsTried without how many in all.
+	// After that some are named whose end is not needed.
+	maxEndTrials, maxEndsTried = 96, 10_000
+)
+
+// findEnds finds a small set of workloads after whose end the explained one would be admitted, if no other came first.
+// The holders are those of what is short.
+func (x *explainer) findEnds(holders []holder, onNodes bool) {
+	ends, ok := x.endsForQuota(holders)
+	if !ok {
+		return
+	}
+	x.tentatively(func() {
+		if onNodes {
+			x.departing++ // those tried without are leaving, as nodes see it
+			defer func() { x.departing-- }()
+			x.stay()
+		}
+		t := &endTrial{explainer: x}
+		if len(ends) == 0 || !t.fitsWithout(ends) {
+			if ends = nil; onNodes {
+				ends = t.search(x.endersOnNodes(holders))
+			}
+		}
+	})
+	for _, w := range ends {
+		x.out.WouldFitAfter = append(x.out.WouldFitAfter, reason.NameOf(w.Key))
+	}
+}
+
+// endsForQuota returns a small set of holders after whose end the nearest flavors would have the quota; ok is false if
+// there is none.
+func (x *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) {
+	fits := func() bool {
+		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.w.queue.node.Free(a.Index) < a.Value })
+	}
+	x.tree.Try(func() {
+		for _, h := range holders {
+			if fits() {
+				break
+			}
+			x.end(h.workload)
+			ends = append(ends, h.workload)
+		}
+		if ok = fits(); !ok {
+			return
+		}
+		for n := len(ends) - 2; n >= 0; n-- { // it did not fit without the last one
+			x.restore(ends[n])
+			if fits() {
+				ends = slices.Delete(ends, n, n+1)
+			} else {
+				x.end(ends[n])
+			}
+		}
+	})
+	return ends, ok
+}
+
+// stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
+func (x *explainer) stay() {
+	for _, w := range x.workloads {
+		if has := w.placed; has.leaving && has.by != nil && !w.gone {
+			has.leaving = false
+			x.places.Hold(w.Key, x.holding(w, has))
+		}
+	}
+}
+
+// endTrial evaluates the explained workload without others.
+type endTrial struct {
+	*explainer
+	trials, ended int
+}
+
+func (t *endTrial) spent() bool { return t.trials >= maxEndTrials || t.ended >= maxEndsTried }
+
+// fitsWithout reports whether the workload would be admitted, and would evict none, if those had ended.
+func (t *endTrial) fitsWithout(ended []*workload) (is bool) {
+	t.trials++
+	t.ended += len(ended)
+	q := t.w.queue
+	kept := map[*clusterQueue]quota.Vector{}
+	for _, other := range q.family.queues {
+		kept[other] = other.kept
+	}
+	nodes := &nodeCapacity{Engine: t.Engine}
+	t.tentatively(func() {
+		t.releaseAllKept(q.family)
+		for _, w := range ended {
+			if w.charged.queue != nil {
+				t.end(w)
+			}
+			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
+		}
+		t.keepAll(q.family)
+		_, found := t.probe(t.w)
+		is = found.verdict == admissible || found.verdict == promisable && fits(q.node, found.choice.Usage)
+	})
+	for other, v := range kept {
+		other.kept = v
+	}
+	return is
+}
+
+// search returns a small set of the workloads without which the explained one fits; nil if there is none. The first of
+// them are preferred.
+func (t *endTrial) search(list []*workload) []*workload {
+	if len(list) == 0 || !t.fitsWithout(list) {
+		return nil
+	}
+	var needed []*workload
+	for len(list) > 0 && !t.spent() {
+		with := func(n int) []*workload { return slices.Concat(list[:n], needed) }
+		n := sort.Search(len(list), func(n int) bool { return !t.spent() && t.fitsWithout(with(n)) })
+		if n == 0 {
+			return needed
+		}
+		needed, list = append([]*workload{list[n-1]}, needed...), list[:n-1]
+	}
+	return slices.Concat(list, needed)
+}
+
+// endersOnNodes returns the workloads whose end might let the explained one fit: those that are leaving first, then
+// domain by domain of the level that it requires, in each the largest first.
+func (x *explainer) endersOnNodes(holders []holder) []*workload {
+	levels := x.requiredLevels()
+	type ender struct {
+		holder
+		domain string
+	}
+	ofShort := map[*workload]bool{}
+	for _, h := range holders {
+		ofShort[h.workload] = true
+	}
+	var list []ender
+	amounts := map[string]int64{}
+	for _, w := range x.workloads {
+		nodes := x.nodesUnder(w)
+		if w == x.w || w.gone || len(nodes) == 0 && !ofShort[w] {
+			continue
+		}
+		e := ender{holder: holder{w, 1}}
+		if len(x.needs) > 0 {
+			e.size = max(1, x.hasOfShort(w, x.needs[0].Index))
+		}
+		if len(nodes) > 0 {
+			e.domain = x.domainOf(nodes[0].Node, levels)
+		}
+		amounts[e.domain] = quota.Add(amounts[e.domain], e.size)
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b ender) int {
+		return cmp.Or(order.TrueFirst(a.leaving(), b.leaving()), cmp.Compare(amounts[b.domain], amounts[a.domain]), cmp.Compare(a.domain, b.domain),
+			cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+	})
+	var out []*workload
+	for _, e := range list[:min(len(list), maxEnders)] {
+		out = append(out, e.workload)
+	}
+	return out
+}
+
+// nodesUnder returns the nodes that hold places or pods of the workload, or were promised to it.
+func (x *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
+	has := w.held
+	if has == nil && w.promise != nil {
+		has = w.promise.given
+	}
+	if has == nil {
+		return nil
+	}
+	for i := range has.PodSets {
+		a := &has.PodSets[i]
+		switch {
+		case len(a.Places) > 0:
+			nodes = append(nodes, a.Places...)
+		case len(w.within[a.PodSet]) > 0:
+			nodes = append(nodes, w.within[a.PodSet]...)
+		case x.podCounts[w.Key] > 0:
+			nodes = append(nodes, x.places.PodNodes(w.Key, a.PodSet, nil)...)
+		}
+	}
+	return nodes
+}
+
+// requiredLevels returns the node labels that make up a domain of the level at which the workload requires one; none if
+// it requires none.
+func (x *explainer) requiredLevels() []string {
+	for i := range x.w.shape.podSets {
+		t := x.w.shape.podSets[i].Topology
+		if t == nil || !t.Mandatory {
+			continue
+		}
+		for _, f := range slices.Sorted(maps.Keys(x.flavors)) {
+			levels := x.topologies[x.flavors[f].Topology]
+			if at := slices.Index(levels, t.Level); at >= 0 {
+				return levels[:at+1]
+			}
+		}
+	}
+	return nil
+}
+
+// domainOf names the domain that a node is in.
+func (x *explainer) domainOf(node string, levels []string) string {
+	var values []string
+	for _, level := range levels {
+		value, _ := x.places.LabelOf(node, level)
+		values = append(values, value)
+	}
+	return strings.Join(values, "/")
+}
