@@ -251,13 +251,19 @@ func (e *Engine) placedBy(a *Assignment) (first string) {
 
 // addOtherFlavors adds the node requirements of the other flavors of the assignment.
 func (e *Engine) addOtherFlavors(ask *place.Ask, a *Assignment) {
-	ask.NodeSelector, ask.Tolerations = writable(ask.NodeSelector), slices.Clone(ask.Tolerations)
+	own := ask.NodeSelector
+	ask.NodeSelector, ask.Tolerations, ask.OtherLabels = writable(own), slices.Clone(ask.Tolerations), map[string]string{}
 	for _, name := range slices.Sorted(maps.Values(a.Flavors)) {
 		if name == ask.Flavor {
 			continue
 		}
 		other := e.flavors[name]
 		maps.Copy(ask.NodeSelector, other.NodeLabels)
+		for label, value := range other.NodeLabels {
+			if _, asked := own[label]; !asked {
+				ask.OtherLabels[label] = value
+			}
+		}
 		for _, t := range other.Tolerations {
 			if !slices.Contains(ask.Tolerations, t) {
 				ask.Tolerations = append(ask.Tolerations, t)

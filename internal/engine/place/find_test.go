@@ -205,6 +205,21 @@ func TestDiagnose(t *testing.T) {
 					s.node(name, tainted(corev1.TaintEffectNoSchedule))
 				}
 			}, gpus(9, 1), " : 8, gpu", `pod set "main" tolerating taint "k=v:NoSchedule"`},
+		"no toleration of one taint helps where others have its key": {
+			func(s *scene) {
+				for name, value := range map[string]string{"a1": "v", "a2": "v", "b1": "w", "b2": "w"} {
+					s.node(name, func(n *Node) {
+						n.Taints = []corev1.Taint{{Key: "k", Value: value, Effect: corev1.TaintEffectNoSchedule}}
+					})
+				}
+			}, gpus(17, 1), " : 8, gpu", `pod set "main" with 8 pods rather than 17`},
+		"no node affinity, but the label for the job": {
+			nil, gpus(5, 1, choosing("zone", "z"), labeledFor(Hostname, "a1")), "", ""},
+		"no node selector of the pods, but of another flavor": {
+			nil, gpus(5, 1, func(a *Ask) {
+				a.NodeSelector = map[string]string{Hostname: "a1"}
+				a.OtherLabels = a.NodeSelector
+			}), " : 4, gpu", `pod set "main" with 4 pods rather than 5`},
 		"no slices help": {
 			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
 		"exclusive placement by a label that no node has": {

@@ -125,26 +125,42 @@ func (m *Map) relaxNodes(a *Ask, d *AskDiagnosis) []relaxation {
 		if !ok {
 			continue
 		}
-		key := strings.Trim(quoted, `"`)
-		key = key[:strings.IndexAny(key+":", "=:")]
-		tolerated := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
+		tolerated := tolerationOf(strings.Trim(quoted, `"`))
 		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
 	}
 	chooses := *a
-	if label := a.jobLabel(); label != nil {
+	label := a.jobLabel()
+	if label != nil {
 		out = append(out, relaxation{(*Ask).dropJobLabel, false, "with more nodes labelled " + label.Key + " for its Job"})
 		chooses.dropJobLabel()
 	}
 	if by := chooses.chosenBy(); len(by) > 0 {
-		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity, a.NodeName = nil, nil, "" }, false, "without " + strings.Join(by, " and ")})
+		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity, a.NodeName = a.OtherLabels, affinityTo(label), "" }, false, "without " + strings.Join(by, " and ")})
 	}
 	return out
+}
+
+// affinityTo returns the affinity to the label for a Job, which stays whatever the pods themselves ask for; nil for none.
+func affinityTo(label *corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
+	if label == nil {
+		return nil
+	}
+	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{*label}}}}}
+}
+
+// tolerationOf returns the toleration of this taint alone, in the form of Taint.ToString: other nodes may have the same key
+// with another value, and the pods must not be said to fit by those.
+func tolerationOf(taint string) corev1.Toleration {
+	of, effect, _ := strings.Cut(taint, ":")
+	key, value, _ := strings.Cut(of, "=")
+	return corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffect(effect)}
 }
 
 // chosenBy names the pod fields by which the ask selects nodes.
 func (a *Ask) chosenBy() []string {
 	var out []string
-	if len(a.NodeSelector) > 0 {
+	if len(a.NodeSelector) > len(a.OtherLabels) {
 		out = append(out, "nodeSelector")
 	}
 	if a.required() != nil {

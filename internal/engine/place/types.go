@@ -118,6 +118,8 @@ type Ask struct {
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
+	// OtherLabels is the part of NodeSelector that the pods do not ask for: labels of their other flavors.
+	OtherLabels map[string]string
 	// NodeName is the template's spec.nodeName (a metadata.name), empty for most pods: the only node that
 	// the pods can use. kube-scheduler is not involved with such pods, and the kubelet rejects them if
 	// another node was chosen.
