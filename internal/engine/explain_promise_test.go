@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -166,4 +168,95 @@ func TestNoPreemptionIsSaidToHelpWhereNodesAreTooSmall(t *testing.T) {
 	if f := x.PodSets[0].Flavors[0]; f.Fit != reason.Short || len(f.WouldPreempt) > 0 || len(x.WouldFitAfter) > 0 {
 		t.Errorf("flavor %s by preemption of %v, after the end of %v; want that nothing is said to help", f.Fit, f.WouldPreempt, x.WouldFitAfter)
 	}
+}
+
+// relaxed returns the pod set after the change that a diagnosis names.
+func relaxed(ps PodSet, change string) (out PodSet, known bool) {
+	out = ps
+	topology := flavor.TopologyRequest{}
+	if ps.Topology != nil {
+		topology = *ps.Topology
+	}
+	var amount, before int64
+	var level string
+	change = strings.TrimPrefix(change, `pod set "main" `)
+	switch {
+	case strings.HasSuffix(change, " preferred, not required"):
+		topology.Mandatory = false
+		out.Topology = &topology
+	case strings.HasPrefix(change, "without exclusive placement by "):
+		topology.Slices = nil
+		out.Topology, out.ExclusiveKey = &topology, ""
+	case change == "without slices":
+		topology.Slices = nil
+		out.Topology = &topology
+	case change == "without cpu":
+		out.PerPod = map[string]int64{}
+	case scans(change, "with %dm cpu for each pod rather than %dm", &amount, &before):
+		out.PerPod = map[string]int64{"cpu": amount}
+	case scans(change, "with %d pod rather than %d", &amount, &before), scans(change, "with %d pods rather than %d", &amount, &before):
+		out.Count, out.Reclaimable, out.MinCount = int32(amount), 0, 0
+	case scans(change, "within one %s rather than one", &level):
+		topology.Level = level
+		out.Topology = &topology
+	default:
+		return ps, false
+	}
+	return out, true
+}
+
+func scans(text, format string, into ...any) bool {
+	n, _ := fmt.Sscanf(text, format, into...)
+	return n == len(into)
+}
+
+// TestWorkloadHasPlacesAfterTheChangeThatIsNamed: if a workload asks for what is said to help instead, nodes have capacity
+// for it, and it is admitted if there is quota, unless others are given something before it.
+func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
+	checkOnNodes(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			w.step(t)
+		}
+		w.settle(t)
+		for _, name := range w.names() {
+			of := w.jobs[name].Key
+			x, _ := w.engine.Explain(of)
+			if x.State != reason.Waiting || len(x.PodSets[0].Flavors) != 1 {
+				continue
+			}
+			f := x.PodSets[0].Flavors[0]
+			if f.Nodes == nil || f.Nodes.Relaxation == "" {
+				continue
+			}
+			after := w.copied()
+			job := after.jobs[name]
+			ps, known := relaxed(job.PodSets[0], f.Nodes.Relaxation)
+			if !known {
+				t.Fatalf("%s would fit %s: the test does not know this change", of, f.Nodes.Relaxation)
+			}
+			job.PodSets = []PodSet{ps}
+			job.Version++
+			job.Generation++
+			after.jobs[name] = job
+			after.apply(job)
+			after.engine.Arrange()
+			again, _ := after.engine.Explain(of)
+			if len(again.PodSets[0].Flavors) == 0 { // its queue is evaluated next
+				continue
+			}
+			if nodes := again.PodSets[0].Flavors[0].Nodes; nodes != nil && !nodes.Fits {
+				w.describe(t)
+				t.Fatalf("%s is said to have places %s, but has none then: %+v", of, f.Nodes.Relaxation, nodes)
+			}
+			forOthers := after.calm(t, of)
+			if f.Fit == reason.Fits && x.Behind == nil && x.Code == reason.TopologyPlacementFailed && len(forOthers) == 0 && after.engine.workloads[of].held == nil {
+				last, _ := after.engine.Explain(of)
+				if last.Code != reason.WaitingForPodsReady && last.Behind == nil {
+					w.describe(t)
+					t.Fatalf("%s is not admitted %s, as was said, but waits: %s %s", of, f.Nodes.Relaxation, last.Code, last.Message)
+				}
+			}
+			return
+		}
+	})
 }
