@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -195,6 +196,9 @@ func (ev CohortDeleted) apply(e *Engine) {
 }
 
 func (ev FlavorSet) apply(e *Engine) {
+	if known, ok := e.flavors[ev.Name]; ok && equality.Semantic.DeepEqual(known, ev.Flavor) {
+		return // what the engine knows of it is the same: no decision depends on anything else
+	}
 	e.flavors[ev.Name] = ev.Flavor
 	e.updateFlavor(ev.Name)
 	e.flavorsChanged(sets.New(ev.Name))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -164,5 +165,35 @@ func TestPassCountsFewShapes(t *testing.T) {
 		if w.why.Code != reason.TopologyPlacementFailed {
 			t.Errorf("%s waits for %q, want it told that no node is large enough", w.Key, w.why.Code)
 		}
+	}
+}
+
+// TestEqualFlavorRoutesNothing: a flavor that is set again as it was routes no workload again; one that differs routes
+// all.
+func TestEqualFlavorRoutesNothing(t *testing.T) {
+	e := New(Options{})
+	set := func(tainted bool) FlavorSet {
+		f := FlavorSet{Flavor{Name: "default", NodeLabels: map[string]string{"pool": "a"}}}
+		if tainted {
+			f.NodeTaints = []corev1.Taint{{Key: "pool", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		return f
+	}
+	e.Apply(set(false))
+	e.Apply(queueOf("q", "", 0))
+	e.Apply(localOf("q"))
+	for i := range 10 {
+		e.Apply(job(fmt.Sprint("w", i), "q", 1, 1, 0, i))
+	}
+	decideAll(e, epoch)
+	for _, tc := range []struct {
+		tainted bool
+		want    int
+	}{{false, 0}, {true, 10}, {true, 0}, {false, 10}} {
+		e.Apply(set(tc.tainted))
+		if got := e.queues["q"].unrouted.len(); got != tc.want {
+			t.Errorf("a flavor with a taint: %v, routes %d workloads again, want %d", tc.tainted, got, tc.want)
+		}
+		decideAll(e, epoch)
 	}
 }
