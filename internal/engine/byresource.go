@@ -141,7 +141,7 @@ func (q *clusterQueue) releaseBehind(c *class) {
 	held := c.behind
 	c.lacks, c.behind = nil, nil
 	q.heads = slices.DeleteFunc(q.heads, func(head *class) bool { return head == c })
-	for _, other := range byHeadRank(held) {
+	for other := range held { // in any order: those to evaluate are in a heap, and none of them is a head
 		q.unblock(other)
 	}
 }

@@ -3,6 +3,7 @@ package order
 import (
 	"cmp"
 	"container/heap"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,10 @@ func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
 // CompareKeys orders by namespace, then by name.
 func CompareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // Rank is a workload's position in the order.
@@ -31,13 +35,20 @@ type Rank struct {
 }
 
 // Compare is negative if a is served before b, positive if after, and zero only if all fields are equal.
-func Compare(a, b Rank) int {
-	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority),
-		TrueFirst(a.First, b.First),
-		a.Since.Compare(b.Since),
-		CompareKeys(a.Key, b.Key),
-	)
+func Compare(a, b Rank) int { return compare(&a, &b) }
+
+// compare looks at each field only if those before it are equal.
+func compare(a, b *Rank) int {
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	if c := TrueFirst(a.First, b.First); c != 0 {
+		return c
+	}
+	if c := a.Since.Compare(b.Since); c != 0 {
+		return c
+	}
+	return CompareKeys(a.Key, b.Key)
 }
 
 // TrueFirst orders true before false.
@@ -81,6 +92,19 @@ func (q *Queue) Peek() (r Rank, ok bool) {
 	return q.ranks.list[0], true
 }
 
+// Before reports whether the first rank of q is served before that of other. An empty queue counts as the zero Rank.
+func (q *Queue) Before(other *Queue) bool {
+	var none Rank
+	a, b := &none, &none
+	if q.Len() > 0 {
+		a = &q.ranks.list[0]
+	}
+	if other.Len() > 0 {
+		b = &other.ranks.list[0]
+	}
+	return compare(a, b) < 0
+}
+
 // Pop removes and returns the first rank. The queue must not be empty.
 func (q *Queue) Pop() Rank { return heap.Pop(&q.ranks).(Rank) }
 
@@ -103,7 +127,7 @@ type ranks struct {
 }
 
 func (h *ranks) Len() int           { return len(h.list) }
-func (h *ranks) Less(i, j int) bool { return Compare(h.list[i], h.list[j]) < 0 }
+func (h *ranks) Less(i, j int) bool { return compare(&h.list[i], &h.list[j]) < 0 }
 func (h *ranks) Swap(i, j int) {
 	h.list[i], h.list[j] = h.list[j], h.list[i]
 	h.index[h.list[i].Key], h.index[h.list[j].Key] = i, j

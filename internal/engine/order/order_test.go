@@ -43,3 +43,20 @@ func TestQueueGivesBackInOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestBefore: queues compare by their first ranks.
+func TestBefore(t *testing.T) {
+	var none, early, late Queue
+	early.Push(Rank{Priority: 1, Key: Key{Name: "b"}})
+	late.Push(Rank{Priority: 1, Key: Key{Name: "c"}})
+	queues := []*Queue{&none, &early, &late}
+	for i, a := range queues {
+		for j, b := range queues {
+			first, _ := a.Peek()
+			second, _ := b.Peek()
+			if got, want := a.Before(b), Compare(first, second) < 0; got != want {
+				t.Errorf("queue %d before queue %d: %v, want %v", i, j, got, want)
+			}
+		}
+	}
+}
