@@ -226,6 +226,11 @@ func (q *clusterQueue) unblock(c *class) {
 		q.growthWaiters--
 	}
 	c.blocked, c.waitsForGrowth = false, false
+	if same := q.blocked[c.priority]; same != nil {
+		if delete(same, c); len(same) == 0 {
+			delete(q.blocked, c.priority)
+		}
+	}
 	q.releaseBehind(c)
 	if q.head == c {
 		q.head = nil
@@ -246,6 +251,12 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 	}
 	c.reportAgain()
 	c.blocked, c.why, c.short = true, why, short
+	same := c.queue.blocked[c.priority]
+	if same == nil {
+		same = map[*class]struct{}{}
+		c.queue.blocked[c.priority] = same
+	}
+	same[c] = struct{}{}
 	for _, i := range short {
 		those := c.queue.family.short[i]
 		if those == nil {
@@ -277,9 +288,11 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 	if holder == nil || q.Preemption.WithinQueue == preempt.Never {
 		return
 	}
-	for _, c := range q.classes {
-		if c.blocked && (c.priority > holder.Priority || c.priority == holder.Priority && q.Preemption.WithinQueue != preempt.LowerPriority) {
-			q.retry(c)
+	for priority, classes := range q.blocked {
+		if priority > holder.Priority || priority == holder.Priority && q.Preemption.WithinQueue != preempt.LowerPriority {
+			for c := range classes {
+				q.retry(c)
+			}
 		}
 	}
 }

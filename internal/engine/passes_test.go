@@ -3,12 +3,14 @@ package engine
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -195,5 +197,37 @@ func TestEqualFlavorRoutesNothing(t *testing.T) {
 			t.Errorf("a flavor with a taint: %v, routes %d workloads again, want %d", tc.tainted, got, tc.want)
 		}
 		decideAll(e, epoch)
+	}
+}
+
+// TestAdmissionLooksAtNoneThatCannotEvict: what an admission costs does not grow with the blocked classes of lower
+// priority. With a look at each of 50,000, a pass with 14 admissions took 0.12 s.
+func TestAdmissionLooksAtNoneThatCannotEvict(t *testing.T) {
+	const waiting = 2_000
+	e := New(Options{})
+	e.Apply(defaultFlavor)
+	e.Apply(evicting(queueOf("q", "", 1), preempt.Policy{WithinQueue: preempt.LowerPriority}))
+	e.Apply(localOf("q"))
+	for i := range waiting {
+		e.Apply(job(fmt.Sprint("w", i), "q", 1, int64(2+i), int32(i%5), i))
+	}
+	decideAll(e, epoch)
+	q := e.queues["q"]
+	blocked := 0
+	for _, classes := range q.blocked {
+		blocked += len(classes)
+	}
+	if blocked != waiting || q.ready.Len() != 0 {
+		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.ready.Len(), waiting)
+	}
+	began := time.Now()
+	for range 10_000 { // 20 million looks at classes otherwise
+		q.wakeRivals(nil, &preempt.Holder{Priority: 5})
+	}
+	if took := time.Since(began); took > 50*time.Millisecond {
+		t.Errorf("10,000 admissions took %v to find that nobody can evict them", took)
+	}
+	if q.wakeRivals(nil, &preempt.Holder{Priority: 3}); q.ready.Len() != waiting/5 || len(q.blocked) != 4 {
+		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.ready.Len(), waiting/5)
 	}
 }

@@ -28,8 +28,10 @@ type clusterQueue struct {
 	node   *quota.Node
 	family *family
 
-	// classes groups the waiting workloads; ready has the classes to evaluate, ordered by their heads.
+	// classes groups the waiting workloads; ready has the classes to evaluate, ordered by their heads. blocked has the
+	// blocked ones by priority: an admission looks only at those that may evict, not at all.
 	classes map[classKey]*class
+	blocked map[int32]map[*class]struct{}
 	ready   order.Heap[*class]
 	// head blocks a strict queue until the family has more capacity.
 	head *class
@@ -95,7 +97,7 @@ func (l *localQueue) open() bool { return l.exists && !l.Stopped && !l.Terminati
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, blocked: map[int32]map[*class]struct{}{}, locals: map[Key]*localQueue{},
 			waiting: &orderedList{}, unrouted: &orderedList{},
 			ready:     order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
 			claimants: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}

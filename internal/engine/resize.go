@@ -274,9 +274,11 @@ func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
 		return
 	}
 	q.family.enqueue() // it may grow, or others for whom it yields
-	for _, c := range q.classes {
-		if c.blocked && c.priority >= holder.Priority {
-			q.retry(c)
+	for priority, classes := range q.blocked {
+		if priority >= holder.Priority {
+			for c := range classes {
+				q.retry(c)
+			}
 		}
 	}
 }

@@ -50,8 +50,8 @@ func (f *family) wakeFreed() {
 	if f.sharesMoved {
 		for _, q := range f.queues {
 			if q.Preemption.Reclaim != preempt.Never {
-				for _, c := range q.classes {
-					if c.blocked {
+				for _, classes := range q.blocked {
+					for c := range classes {
 						q.unblock(c)
 					}
 				}
