@@ -242,6 +242,22 @@ func TestNamespaceThatIsGoneIsNotAccepted(t *testing.T) {
 	s.want("quota becomes free", s.happens(gone("holder")))
 }
 
+// TestQueueIsForgottenWithItsLastWorkload: of a ClusterQueue that is gone nothing is kept once the last workload that
+// held its quota is gone, whatever happened to its LocalQueue before.
+func TestQueueIsForgottenWithItsLastWorkload(t *testing.T) {
+	s := newScene(t, Options{}, defaultFlavor, queueOf("q", "", 1), localOf("q"))
+	s.happens(job("w", "q", 1, 1, 0, 0))
+	for _, ev := range []Event{ClusterQueueDeleted{"q"}, LocalQueueDeleted{localOf("q").Key}, gone("w")} {
+		if len(s.engine.queues) != 1 {
+			t.Fatalf("before %T %d queues are known, want one", ev, len(s.engine.queues))
+		}
+		s.happens(ev)
+	}
+	if left := len(s.engine.queues); left != 0 {
+		t.Errorf("%d queues are known, want none", left)
+	}
+}
+
 // TestRebuiltEngineHasTheSameUsage: what an engine has of the queues after objects came and went, some of them unseen or
 // late, is what another one has that starts from what is left.
 func TestRebuiltEngineHasTheSameUsage(t *testing.T) {

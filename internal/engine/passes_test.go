@@ -220,12 +220,16 @@ func TestAdmissionLooksAtNoneThatCannotEvict(t *testing.T) {
 	if blocked != waiting || q.ready.Len() != 0 {
 		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.ready.Len(), waiting)
 	}
-	began := time.Now()
-	for range 10_000 { // 20 million looks at classes otherwise
-		q.wakeRivals(nil, &preempt.Holder{Priority: 5})
+	shortest := time.Hour // so that other load of the machine does not matter
+	for range 20 {
+		began := time.Now()
+		for range 1_000 { // two million looks at classes otherwise
+			q.wakeRivals(nil, &preempt.Holder{Priority: 5})
+		}
+		shortest = min(shortest, time.Since(began))
 	}
-	if took := time.Since(began); took > 50*time.Millisecond {
-		t.Errorf("10,000 admissions took %v to find that nobody can evict them", took)
+	if shortest > 5*time.Millisecond {
+		t.Errorf("1,000 admissions took %v to find that nobody can evict them", shortest)
 	}
 	if q.wakeRivals(nil, &preempt.Holder{Priority: 3}); q.ready.Len() != waiting/5 || len(q.blocked) != 4 {
 		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.ready.Len(), waiting/5)

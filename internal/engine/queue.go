@@ -151,11 +151,16 @@ func (e *Engine) dropIfUnused(l *localQueue) {
 // more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
 func (e *Engine) forgetLeft(l *localQueue) {
 	for _, q := range l.left {
-		if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
-			delete(e.queues, q.Name)
-		}
+		e.forgetIfUnused(q)
 	}
 	l.left = nil
+}
+
+// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
+func (e *Engine) forgetIfUnused(q *clusterQueue) {
+	if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
+		delete(e.queues, q.Name)
+	}
 }
 
 // relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or

@@ -88,6 +88,9 @@ func (e *Engine) recount(was, now charges) {
 	}
 	e.count(was, -1)
 	e.count(now, 1)
+	if was.queue != nil && was.queue != now.queue {
+		e.forgetIfUnused(was.queue)
+	}
 	if was.count.unready && e.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {
 			f.enqueue() // all families waited for this workload
