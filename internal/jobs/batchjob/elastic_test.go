@@ -250,6 +250,28 @@ func TestStoppedElasticJobIsAsItsUserMadeIt(t *testing.T) {
 	}
 }
 
+// TestAStopIsNotRefusedForCompletions: the API server changes completions only to what parallelism is. A stop that it
+// refuses would hold the quota of the Job without end.
+func TestAStopIsNotRefusedForCompletions(t *testing.T) {
+	for name, job := range map[string]builder{
+		"without pods":                      elastic(2, 6).started(sized(2, 6)).set(0, 0),
+		"without pods, larger":              elastic(2, 6).started(sized(6, 6)).set(0, 0),
+		"below its minimum":                 elastic(2, 6).started(sized(3, 6)).set(1, 0),
+		"changed by its user, then evicted": elastic(2, 0).started(sized(4, 4)).set(3, 0),
+	} {
+		was := job.stopped().acknowledged().pods(0, 0, 0).job
+		p := checkedPlan(t, was, stopping)
+		if len(p.Writes) != 1 {
+			t.Fatalf("%s: writes = %v, want one", name, writes(p))
+		}
+		got := p.Writes[0].Object().(*batchv1.Job)
+		if *got.Spec.Completions != *was.Spec.Completions && *got.Spec.Completions != *got.Spec.Parallelism || *got.Spec.Completions == 0 || got.Annotations != nil {
+			t.Errorf("%s: parallelism %d, completions %d instead of %d, annotations %v; want completions as before or as parallelism, and no annotations",
+				name, *got.Spec.Parallelism, *got.Spec.Completions, *was.Spec.Completions, got.Annotations)
+		}
+	}
+}
+
 // TestPodsOfAnElasticJobAreGatedUntilPlaced: the template of a running Job cannot change, so it does not select nodes,
 // since pods that are created later may get others.
 func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {

@@ -153,8 +153,9 @@ func (b replacedFields) setByUser(job *batchv1.Job) bool {
 
 // restored returns the Job as its user made it, except for spec.suspend: without what a start added. A parallelism of 0 is
 // the user's, who lets the Job run no pods, since no Job is started with a grant of none; so is another size of an elastic
-// Job than the queue's, which completions follow. A settled elastic Job keeps its completions. An annotation that cannot
-// be parsed was not written by Muster, and is removed.
+// Job than the queue's, which completions follow. A settled elastic Job keeps its completions, and so does one that its user
+// gave a parallelism which they cannot follow: the API server changes them only to what parallelism is, and would refuse to
+// restore anything. An annotation that cannot be parsed was not written by Muster, and is removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	if !hasStarted(job) {
@@ -177,6 +178,9 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		if b.Completions != nil {
 			out.Spec.Completions = b.Completions
 		}
+	}
+	if !ptr.Equal(out.Spec.Completions, job.Spec.Completions) && !hasElasticShape(out) {
+		out.Spec.Completions = job.Spec.Completions
 	}
 	if b.Labels != nil {
 		template.Labels = orNil(*b.Labels)

