@@ -66,8 +66,8 @@ func (p *pass) review(f *family) (left bool) {
 	for _, q := range f.queues {
 		for _, head := range slices.SortedFunc(slices.Values(q.heads), func(a, b *class) int { return order.Compare(a.head(), b.head()) }) {
 			now := p.stateVersionOf(f)
-			if head.lackedAt == now || len(head.behind) == 0 {
-				continue
+			if head.lackedAt == now || len(head.behind) == 0 && len(q.heads) == 1 {
+				continue // what it lacks holds nobody back: neither does another head come after it
 			}
 			if p.budget <= 0 {
 				return true

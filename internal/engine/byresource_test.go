@@ -151,6 +151,23 @@ func TestHeadBlocksForWhatItLacksNow(t *testing.T) {
 	s.want("the workload without requests is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })), "admit none in owner", "admit idle in q")
 }
 
+// TestHeadThatHoldsBackNoneIsReviewed: what a head lacks matters also while nobody waits behind it, for a later head that
+// requests it holds back none. A restarted engine would know that at once.
+func TestHeadThatHoldsBackNoneIsReviewed(t *testing.T) {
+	q := byResource(8, 4)
+	q.Groups[0].Resources = append(q.Groups[0].Resources, "memory")
+	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "memory"}] = quota.Limits{Nominal: 4}
+	withMemory := func(memory int64, w WorkloadSet) WorkloadSet {
+		w.PodSets[0].PerPod["memory"] = memory
+		return w
+	}
+	s := newScene(t, Options{}, q, localOf("q"), requesting("running", 4, 4, 0, 0))
+	s.want("a head is short of gpu alone", s.happens(withMemory(2, requesting("first", 0, 1, 0, 1))), "first waits: WaitingForQuota")
+	s.want("now it would be short of memory too", s.happens(withMemory(3, requesting("memory", 0, 0, 0, 2))), "admit memory in q")
+	s.want("a workload that requests that is no head", s.happens(withMemory(2, requesting("second", 6, 0, 0, 3))), "second waits: WaitingForQuota")
+	s.want("and does not hold back who requests cpu", s.happens(requesting("cpu", 1, 0, 0, 4)), "admit cpu in q")
+}
+
 // TestHeadThatNeedsACordonedNodeHoldsBackNone: whatever ends, there is no capacity for it before the node is open again.
 func TestHeadThatNeedsACordonedNodeHoldsBackNone(t *testing.T) {
 	q := queueOf("q", "", 8)
