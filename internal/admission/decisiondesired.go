@@ -13,7 +13,7 @@ import (
 )
 
 // desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
-// decision in that case: written already, or superseded.
+// decision in that case: already there, or superseded.
 func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
@@ -32,7 +32,7 @@ func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *e
 	case !workload.HoldsQuota(seen):
 		return nil, superseded, nil
 	case workload.IsEvicted(seen):
-		return nil, written, nil
+		return nil, alreadyThere, nil
 	}
 	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
 		return nil, superseded, err
@@ -53,7 +53,7 @@ func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, giv
 	}
 	out := seen.DeepCopy()
 	if !replace(out, places) {
-		return nil, written, nil
+		return nil, alreadyThere, nil
 	}
 	return out, unknown, nil
 }
@@ -64,7 +64,7 @@ func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d e
 	case workload.HoldsQuota(seen):
 		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
 		// Workload holds; until then the assumption stands in for it.
-		return nil, written, nil
+		return nil, alreadyThere, nil
 	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
 		return nil, superseded, nil
 	}

@@ -165,8 +165,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	}
 	outcome, version, err := a.try(ctx, reader, open)
 	switch {
-	case outcome == superseded && d.Admit == nil && !again:
-		// The cache may lag behind the admission that is to be changed or revoked.
+	case outcome == superseded && d.Admit == nil && !again, outcome == alreadyThere && !again:
+		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
 		a.queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
@@ -180,7 +180,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		open.refusal = err
 		a.queue.AddAfter(key, a.denials.When(struct{}{}))
 	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
-	case outcome == written:
+	case outcome == written || outcome == alreadyThere:
 		if d.Admit == nil {
 			a.denials.Forget(struct{}{})
 		}

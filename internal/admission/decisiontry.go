@@ -46,6 +46,9 @@ type result int
 const (
 	// written: the API server has the change.
 	written result = iota
+	// alreadyThere: the Workload, as it was read, is as the decision wants it, without a write. If the cache says so, that
+	// may be how it was before the decision: one that takes back what was written last, such as a resize.
+	alreadyThere
 	// superseded: the Workload is gone, or has changed so that the decision no longer applies.
 	superseded
 	// workloadFinished: the Workload has finished, which is final.

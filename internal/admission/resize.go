@@ -25,7 +25,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	}
 	switch sizeOf(seen, r.PodSet) {
 	case r.To:
-		return nil, written, nil // by an earlier try
+		return nil, alreadyThere, nil // by an earlier try
 	case r.From:
 	default:
 		return nil, superseded, nil

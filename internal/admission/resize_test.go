@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -143,4 +145,38 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
 	f.wantSizes("raised to all pods", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+}
+
+// TestAResizeOutrunsTheCache: a job that has just grown shrinks again although the cache has it as it was before, with the
+// very size that it is to have: that is no reason to believe that it has it.
+func TestAResizeOutrunsTheCache(t *testing.T) {
+	w := newWorld(t, elasticWorkload("a", 1, 3), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	sized := func(pods int32) *kueue.Admission {
+		cpu := quantities("cpu", strconv.Itoa(3*int(pods)))
+		return &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Count: &pods, ResourceUsage: cpu, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "default"}}}}
+	}
+	hold := func(pods int32) {
+		var a kueue.Workload
+		a.Name, a.Namespace = "a", "ns"
+		w.editStatus(&a, func() {
+			a.Status.Admission = sized(pods)
+			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved"})
+		})
+	}
+	hold(1)
+	d := newSingleWriterOf(w, engine.Decision{}) // its cache is from before it grew
+	hold(2)
+	given := admissionOf(w.workload("a"))
+	given.PodSets[0].Count, given.PodSets[0].Usage, given.PodSets[0].Surplus = 1, map[string]int64{"cpu": 3000}, map[string]int64{"cpu": 3000}
+	d.decision = engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 2, Generation: 1,
+		Resize: &engine.Resize{Admission: given, PodSet: "main", From: 2, To: 1}}
+	d.work(t, 2)
+	if got := *w.workload("a").Status.Admission.PodSetAssignments[0].Count; got != 1 {
+		t.Errorf("size = %d, want 1", got)
+	}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 2, Version: versionOf(w.workload("a"))}}
+	if diff := cmp.Diff(want, d.reported); diff != "" {
+		t.Errorf("reported to the engine (-want +got):\n%s", diff)
+	}
 }
