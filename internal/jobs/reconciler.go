@@ -128,8 +128,8 @@ func (r *reconciler[T]) afterError(ctx context.Context, job T, plan Plan, again 
 		// So does the deletion of an object, unless its kind is gone.
 		log.V(1).Info("planning again without an object that is gone", "cause", err.Error())
 		again = earlierRetry(again, staleCacheRetry)
-	case everyError(err, IsRefused):
-		// The job, or an event, tells its user. Whoever grants the operator its rights reads the log.
+	case everyError(err, func(err error) bool { return IsRefused(err) || isOvertaken(err) }):
+		// The job, or an event, tells its user of what is refused. Whoever grants the operator its rights reads the log.
 		after := r.retries.afterRefusal(job)
 		log.Info("a write is refused, until somebody resolves that", "cause", err.Error(), "again after", after.String())
 		again = earlierRetry(again, after)

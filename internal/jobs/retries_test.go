@@ -59,7 +59,15 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 func TestARefusedWriteIsTriedAgainWithoutAnError(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	var failure error
-	r := failingReconciler(t, now, &failure, func(*Plan) {})
+	overtaken := false // by another writer, in another write of the plan
+	r := failingReconciler(t, now, &failure, func(p *Plan) {
+		if overtaken {
+			gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gone"}}
+			changed := gone.DeepCopy()
+			changed.Data = map[string]string{"key": "value"}
+			p.Writes = append(p.Writes, Change(gone, changed))
+		}
+	})
 	var waits []time.Duration
 	reconcileAgain := func() {
 		t.Helper()
@@ -81,6 +89,10 @@ func TestARefusedWriteIsTriedAgainWithoutAnError(t *testing.T) {
 	failure = apierrors.NewForbidden(corev1.Resource("configmaps"), "child", errors.New("exceeded quota"))
 	if reconcileAgain(); waits[20] != 0 || waits[21] != waits[0] {
 		t.Errorf("after a success it is tried again after %v, want not at all, and after the next refusal %s", waits[20:], waits[0])
+	}
+	overtaken = true
+	if reconcileAgain(); waits[22] != waits[1] {
+		t.Errorf("beside a write to an object that is gone a refused one is tried again after %v, want %s", waits[22:], waits[1])
 	}
 }
 
