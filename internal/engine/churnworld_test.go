@@ -285,20 +285,7 @@ func TestRebuiltEngineHasTheSameUsage(t *testing.T) {
 				t.Fatalf("usage of %s (-rebuilt +incremental):\n%s", key, diff)
 			}
 		}
-		for _, d := range decideAll(fresh, w.clock) {
-			switch {
-			case d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1),
-				slices.ContainsFunc(queueNames, func(name string) bool { return w.engine.queues[name] != nil && w.engine.queues[name].byUsage }),
-				w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})):
-				return // see TestRestartComesToTheSameEnd
-			case d.Admit != nil && len(w.engine.workloads[d.Key].avoid.nodes) > 0:
-				return // the new engine does not know which nodes kube-scheduler has refused
-			}
-			if d.Admit != nil || d.Evict != nil || d.Resize != nil {
-				w.describe(t)
-				t.Fatalf("after a restart: got decision %+v, want none", d)
-			}
-		}
+		w.wantNoDecisions(t, fresh)
 	})
 }
 

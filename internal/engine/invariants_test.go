@@ -319,24 +319,34 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 				fresh.Apply(entry.event)
 			}
 		}
-		for _, d := range decideAll(fresh, w.clock) {
-			if d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1) {
-				// The rest may follow from that. With several pod sets, the victims depend on the flavors of those
-				// that are not short, and so on the time of evaluation.
-				return
-			}
-			if slices.ContainsFunc(queueNames, func(name string) bool { return w.engine.queues[name].byUsage }) {
-				return // the new engine does not know the usage of LocalQueues since the last sample
-			}
-			if w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})) {
-				return // the new engine does not know which growths failed after others had shrunk
-			}
-			if d.Admit != nil || d.Evict != nil || d.Resize != nil {
-				w.describe(t)
-				t.Fatalf("after a restart: got decision %+v, want none", d)
-			}
-		}
+		w.wantNoDecisions(t, fresh)
 	})
+}
+
+// wantNoDecisions fails if an engine that starts from the state of the world's decides anything, except for what follows
+// from what it does not know.
+func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
+	byUsage := slices.ContainsFunc(queueNames, func(name string) bool {
+		q := w.engine.queues[name]
+		return q != nil && q.byUsage
+	})
+	for _, d := range decideAll(fresh, w.clock) {
+		switch {
+		case d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1):
+			// The rest may follow from that. With several pod sets, the victims depend on the flavors of those that are
+			// not short, and so on the time of evaluation.
+			return
+		case byUsage:
+			return // it does not know the usage of LocalQueues since the last sample
+		case w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})):
+			return // it does not know which growths failed after others had shrunk
+		case d.Admit != nil && len(w.engine.workloads[d.Key].avoid.nodes) > 0:
+			return // it does not know which nodes kube-scheduler has refused
+		case d.Admit != nil || d.Evict != nil || d.Resize != nil:
+			w.describe(t)
+			t.Fatalf("after a restart: got decision %+v, want none", d)
+		}
+	}
 }
 
 // TestReplayGivesTheSameDecisions: replaying the log of events reproduces every decision of every pass (E5).
