@@ -165,7 +165,7 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 	job := w.job("tf", with("master", 1, 0), with("worker", 2, 0), func(job *tensorstack.GenericJob) {
 		job.Spec.Service = &tensorstack.ServiceOption{Ports: []corev1.ServicePort{{Name: "http", Port: 2222}}}
 		job.Spec.ReplicaSpecs[1].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TF_CONFIG",
-			Value: "$(service.worker[0].host):$(service.port[http]) $(type) $(rank)/$(replicas[worker]) $(service.ps[0].host) $(HOME)"}}
+			Value: "$(service.worker[0].host):$(service.port[http]) $(type) $(rank)/$(replicas[worker]) $(service.name) $(HOME)"}}
 		job.Spec.ReplicaSpecs[1].Template.Spec.SchedulerName = "volcano"
 	})
 	w.Create(job)
@@ -174,7 +174,7 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 		if !ok {
 			return false
 		}
-		if got, want := pod.Spec.Containers[0].Env[0].Value, "tf-worker-0:2222 worker 1/2 $(service.ps[0].host) $(HOME)"; got != want {
+		if got, want := pod.Spec.Containers[0].Env[0].Value, "tf-worker-0:2222 worker 1/2 $(service.name) $(HOME)"; got != want {
 			t.Errorf("TF_CONFIG is %q, want %q", got, want)
 		}
 		if pod.Labels["genericjob"] != "tf" || pod.Labels["genericjob-replica"] != "tf-worker-1" || pod.Labels["tensorstack.dev/component"] != "genericjob" {
