@@ -46,7 +46,7 @@ func main() {
 		fmt.Println(version)
 		return
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logs)))
+	ctrl.SetLogger(newLogger(zap.UseFlagOptions(&logs)))
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintf(os.Stderr, "muster-operator: %v\n", err)
 		os.Exit(1)
