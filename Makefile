@@ -46,7 +46,7 @@ agent: go
 
 .PHONY: local
 local: go
-	@$(call build,local, ./cmd/muster-local,muster-local,the embedded Kubernetes (the first time this takes 5 to 8 minutes on two cores),$(KUBE_LDFLAGS))
+	@$(call build,local, ./cmd/muster-local,muster-local,the embedded Kubernetes (the first time this takes 5 to 12 minutes on two cores),$(KUBE_LDFLAGS))
 
 .PHONY: node
 node: go
