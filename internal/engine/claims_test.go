@@ -106,3 +106,45 @@ func TestKeptQuotaDoesNotBlockEarlierWorkloads(t *testing.T) {
 		t.Errorf("got decisions %q, want the earlier workload admitted", got)
 	}
 }
+
+// threeQueues returns a scene in which a and b have 2 cpu and 2 gpu each, of which c has borrowed all but one cpu.
+func threeQueues(t *testing.T) *scene {
+	of := func(name string, amount int64) ClusterQueueSet {
+		q := byResource(amount, amount)
+		q.Name, q.Cohort, q.Strategy = name, "lab", BestEffort
+		return q
+	}
+	borrower := job("borrower", "c", 1, 3, 0, 0)
+	borrower.PodSets[0].PerPod["gpu"] = 4
+	return newScene(t, Options{}, of("a", 2), of("b", 2), of("c", 0), localOf("a"), localOf("b"), localOf("c"), borrower)
+}
+
+// TestKeptQuotaIsGivenAnewWhen the queue keeps it for another workload: the last cpu is kept for the first in order.
+func TestKeptQuotaIsGivenAnewWhen(t *testing.T) {
+	const waits = " waits: WaitingForQuota"
+	onlyGPU := job("gpu", "b", 1, 0, 0, 1)
+	onlyGPU.PodSets[0].PerPod["gpu"] = 2
+	for name, tc := range map[string]struct {
+		waiting []Event
+		event   Event
+		want    []string
+	}{
+		"a later one of its class is the first": {
+			[]Event{job("first", "a", 2, 1, 0, 1), job("last", "a", 2, 1, 0, 9), job("between", "b", 1, 1, 0, 5)},
+			gone("first"), []string{"admit between in b"}},
+		"an earlier one arrives, behind which others may pass": {
+			[]Event{job("first", "b", 2, 1, 0, 1), job("small", "a", 1, 1, 0, 9)},
+			job("earlier", "a", 2, 1, 1, 10), []string{"admit small in a", "earlier" + waits}},
+		"an earlier one requests it, behind one of its queue that requests something else": {
+			[]Event{onlyGPU, job("later", "a", 2, 1, 0, 9)},
+			job("earlier", "b", 1, 1, 0, 5), []string{"admit earlier in b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := threeQueues(t)
+			for _, ev := range tc.waiting {
+				s.want("it arrives", s.happens(ev), ev.(WorkloadSet).Key.Name+waits)
+			}
+			s.want("the event", s.happens(tc.event), tc.want...)
+		})
+	}
+}

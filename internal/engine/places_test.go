@@ -326,6 +326,27 @@ func TestFlavorWithoutCapacityIsSkipped(t *testing.T) {
 	s.want("a job that requests a topology arrives", s.happens(within(job("near", "q", 1, 4, 0, 2))), "near waits: TopologyPlacementFailed")
 }
 
+// TestNodesMatchAllFlavorsOfAPod: pods that get cpu and gpu from different flavors are placed only on nodes of both, whose
+// taints either flavor may tolerate.
+func TestNodesMatchAllFlavorsOfAPod(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.Groups = append(q.Groups, flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"gpus"}})
+	q.Quotas[quota.FlavorResource{Flavor: "gpus", Resource: "gpu"}] = quota.Limits{Nominal: 8}
+	withGPUs := func(n NodeSet, kind string) NodeSet {
+		n.Labels["kind"], n.Allocatable["gpu"] = kind, 1
+		n.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		return n
+	}
+	gpus := Flavor{Name: "gpus", NodeLabels: map[string]string{"kind": "new"}, Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), FlavorSet{gpus}, withGPUs(node("a1", "a", 4), "old"), withGPUs(node("b1", "b", 4), "new")})...)
+	training := job("training", "q", 1, 1, 0, 0)
+	training.PodSets[0].PerPod["gpu"] = 1
+	s.want("a job for cpu and gpu arrives", s.happens(training), "admit training in q")
+	s.wantPlaces("training", "b1:1")
+	training.Key.Name, training.UID = "next", "next-uid"
+	s.want("another one arrives", s.happens(training), "next waits: TopologyPlacementFailed")
+}
+
 func TestPartialAdmissionOnNodes(t *testing.T) {
 	s := cluster(t)
 	s.want("a gang that can start smaller arrives", s.happens(within(smaller(job("gang", "q", 5, 4, 0, 0), 1))), "admit gang in q, 2 of 5 main")
@@ -340,6 +361,11 @@ func TestFlavorWithMissingTopologyIsNotUsed(t *testing.T) {
 		w.PodSets[0].Topology.Level = "example.com/row"
 		return w
 	}()), "two waits: NoMatchingFlavor")
+	s.want("a job requests one node, of a topology of racks alone", s.happens(TopologySet{place.Topology{Name: "racks", Levels: []string{rack}}}, func() Event {
+		w := within(job("three", "q", 1, 0, 0, 2))
+		w.PodSets[0].Topology.Level = place.Hostname
+		return w
+	}()), "admit three in q", "two waits: NoMatchingFlavor")
 }
 
 func TestExclusiveRacks(t *testing.T) {

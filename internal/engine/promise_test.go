@@ -247,6 +247,17 @@ func TestPromisedPlacesAreInOneRackWhenGiven(t *testing.T) {
 	}
 }
 
+// TestPreemptorWhosePlacesAreLostLooksForOthers, also if that needs another victim.
+func TestPreemptorWhosePlacesAreLostLooksForOthers(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 9), lower), localOf("q"), node("a1", "a", 2), node("b1", "b", 2),
+		job("low1", "q", 1, 2, 0, 0), job("low2", "q", 1, 2, 0, 1)})...)
+	s.want("the preemptor arrives", s.happens(job("high", "q", 1, 2, 1, 2)), "evict low1 for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	on := s.places("low1")[0][:2]
+	s.want("the node of the victim is cordoned", s.happens(cordoned(node(on, on[:1], 2))), "evict low2 for high: in queue")
+	other := s.places("low2")[0][:2]
+	s.want("so is the other", s.happens(cordoned(node(other, other[:1], 2))), "high waits: TopologyPlacementFailed")
+}
+
 // TestCapacityIsPromisedOnceAlthoughItsHolderStays: the preemptor is deleted before the withdrawn admission of its
 // victim turns out to be written. That capacity was already promised to the first in order.
 func TestCapacityIsPromisedOnceAlthoughItsHolderStays(t *testing.T) {

@@ -188,6 +188,14 @@ func TestGrowthIsDamped(t *testing.T) {
 	}
 }
 
+// TestCapacityForGrowthIsKept from other queues until the pods of the jobs that make room for it are gone.
+func TestCapacityForGrowthIsKept(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "lab", 4), queueOf("r", "lab", 0), localOf("q"), localOf("r"), between("low", 2, 2, 0, 0))
+	s.want("a job of higher priority arrives", s.happens(between("high", 2, 4, 1, 1)), "admit high in q, 2 of 4 main", "evict low for high: in queue")
+	s.want("a job arrives that would borrow", s.happens(job("borrower", "r", 2, 1, 9, 2)), "borrower waits: WaitingForQuota")
+	s.want("the pods of the other are gone", s.happens(s.stopped("low")), "resize high from 2 to 4", "low waits: WaitingForQuota")
+}
+
 // TestPlacesFollowTheSize: when a job shrinks, remaining ranks keep their places and the last ones are removed.
 func TestPlacesFollowTheSize(t *testing.T) {
 	whole := between("large", 2, 4, 0, 0)

@@ -66,18 +66,29 @@ func TestRejectedShrinkIsRetried(t *testing.T) {
 	s.want("the retry time is reached", s.happens(), "resize job from 4 to 2")
 }
 
-// TestSlicedJobGivesUpUnwantedPods: the size of a job whose pods are in slices changes only as the job wants: it gives
-// the quota of its last pods back, and is not resized for others.
-func TestSlicedJobGivesUpUnwantedPods(t *testing.T) {
-	sliced := between("sliced", 1, 4, 0, 0)
-	sliced.PodSets[0].PerPod["cpu"], sliced.PodSets[0].Topology = 4, &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
-	s := cluster(t, sliced)
-	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "sliced"}).PodSets[0].Places {
-		s.happens(pod("sliced", n, at.Node, 4))
+// TestTiedJobGivesUpUnwantedPods: the size of a job whose pods are in slices, or placed with another pod set, changes only
+// as the job wants: it gives the quota of its last pods back, and is not resized for others.
+func TestTiedJobGivesUpUnwantedPods(t *testing.T) {
+	for name, topology := range map[string]flavor.TopologyRequest{
+		"in slices":            {Slices: []place.Slice{{Level: rack, Size: 2}}},
+		"with another pod set": {Level: rack, Group: "g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tied := between("tied", 1, 4, 0, 0)
+			tied.PodSets[0].PerPod["cpu"], tied.PodSets[0].Topology = 4, &topology
+			tied.PodSets = append(tied.PodSets, PodSet{Name: "leader", Count: 1, PerPod: map[string]int64{}, Topology: &topology})
+			if topology.Group == "" {
+				tied.PodSets = tied.PodSets[:1]
+			}
+			s := cluster(t, tied)
+			for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "tied"}).PodSets[0].Places {
+				s.happens(pod("tied", n, at.Node, 4))
+			}
+			s.want("another job needs a node", s.happens(job("one", "q", 1, 4, 0, 1)), "one waits: TopologyPlacementFailed")
+			s.want("the job wants fewer pods", s.happens(s.wants("tied", 3)), "resize tied from 4 to 3", "one waits: WaitingForPreemptedWorkloads")
+			s.want("its last pod is gone", s.happens(s.shrunk("tied"), podGone("tied", 3)), "admit one in q")
+			s.now = s.now.Add(time.Hour)
+			s.want("the job wants all its pods and there is capacity", s.happens(gone("one"), s.wants("tied", 0)))
+		})
 	}
-	s.want("another job needs a node", s.happens(job("one", "q", 1, 4, 0, 1)), "one waits: TopologyPlacementFailed")
-	s.want("the job wants fewer pods", s.happens(s.wants("sliced", 3)), "resize sliced from 4 to 3", "one waits: WaitingForPreemptedWorkloads")
-	s.want("its last pod is gone", s.happens(s.shrunk("sliced"), podGone("sliced", 3)), "admit one in q")
-	s.now = s.now.Add(time.Hour)
-	s.want("the job wants all its pods and there is capacity", s.happens(gone("one"), s.wants("sliced", 0)))
 }

@@ -118,6 +118,8 @@ func TestSearchWithinTheQueue(t *testing.T) {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lower, 1, nil},
 		"LowerOrNewerEqualPriority evicts a newer one of equal priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lowerOrNewer, 1, []string{"a (in queue)"}},
+		"LowerOrNewerEqualPriority evicts a lower priority": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lowerOrNewer, 1, []string{"a (in queue)"}},
 		"LowerOrNewerEqualPriority does not evict a higher priority": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 2), lowerOrNewer, 1, nil},
 		"the lowest priority is evicted first": {

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// TestPodSetsThatDifferAreNoEqualWorkloads: of a class only the head is tried, so every field of a pod set, also one that
+// is added later, must tell classes apart.
+func TestPodSetsThatDifferAreNoEqualWorkloads(t *testing.T) {
+	full := reflect.ValueOf(PodSet{
+		Name: "main", Count: 1, MinCount: 1, Elastic: 1, Wanted: 1, Reclaimable: 1,
+		PerPod: map[string]int64{"cpu": 1}, OfNode: map[string]int64{"cpu": 1},
+		Tolerations: []corev1.Toleration{{Key: "k"}}, NodeSelector: map[string]string{"k": "v"}, Affinity: &corev1.NodeAffinity{}, NodeName: "n",
+		Unpinned: true, HostPorts: []place.HostPort{{}}, Topology: &flavor.TopologyRequest{Level: rack}, ExclusiveKey: rack,
+	})
+	plain := shapeKey([]PodSet{{}})
+	for i := range full.NumField() {
+		field := full.Type().Field(i).Name
+		if full.Field(i).IsZero() {
+			t.Fatalf("field %s has no value here", field)
+		}
+		var one PodSet
+		reflect.ValueOf(&one).Elem().Field(i).Set(full.Field(i))
+		if shapeKey([]PodSet{one}) == plain {
+			t.Errorf("a pod set with another %s counts as equal", field)
+		}
+	}
+}
