@@ -80,6 +80,19 @@ func TestEvictionQuotesKubeScheduler(t *testing.T) {
 	}
 }
 
+// TestEvictionDoesNotQuoteKubeScheduler for a node that it has not refused.
+func TestEvictionDoesNotQuoteKubeScheduler(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("b1", "b", 4)})...)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	s.want("kube-scheduler refuses its node", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
+	on := s.places("one")[0][:2]
+	s.engine.Apply(NodeDeleted{on})
+	want := "its places on node " + on + " are no longer valid, and there is no other capacity close enough for its pods"
+	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
+		t.Errorf("got decisions %+v, want an eviction with message %q", got, want)
+	}
+}
+
 // TestEvictionSaysThatTheFlavorHasNoTopology: the message names the missing topology if that is why there are no other
 // places although nodes have capacity.
 func TestEvictionSaysThatTheFlavorHasNoTopology(t *testing.T) {

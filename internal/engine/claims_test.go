@@ -29,6 +29,15 @@ func TestLargeWorkloadIsNotStarvedByBorrowers(t *testing.T) {
 	}
 }
 
+// TestQuotaIsKeptForTheFirstThatFitsIt: one that would have to borrow is not it, even if it is the first in its queue.
+func TestQuotaIsKeptForTheFirstThatFitsIt(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),
+		job("borrower", "other", 6, 1, 0, 0), job("runs", "other", 2, 1, 0, 0))
+	s.want("two arrive", s.happens(job("borrows", "own", 6, 1, 0, 1), job("fits", "own", 4, 1, 0, 2)), "borrows waits: WaitingForQuota", "fits waits: WaitingForQuota")
+	s.want("some of the quota is released", s.happens(gone("runs"), job("small", "other", 1, 1, 0, 3)), "small waits: WaitingForQuota")
+	s.want("all of it is released", s.happens(gone("borrower")), "admit small in other", "admit borrows in own")
+}
+
 func TestQuotaReservedForTheFirstIsAvailableToItsQueue(t *testing.T) {
 	e := New(Options{})
 	decisionsAfter(e, defaultFlavor, queueOf("own", "lab", 4), queueOf("other", "lab", 4), localOf("own"), localOf("other"),

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,6 +105,17 @@ func TestAdmissionBeyondTheQuotaIsCounted(t *testing.T) {
 	s.want("nothing to decide", s.happens(foreign))
 	s.want("no quota", s.happens(job("b", "q", 1, 1, 0, 1)), "b waits: WaitingForQuota")
 	s.want("the workload is gone", s.happens(gone("a")), "admit b in q")
+}
+
+// TestAdmissionOfAnUnknownPodSet, which the API server accepts from other controllers, takes its quota until it is evicted.
+func TestAdmissionOfAnUnknownPodSet(t *testing.T) {
+	odd := between("odd", 1, 2, 0, 0)
+	odd.Admitted, odd.Admission = true, &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "unknown", Count: 2,
+		Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": 2}, Places: []place.NodeCount{{Node: "a1", Count: 2}}}}}
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 2), lower), localOf("q"), node("a1", "a", 2), node("a2", "a", 2), odd})...)
+	s.want("its pod starts and its node fails", s.happens(pod("odd", 0, "a1", 1), NodeDeleted{"a1"}))
+	s.want("another arrives", s.happens(job("high", "q", 1, 1, 1, 1)), "evict odd for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("its pods are gone", s.happens(gone("odd"), podGone("odd", 0)), "admit high in q")
 }
 
 // TestClockJumps: a jump of the clock affects the order of eviction by age, and nothing else.

@@ -19,16 +19,18 @@ func TestGroupNeedsAFlavorThatAcceptsAllItsPods(t *testing.T) {
 		"flavor plain doesn't match node affinity, for pod set workers, which must get the same flavor, untolerated taint {gpu yes NoSchedule <nil>} in flavor gpus"
 	tolerates := []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 	for name, tc := range map[string]struct {
+		group   string
 		workers int32
 		leader  []corev1.Toleration
 		want    string
 	}{
-		"a flavor accepts both": {2, tolerates, "admit gang in q"},
-		"none accepts both":     {2, nil, refused},
-		"there are no workers":  {0, nil, "admit gang in q"},
+		"a flavor accepts both":  {"g", 2, tolerates, "admit gang in q"},
+		"none accepts both":      {"g", 2, nil, refused},
+		"there are no workers":   {"g", 0, nil, "admit gang in q"},
+		"they need not be close": {"", 2, nil, "admit gang in q"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			one := &flavor.TopologyRequest{Level: rack, Mandatory: true, Group: "g"}
+			one := &flavor.TopologyRequest{Level: rack, Mandatory: true, Group: tc.group}
 			gang := job("gang", "q", 1, 1, 0, 0)
 			gang.PodSets = []PodSet{
 				{Name: "leader", Count: 1, PerPod: map[string]int64{"cpu": 1}, Topology: one, Tolerations: tc.leader},

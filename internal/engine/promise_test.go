@@ -75,6 +75,26 @@ func TestPreemptorIsAdmittedEarlierIfCapacityBecomesFree(t *testing.T) {
 	s.want("another workload ends first", s.happens(gone("other")), "admit high in q")
 }
 
+// TestQueueThatBorrowsFromTheRootEvictsNone of its own workloads, unless it may preempt while borrowing: quota of a cohort
+// below the root counts as its own.
+func TestQueueThatBorrowsFromTheRootEvictsNone(t *testing.T) {
+	evicts := []string{"evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads"}
+	for name, tc := range map[string]struct {
+		root, team, own int64
+		want            []string
+	}{
+		"the quota is the queue's":                   {0, 0, 4, evicts},
+		"the quota is that of a cohort below a root": {0, 4, 0, evicts},
+		"the quota is that of the root":              {4, 0, 0, []string{"high waits: WaitingForQuota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, cohortOf("root", "", tc.root), cohortOf("team", "root", tc.team),
+				evicting(queueOf("q", "team", tc.own), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
+			s.want("the preemptor arrives", s.happens(job("high", "q", 2, 1, 1, 1)), tc.want...)
+		})
+	}
+}
+
 func TestEvictionNamesThePreemptorAndPaths(t *testing.T) {
 	s := newScene(t, Options{}, CohortSet{Cohort{Name: "team", Parent: "lab"}},
 		evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 2), localOf("q"), localOf("p"),

@@ -196,6 +196,18 @@ func TestCapacityForGrowthIsKept(t *testing.T) {
 	s.want("the pods of the other are gone", s.happens(s.stopped("low")), "resize high from 2 to 4", "low waits: WaitingForQuota")
 }
 
+// TestPlannedGrowthIsGivenUp if the job may not grow any more: the one that was stopped for it starts again.
+func TestPlannedGrowthIsGivenUp(t *testing.T) {
+	other, stopped := localOf("q"), localOf("q")
+	other.Key.Name, stopped.Stopped = "other", true
+	low := between("low", 2, 2, 0, 0)
+	low.Queue = "other"
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), other, low)
+	s.want("a job of higher priority arrives", s.happens(between("high", 2, 4, 1, 1)), "admit high in q, 2 of 4 main", "evict low for high: in queue")
+	s.want("its LocalQueue is stopped", s.happens(stopped))
+	s.want("the pods of the other are gone", s.happens(s.stopped("low")), "admit low in q")
+}
+
 // TestPlacesFollowTheSize: when a job shrinks, remaining ranks keep their places and the last ones are removed.
 func TestPlacesFollowTheSize(t *testing.T) {
 	whole := between("large", 2, 4, 0, 0)

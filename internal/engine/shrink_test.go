@@ -140,6 +140,18 @@ func TestLostNodeShrinksAnElasticGang(t *testing.T) {
 	s.want("a third node is lost", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
 }
 
+// TestLostNodesShrinkAGangOnce: a gang that loses two nodes at once has one new size, on nodes that exist.
+func TestLostNodesShrinkAGangOnce(t *testing.T) {
+	whole := between("gang", 1, 4, 0, 0)
+	whole.PodSets[0].PerPod["cpu"] = 4
+	s := cluster(t, whole)
+	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
+		s.happens(pod("gang", n, at.Node, 4))
+	}
+	s.want("two nodes are lost", s.happens(NodeDeleted{"a2"}, NodeDeleted{"b1"}),
+		"resize gang from 4 to 2: its places on nodes a2, b1 are no longer valid, and there is no other capacity close enough for its pods")
+}
+
 // wantRanks compares the nodes of the ranks of a job.
 func (s *scene) wantRanks(name string, want ...string) {
 	s.Helper()
@@ -182,6 +194,14 @@ func TestLowerPriorityIsNotStartedOnlyToBeStopped(t *testing.T) {
 	s.now = s.now.Add(30 * time.Second)
 	s.want("the damping time of high has passed", s.happens(), "resize high from 2 to 4")
 	s.want("high ends", s.happens(gone("high")), "admit rigid in q", "resize low from 1 to 2")
+}
+
+// TestNoneShrinksForWhatIsAboutToBeFree: what a workload that stops will release is enough.
+func TestNoneShrinksForWhatIsAboutToBeFree(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 6), localOf("q"), between("large", 1, 4, 0, 0), job("stops", "q", 2, 1, 0, 1))
+	s.want("a job is stopped", s.happens(s.changed("stops", func(w *Workload) { w.Inactive, w.Evicted = true, true })))
+	s.want("another arrives", s.happens(job("next", "q", 2, 1, 0, 2)), "next waits: WaitingForPreemptedWorkloads")
+	s.want("the pods of the first are gone", s.happens(gone("stops")), "admit next in q")
 }
 
 // TestCapacityNotWorthAResizeIsNotKept: others use free capacity while growth would cost more than it gains.
