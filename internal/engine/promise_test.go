@@ -75,6 +75,19 @@ func TestPreemptorIsAdmittedEarlierIfCapacityBecomesFree(t *testing.T) {
 	s.want("another workload ends first", s.happens(gone("other")), "admit high in q")
 }
 
+// TestWaitingWorkloadEvictsOneWhosePriorityFalls, in its own queue or in one that borrows.
+func TestWaitingWorkloadEvictsOneWhosePriorityFalls(t *testing.T) {
+	for queue, cause := range map[string]string{"q": "in queue", "p": "reclaimed"} {
+		t.Run(cause, func(t *testing.T) {
+			q := evicting(queueOf("q", "lab", 4), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.LowerPriority})
+			s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), job("runs", queue, 4, 1, 5, 0))
+			s.want("another arrives", s.happens(job("waits", "q", 4, 1, 1, 1)), "waits waits: WaitingForQuota")
+			s.want("the priority of the first falls", s.happens(s.changed("runs", func(w *Workload) { w.Priority = 0 })),
+				"evict runs for waits: "+cause, "waits waits: WaitingForPreemptedWorkloads")
+		})
+	}
+}
+
 // TestQueueThatBorrowsFromTheRootEvictsNone of its own workloads, unless it may preempt while borrowing: quota of a cohort
 // below the root counts as its own.
 func TestQueueThatBorrowsFromTheRootEvictsNone(t *testing.T) {
