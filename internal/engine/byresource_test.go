@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -38,6 +39,26 @@ func TestHeadBlocksOnlyRequestsForWhatItLacks(t *testing.T) {
 	s.want("gpu is released for the first head, but too little cpu for the second", s.happens(gone("running")), "admit head in q", "admit small in q")
 	s.want("enough cpu for the second head is released", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q")
 	s.want("the rest of the cpu is released", s.happens(gone("urgent")), "admit little in q")
+}
+
+// TestWorkloadThatCannotUseAFlavorPassesItsHead: a head that lacks a flavor holds back only those that the flavor accepts.
+func TestWorkloadThatCannotUseAFlavorPassesItsHead(t *testing.T) {
+	onGPUs := func(w WorkloadSet) WorkloadSet {
+		w.PodSets[0].NodeSelector = map[string]string{"kind": "gpus"}
+		w.PodSets[0].Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		return w
+	}
+	events := plainAndGPUs()
+	for i, ev := range events {
+		if q, ok := ev.(ClusterQueueSet); ok {
+			q.Strategy = ByResource
+			events[i] = q
+		}
+	}
+	s := newScene(t, Options{}, append(events, onGPUs(job("running", "q", 1, 60, 0, 0)))...)
+	s.want("a head lacks the flavor", s.happens(onGPUs(job("head", "q", 1, 60, 0, 1))), "head waits: WaitingForQuota")
+	s.want("a workload that tolerates it arrives", s.happens(onGPUs(job("behind", "q", 1, 1, 0, 2))), "behind waits: WaitingForQuota")
+	s.want("a workload that does not arrives", s.happens(job("passes", "q", 1, 1, 0, 3)), "admit passes in q")
 }
 
 func TestWorkloadThatNeverFitsBlocksNoneByResource(t *testing.T) {

@@ -163,6 +163,19 @@ func TestFairPreemption(t *testing.T) {
 	}
 }
 
+// TestQueueOfALargeShareReclaimsItsOwn: q borrows most of the gpu, and so has a larger share than p, which borrows the
+// cpu of q. That cpu is q's all the same.
+func TestQueueOfALargeShareReclaimsItsOwn(t *testing.T) {
+	of := func(name string, cpu, gpu int64) ClusterQueueSet {
+		q := byResource(cpu, gpu)
+		q.Name, q.Cohort, q.Strategy = name, "lab", BestEffort
+		return q
+	}
+	s := newScene(t, finalOnly, of("lender", 6, 4), of("p", 0, 0), evicting(of("q", 4, 0), reclaimAny), localOf("lender"), localOf("p"), localOf("q"),
+		requesting("gpus", 0, 3, 0, 0), job("full", "lender", 6, 1, 0, 1), job("borrows", "p", 4, 1, 0, 2))
+	s.want("a workload arrives for q's own cpu", s.happens(job("own", "q", 4, 1, 0, 3)), "evict borrows for own: reclaimed", "own waits: WaitingForPreemptedWorkloads")
+}
+
 // TestFairPreemptionAcrossCohorts: q is in the cohort right beside r, and p is in the cohort left. Of the tree's 8 cpu,
 // r uses 4 and p uses the other 4.
 func TestFairPreemptionAcrossCohorts(t *testing.T) {
