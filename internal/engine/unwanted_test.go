@@ -32,6 +32,19 @@ func TestUnwantedPodsAreGivenToOthers(t *testing.T) {
 	s.want("the job wants all its pods", s.happens(s.wants("job", 0)), "evict other for job: in queue")
 }
 
+// TestGrowthTakesOnceFromEachJob: what a job gave up again it does not take from the same one twice, or there might be no
+// end.
+func TestGrowthTakesOnceFromEachJob(t *testing.T) {
+	both := []string{"high", "low"}
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("low", 1, 3, 0, 0))
+	s.happens(between("high", 1, 3, 1, 1))
+	s.wantSizes("high takes from low", both, 3, 1)
+	s.happens(s.wants("high", 1))
+	s.wantSizes("high gives it up", both, 1, 3)
+	s.happens(s.wants("high", 0))
+	s.wantSizes("high wants it again", both, 1, 3)
+}
+
 // TestJobThatWantsLessThanItsMinimumKeepsThat: a job keeps its admitted minimum, below which the API server rejects a
 // count.
 func TestJobThatWantsLessThanItsMinimumKeepsThat(t *testing.T) {
