@@ -147,13 +147,24 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 // may have nodes for theirs.
 func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	jobs := make([]elastic.Job, len(may))
-	for n, i := range may {
-		jobs[n] = t.jobs[i]
+	rooms := p.roomsOf(q, t, place.Now)
+	for tries := 0; ; tries++ {
+		for n, i := range may {
+			jobs[n] = t.jobs[i]
+		}
+		free := freeAmounts{}
+		var steps []int // the members that get one more pod each time
+		p.options.Elastic.Grow(jobs, func(n int) bool {
+			if !rooms.hold(may[n], jobs[n].Size+1) || !free.take(t.each[may[n]], q.node.Free) {
+				return false
+			}
+			steps = append(steps, may[n])
+			return true
+		})
+		if tries == maxSharedGrowths || !rooms.limit(steps) {
+			break
+		}
 	}
-	free, rooms := freeAmounts{}, p.roomsOf(q, t, place.Now)
-	p.options.Elastic.Grow(jobs, func(n int) bool {
-		return rooms.hold(may[n], jobs[n].Size+1) && free.take(t.each[may[n]], q.node.Free)
-	})
 	var out []growth
 	for n, i := range may {
 		if jobs[n].Size > t.jobs[i].Size {

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sort"
 
 	"github.com/musterhq/muster/internal/engine/place"
@@ -52,4 +55,56 @@ func (r *rooms) hold(i int, size int32) bool {
 		r.queue.cramped = true
 	}
 	return size <= most
+}
+
+// maxSharedGrowths and maxSharedPods bound how many workloads share nodes evenly, and how many pods they get at once: of
+// more than that, the first ones have what they can use.
+const maxSharedGrowths, maxSharedPods = 8, 128
+
+// limit limits the size of one workload if the nodes hold each of those that grow, but not all of them together: the
+// first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is
+// one. Each step is one more pod for the workload at that index.
+func (r *rooms) limit(steps []int) bool {
+	if len(r.engine.topologies) == 0 || len(steps) > maxSharedPods || r.holdTogether(steps) {
+		return false
+	}
+	n := sort.Search(len(steps)-1, func(n int) bool { return !r.holdTogether(steps[:n+1]) })
+	last := steps[n]
+	r.sizes[last] = r.of.jobs[last].Size
+	for _, i := range steps[:n] {
+		if i == last {
+			r.sizes[last]++
+		}
+	}
+	r.queue.cramped = true
+	return true
+}
+
+// holdTogether reports whether the nodes hold all these pods, in the order in which workloads are enlarged; also if
+// there are too many workloads to tell.
+func (r *rooms) holdTogether(steps []int) (fit bool) {
+	more := map[int]int32{}
+	for _, i := range steps {
+		more[i]++
+	}
+	if len(more) < 2 || len(more) > maxSharedGrowths {
+		return true
+	}
+	jobs := slices.SortedFunc(maps.Keys(more), func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.of.jobs[b].Priority, r.of.jobs[a].Priority), cmp.Compare(a, b))
+	})
+	r.engine.places.Try(func() {
+		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !r.enlarge(i, more[i]) })
+	})
+	return fit
+}
+
+// enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
+func (r *rooms) enlarge(i int, pods int32) bool {
+	w, at := r.of.members[i], r.of.at[i]
+	nodes, ok := r.engine.moreOnNodes(w, at, pods, r.on)
+	if len(nodes) > 0 {
+		r.engine.places.Hold(w.Key, r.engine.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+	}
+	return ok
 }

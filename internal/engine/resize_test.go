@@ -278,6 +278,20 @@ func TestQuotaThatNodesRefuseOneJobGoesToTheNext(t *testing.T) {
 	}
 }
 
+// TestCapacityOfNodesIsSharedAsQuotaIs: jobs of equal priority that nodes limit, not quota, come to equal sizes.
+func TestCapacityOfNodesIsSharedAsQuotaIs(t *testing.T) {
+	for most, want := range map[int32][]int32{9: {4, 4, 4}, 3: {3, 3, 3}} {
+		s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 6), node("b1", "b", 6), job("other", "q", 3, 3, 0, 0)})...)
+		names := []string{"first", "second", "third"}
+		for n, name := range names {
+			s.happens(between(name, 1, most, 0, n+1))
+		}
+		s.wantSizes("nodes are full", names, 1, 1, 1)
+		s.happens(gone("other"))
+		s.wantSizes("nodes have capacity", names, want...)
+	}
+}
+
 // TestElasticJobsKeepTheirSizesAfterARestart: a new engine with the same state decides nothing.
 func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
