@@ -146,25 +146,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 // share shares out capacity among the workloads that may grow. None gets quota for pods that have no nodes, since others
 // may have nodes for theirs.
 func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
-	jobs := make([]elastic.Job, len(may))
-	rooms := p.roomsOf(q, t, place.Now)
-	for tries := 0; ; tries++ {
-		for n, i := range may {
-			jobs[n] = t.jobs[i]
-		}
-		free := freeAmounts{}
-		var steps []int // the members that get one more pod each time
-		p.options.Elastic.Grow(jobs, func(n int) bool {
-			if !rooms.hold(may[n], jobs[n].Size+1) || !free.take(t.each[may[n]], q.node.Free) {
-				return false
-			}
-			steps = append(steps, may[n])
-			return true
-		})
-		if tries == maxSharedGrowths || !rooms.limit(steps) {
-			break
-		}
-	}
+	jobs := p.roomsOf(q, t, place.Now).share(may, q.node.Free)
 	var out []growth
 	for n, i := range may {
 		if jobs[n].Size > t.jobs[i].Size {
@@ -351,18 +333,13 @@ const elasticPerBudget = 50
 // them.
 func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
-	var able []int // the positions in indices of the workloads with any free quota
-	var jobs []elastic.Job
+	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
 		if replicasPlanned(q.node, t.each[i]) > 0 {
-			able, jobs = append(able, n), append(jobs, t.jobs[i])
+			able, members = append(able, n), append(members, i)
 		}
 	}
-	free, rooms := freeAmounts{}, e.roomsOf(q, t, place.Planned)
-	e.options.Elastic.Grow(jobs, func(n int) bool {
-		i := indices[able[n]]
-		return rooms.hold(i, jobs[n].Size+1) && free.take(t.each[i], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
-	})
+	jobs := e.roomsOf(q, t, place.Planned).share(members, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 	for at, n := range able {
 		i := indices[n]
 		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -69,18 +70,33 @@ func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	return most
 }
 
-// blocksGrowthOnNodes reports whether one of them would have less capacity on nodes.
+// blocksGrowthOnNodes reports whether any of them would have less capacity on nodes, beside those before it.
 func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
-	before := map[int]int32{}
+	var growing []int
+	var wanted []int32
 	for _, i := range indices {
-		if most := e.growsSoon(q, t, i); most > 0 && len(before) < maxGrowthChecks {
-			before[i] = e.podsOnNodes(t, i, most)
+		if most := e.growsSoon(q, t, i); most > 0 && len(growing) < maxGrowthChecks {
+			growing, wanted = append(growing, i), append(wanted, most)
 		}
 	}
+	nodes := e.roomsOf(q, t, place.Planned)
+	grown := func() (pods []int32) {
+		e.places.Try(func() {
+			for n, i := range growing {
+				most := e.podsOnNodes(t, i, wanted[n])
+				pods = append(pods, most)
+				if most > 0 && n < len(growing)-1 {
+					nodes.enlarge(i, most)
+				}
+			}
+		})
+		return pods
+	}
+	before := grown()
 	e.places.Try(func() {
 		e.places.Hold(w.Key, e.holding(w, placed{by: given, promised: true}))
-		for i, most := range before {
-			is = is || most > 0 && e.podsOnNodes(t, i, most) < most
+		for n, most := range grown() {
+			is = is || most < before[n]
 		}
 	})
 	return is

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
@@ -57,9 +59,33 @@ func (r *rooms) hold(i int, size int32) bool {
 	return size <= most
 }
 
+// share shares out what is free, one pod at a time, among the workloads at the indices, and returns them with their sizes
+// after that.
+func (r *rooms) share(indices []int, free func(quota.Index) int64) []elastic.Job {
+	jobs := make([]elastic.Job, len(indices))
+	for tries := 0; ; tries++ {
+		for n, i := range indices {
+			jobs[n] = r.of.jobs[i]
+		}
+		taken := freeAmounts{}
+		var steps []int
+		r.engine.options.Elastic.Grow(jobs, func(n int) bool {
+			i := indices[n]
+			if !r.hold(i, jobs[n].Size+1) || !taken.take(r.of.each[i], free) {
+				return false
+			}
+			steps = append(steps, i)
+			return true
+		})
+		if tries == maxSharedGrowths || !r.limit(steps) {
+			return jobs
+		}
+	}
+}
+
 // maxSharedGrowths and maxSharedPods bound how many workloads share nodes evenly, and how many pods they get at once: of
 // more than that, the first ones have what they can use.
-const maxSharedGrowths, maxSharedPods = 8, 128
+const maxSharedGrowths, maxSharedPods = 4, 128
 
 // limit limits the size of one workload if the nodes hold each of those that grow, but not all of them together: the
 // first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is

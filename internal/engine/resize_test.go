@@ -292,6 +292,19 @@ func TestCapacityOfNodesIsSharedAsQuotaIs(t *testing.T) {
 	}
 }
 
+// TestLowerPrioritiesGiveWayToAllThatGrow: each of two jobs could use the node of one of lower priority, and both use two.
+func TestLowerPrioritiesGiveWayToAllThatGrow(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("a2", "a", 4),
+		between("low1", 4, 4, 0, 0), between("low2", 4, 4, 0, 1)})...)
+	for n, name := range []string{"high1", "high2"} { // one pod each at first
+		high := between(name, 1, 5, 1, n+2)
+		high.PodSets[0].Wanted = 1
+		s.want("a node and a job arrive", s.happens(node("b"+name, "b", 1), high), "admit "+name+" in q, 1 of 5 main")
+	}
+	s.want("both want more", s.happens(s.wants("high1", 0), s.wants("high2", 0)), "evict low1 for high1: in queue", "evict low2 for high1: in queue")
+	s.wantSizes("their pods are gone", []string{"high1", "high2", "low1", "low2"}, 5, 5, 0, 0)
+}
+
 // TestElasticJobsKeepTheirSizesAfterARestart: a new engine with the same state decides nothing.
 func TestElasticJobsKeepTheirSizesAfterARestart(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
