@@ -2,6 +2,7 @@ package trainingjob
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +57,16 @@ func TestOutcome(t *testing.T) {
 				return
 			}
 			same(t, "stage", "Completed 0", stageAndSize(job))
-			if s := &job.Status; !p.StatusFirst || !s.CompletionTime.Time.Equal(now) || !s.ExecStatus.CompletionTime.Time.Equal(now) || isTrue(job.TrainingJob, breezeml.JobRunning) {
-				t.Errorf("status first: %v, status %+v; want true, completion times and no condition Running", p.StatusFirst, s)
+			if s := &job.Status; !p.StatusFirst || !s.CompletionTime.Time.Equal(now) || !s.ExecStatus.CompletionTime.Time.Equal(now) {
+				t.Errorf("status first: %v, status %+v; want true and completion times", p.StatusFirst, s)
+			}
+			kind, why := corev1.EventTypeWarning, strings.TrimPrefix(tc.want, "Failed=True ")
+			if outcome(job.TrainingJob).Succeeded {
+				kind, why = corev1.EventTypeNormal, strings.TrimPrefix(tc.want, "Succeeded=True ")
+			}
+			same(t, "events", []string{kind + " " + why}, events(p))
+			if !slices.Contains(conditions(job), "Running=False "+why) {
+				t.Errorf("conditions %v, want Running False for the same reason", conditions(job))
 			}
 		})
 	}
@@ -145,6 +154,8 @@ func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	same(t, "conditions", want, conditions(job))
 	p = checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Attempt(1).Running(), pod(1).Running()))
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(withStatus(p, job)))
+	p = checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Attempt(1).Running(), pod(1).Ended(3)))
+	same(t, "restarts of both", map[string]int32{"0": 1, "1": 1}, withStatus(p, job).Status.Restarts)
 }
 
 func TestCleanPodPolicy(t *testing.T) {
@@ -162,6 +173,9 @@ func TestCleanPodPolicy(t *testing.T) {
 		p := checkedPlan(t, now, job.TrainingJob, admitted(2), append(of(pod(0).Ended(1), pod(1).Running()), services()...))
 		same(t, "writes with cleanPodPolicy "+string(policy), want, writes(p))
 		stopped := checkedPlan(t, now, withStatus(p, job).TrainingJob, stopping, append(of(pod(0).Ended(1), pod(1).Running()), services()...))
+		if got := writes(stopped); !slices.Contains(got, "delete Pod job-worker-1") {
+			t.Errorf("cleanPodPolicy %q: writes without quota: %v, want the pod that runs deleted", policy, got)
+		}
 		for _, p := range []jobs.Plan{p, stopped} {
 			if p.Progress.Outcome != nil {
 				t.Errorf("cleanPodPolicy %q: Progress has an outcome while a pod may run: %+v", policy, p.Progress)

@@ -56,6 +56,9 @@ func TestPreemptedJobKeepsItsQueuedTime(t *testing.T) {
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
 	job = withStatus(p, job)
 	same(t, "stage", "Waiting 0", stageAndSize(job))
+	if d := describe(job.TrainingJob, jobs.Facts{}); !d.QueuedTime.Equal(queued.Time) {
+		t.Errorf("it waits since %s, want its queuedTime, %s", d.QueuedTime, queued)
+	}
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=False TrainingJobWaiting: TrainingJob job has no workers."}, conditions(job))
 	later := now.Add(time.Hour)
 	job = withStatus(checkedPlan(t, later, job.TrainingJob, admitted(1), nil), job)
@@ -119,8 +122,8 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	same(t, "writes", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
 	same(t, "events", []string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: 0/2 nodes are available: 2 node(s) had volume node affinity conflict. The job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC"}, events(p))
 	job = withStatus(p, job)
-	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || !strings.HasSuffix(c.Message, "volume node affinity conflict.") {
-		t.Errorf("condition Running = %+v, want it False, with what kube-scheduler said: the pod and its events are gone before the cooldown ends", c)
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || !c.LastTransitionTime.Time.Equal(later) || !strings.HasSuffix(c.Message, "volume node affinity conflict.") {
+		t.Errorf("condition Running = %+v, want it False since now, with what kube-scheduler said: the pod and its events are gone before the cooldown ends", c)
 	}
 	same(t, "stage", "RequeueCooldown 0", stageAndSize(job))
 	end := later.Add(3 * time.Hour)
