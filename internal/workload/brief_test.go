@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -45,6 +46,9 @@ func TestTheBriefFormAlwaysFits(t *testing.T) {
 			brief := InBrief(test.seen, test.desired)
 			if brief == nil || HoldsQuota(brief) || IsAdmitted(brief) || !IsEvictedInBrief(brief) {
 				t.Fatalf("the brief form = %+v, want one without quota", brief)
+			}
+			if at := meta.FindStatusCondition(brief.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime; name != "fewer pods" && !at.Time.Equal(later) {
+				t.Errorf("it is not admitted since %s, want %s", at, later)
 			}
 			if was, is := bytesOf(t, test.seen), bytesOf(t, brief); is >= was {
 				t.Errorf("the brief form has %d bytes, no less than the %d that are stored", is, was)

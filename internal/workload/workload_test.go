@@ -93,7 +93,7 @@ func TestAnEvictionResetsChecks(t *testing.T) {
 		{Name: "retry", State: kueue.CheckStateRetry, Message: "no nodes", RequeueAfterSeconds: ptr.To[int32](5), RetryCount: ptr.To[int32](1)},
 		{Name: "pending", State: kueue.CheckStatePending, Message: "looking", LastTransitionTime: metav1.NewTime(began)},
 	}
-	w.Status.UnhealthyNodes = []kueue.UnhealthyNode{{Name: "n"}}
+	w.Status.UnhealthyNodes, w.Status.ClusterName = []kueue.UnhealthyNode{{Name: "n"}}, ptr.To("another")
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByAdmissionCheck, Message: "because"}, now)
 	expect(t, "checks", w.Status.AdmissionChecks, []kueue.AdmissionCheckState{
 		{Name: "ready", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
@@ -102,8 +102,8 @@ func TestAnEvictionResetsChecks(t *testing.T) {
 			Message: "Reset to Pending after eviction. Previously: no nodes"},
 		{Name: "pending", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(began), Message: "looking"},
 	})
-	if w.Status.UnhealthyNodes != nil {
-		t.Error("unhealthy nodes of the ended admission are left")
+	if w.Status.UnhealthyNodes != nil || w.Status.ClusterName != nil {
+		t.Error("unhealthy nodes, or the cluster, of the ended admission are left")
 	}
 }
 
@@ -117,9 +117,13 @@ func TestEvictionsAreCountedByReasonAndCause(t *testing.T) {
 	evict(kueue.WorkloadEvictedByPreemption, kueue.InClusterQueueReason)
 	evict(kueue.WorkloadEvictedByPreemption, kueue.InCohortReclamationReason)
 	evict(kueue.WorkloadEvictedByPreemption, kueue.InClusterQueueReason)
+	evict(kueue.WorkloadEvictedDueToNodeFailures, "")
+	evict(kueue.WorkloadEvictedByLocalQueueStopped, "")
 	expect(t, "evictions", w.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{
 		{Reason: "Preempted", UnderlyingCause: "InClusterQueue", Count: 2},
 		{Reason: "Preempted", UnderlyingCause: "InCohortReclamation", Count: 1},
+		{Reason: "NodeFailures", Count: 1},
+		{Reason: "LocalQueueStopped", Count: 1},
 	})
 }
 
@@ -168,6 +172,7 @@ func TestGiveBackNeedsAnEviction(t *testing.T) {
 }
 
 func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
+	drained := map[string]bool{kueue.WorkloadEvictedByClusterQueueStopped: true, kueue.WorkloadEvictedByLocalQueueStopped: true}
 	for reason, want := range map[string]bool{
 		kueue.WorkloadEvictedByPreemption:                                           true,
 		kueue.WorkloadEvictedDueToNodeFailures:                                      true,
@@ -187,6 +192,10 @@ func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
 		workload.GiveBack(w, now)
 		if got := workload.IsTrue(w, kueue.WorkloadRequeued); got != want {
 			t.Errorf("after %s: Requeued = %t, want %t", reason, got, want)
+		}
+		workload.ResumeQueueing(w, now)
+		if got := workload.IsTrue(w, kueue.WorkloadRequeued); got != (want || drained[reason]) {
+			t.Errorf("after %s, once the queue is open: Requeued = %t", reason, got)
 		}
 	}
 }
@@ -243,7 +252,7 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 
 func TestPostponeOnlyMovesLater(t *testing.T) {
 	var w kueue.Workload
-	for _, minutes := range []time.Duration{5, 3, 7, 7} {
+	for _, minutes := range []time.Duration{5, 3, 7, 7, 6} {
 		workload.Postpone(&w, began.Add(minutes*time.Minute))
 	}
 	if got := w.Status.RequeueState.RequeueAt; !got.Time.Equal(began.Add(7 * time.Minute)) {

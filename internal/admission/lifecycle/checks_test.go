@@ -81,6 +81,7 @@ func TestMoreChecksThanAStatusCanListKeepAWorkloadFromStarting(t *testing.T) {
 	if n := len(step.Status.Status.AdmissionChecks); n != 8 {
 		t.Errorf("the status lists %d checks, want 8", n)
 	}
+	expectConditions(t, next(t, w, checking(names[:8]...), policy, 0), "Admitted=True Admitted: The workload is admitted")
 	step = next(t, reserved(), checking(names...), policy, 0)
 	if n := len(step.Status.Status.AdmissionChecks); n != 8 {
 		t.Errorf("the status lists %d checks, want 8", n)
