@@ -129,6 +129,8 @@ func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 }
 
 func TestAllowsPlace(t *testing.T) {
+	elsewhere := Injection{Nodes: []string{"b"}}.Inject(corev1.PodTemplateSpec{}).Spec
+	elsewhere.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn
 	to := func(in Injection) corev1.PodSpec { return in.Inject(corev1.PodTemplateSpec{}).Spec }
 	for name, tc := range map[string]struct {
 		spec corev1.PodSpec
@@ -140,6 +142,7 @@ func TestAllowsPlace(t *testing.T) {
 		"one of several":   {to(Injection{Nodes: []string{"b", "a"}}), true},
 		"none of several":  {to(Injection{Nodes: []string{"b", "c"}}), false},
 		"a gate":           {to(Injection{Gates: []string{kueue.TopologyGate}}), true},
+		"not another node": {elsewhere, true},
 		"unrelated labels": {to(Injection{NodeSelector: map[string]string{"pool": "x"}}), true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,15 +51,15 @@ func TestInjectCopiesAndOverridesTheTemplate(t *testing.T) {
 	toleration := corev1.Toleration{Key: "simulated", Operator: corev1.TolerationOpExists}
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"zone": "a", "disk": "ssd"},
-		Tolerations:  []corev1.Toleration{toleration},
+		Tolerations:  []corev1.Toleration{toleration}, SchedulingGates: []corev1.PodSchedulingGate{{Name: "own"}, {Name: "topology"}},
 	}}
 	before := template.DeepCopy()
-	got := Injection{NodeSelector: map[string]string{"zone": "b"}, Tolerations: []corev1.Toleration{toleration}}.Inject(template)
+	got := Injection{NodeSelector: map[string]string{"zone": "b"}, Tolerations: []corev1.Toleration{toleration}, Gates: []string{"topology", "another"}}.Inject(template)
 	if diff := cmp.Diff(map[string]string{"zone": "b", "disk": "ssd"}, got.Spec.NodeSelector); diff != "" {
 		t.Errorf("node selector (-want +got):\n%s", diff)
 	}
-	if len(got.Spec.Tolerations) != 1 {
-		t.Errorf("tolerations = %v, want one", got.Spec.Tolerations)
+	if len(got.Spec.Tolerations) != 1 || len(got.Spec.SchedulingGates) != 3 { // a gate that is there twice is refused
+		t.Errorf("tolerations = %v, gates = %v, want one, and three", got.Spec.Tolerations, got.Spec.SchedulingGates)
 	}
 	if diff := cmp.Diff(*before, template); diff != "" {
 		t.Errorf("Inject changed the given template:\n%s", diff)
