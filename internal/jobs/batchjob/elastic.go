@@ -96,7 +96,7 @@ func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *jo
 // not make it unready. Ended pods are reported only of a settled one, which the queue no longer resizes then.
 func elasticProgress(p *jobs.Progress, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAdmission) {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
-	p.Ready = p.Ready || !suspended(job) && outcome(job) == nil && done >= b.Least
+	p.Ready = p.Ready || !suspended(job) && done >= b.Least
 	var unneeded int32
 	if isSettled(job) {
 		unneeded = max(0, granted.Asked-(ptr.Deref(job.Spec.Completions, 0)-jobs.FinalCompletions(job)))

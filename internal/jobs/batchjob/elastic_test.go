@@ -66,6 +66,7 @@ func TestDescribeElasticJob(t *testing.T) {
 		"raised by its user":               {elastic(2, 0).started(sized(4, 4)).set(9, 9), 9, 2, "2"},
 		"lowered below its minimum":        {elastic(2, 0).started(sized(4, 4)).set(1, 1), 1, 1, "2"},
 		"changed below its maximum":        {elastic(2, 6).started(sized(4, 6)).set(3, 3), 6, 2, "2"},
+		"with an index done":               {elastic(2, 6).started(sized(4, 6)).completed("0"), 4, 2, "2"},
 		"without pods for now":             {elastic(2, 0).started(sized(3, 4)).set(0, 0), 0, 0, ""},
 	} {
 		ps := describe(tc.job.job, jobs.Facts{}).PodSets[0]
@@ -121,6 +122,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			[]string{"change: suspend=false parallelism=3 completions=9"},
 			[]string{"Warning QueueDecides: spec.parallelism is 3 again: the Job has quota for as many pods; submit another Job for more"}, nil, true},
 
+		"suspended by its user": {elastic(2, 6).started(sized(4, 6)).stopped().running(4), sized(4, 6),
+			[]string{"change: suspend=false parallelism=4 completions=4"},
+			[]string{"Warning QueueDecides: spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"}, nil, false},
 		"changed by its user, who gave a maximum": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
 		"raised by its user": {elastic(2, 0).started(sized(4, 6)).running(4).set(9, 9), sized(4, 6),
@@ -138,6 +142,9 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			p := checkedPlan(t, tc.job.job, admitted(tc.granted))
 			var got []string
 			for i, w := range p.Writes {
+				if job := w.Object().(*batchv1.Job); recordedIn(job).setByUser(job) {
+					t.Errorf("the size that the queue chose is recorded as %d, so that %d is taken for its user's", *recordedIn(job).Size, *job.Spec.Parallelism)
+				}
 				got = append(got, writes(p)[i][:len(writes(p)[i])-len(" pool=f")]+" completions="+strconv.Itoa(int(*w.Object().(*batchv1.Job).Spec.Completions)))
 			}
 			for what, diff := range map[string]string{

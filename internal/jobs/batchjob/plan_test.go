@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,8 @@ func TestPlan(t *testing.T) {
 			[]string{"change: suspend=false parallelism=4 pool=f"}, nil, false},
 		"admitted, flavor missing":              {newJob(2), missing, nil, nil, false},
 		"admitted, conflicting node selectors":  {newJob(2), clashing, nil, nil, false},
+		"admitted, nothing to add":              {newJob(2), admitted(jobs.PodSetAdmission{Count: 2, Left: 2}), []string{"change: suspend=false parallelism=2 pool="}, nil, false},
+		"admitted without pods, as it asked":    {newJob(0), admitted(grant(0)), []string{"change: suspend=false parallelism=0 pool=f"}, nil, false},
 		"admitted, suspension not observed yet": {newJob(2).stopped(), admitted(grant(2)), nil, nil, false},
 		"admitted, earlier pods terminating":    {newJob(2).stopped().acknowledged().terminating(1), admitted(grant(2)), nil, nil, false},
 		"admitted, with a start time, which makes the template immutable": {newJob(2).stopped().acknowledged().startedAt(now), admitted(grant(2)),
@@ -115,7 +118,7 @@ func TestChangedJobIsNotStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.job.job, admitted(granted))
-			if p.Progress.Requeue != tc.changed || len(events(p)) > 0 && p.Progress.Active {
+			if p.Progress.Requeue != tc.changed || tc.changed && !slices.Equal(events(p), []string{"Warning QueueDecides: " + otherPodsMessage}) {
 				t.Errorf("progress = %+v, events %v, want it requeued: %v", p.Progress, events(p), tc.changed)
 			}
 			if started := len(p.Writes) > 0; started == tc.changed {
@@ -182,6 +185,7 @@ func TestProgress(t *testing.T) {
 		"stopped and restored":                 {newJob(2).stopped().acknowledged(), stopping, jobs.Progress{}},
 		"complete":                             {newJob(2).started(grant(2)).pods(0, 0, 2).is(batchv1.JobComplete, "Reached expected number of succeeded pods"), admitted(grant(2)), jobs.Progress{Reclaimable: main(2), Outcome: &jobs.Outcome{Succeeded: true, Message: "Reached expected number of succeeded pods"}}},
 		"failed":                               {newJob(2).started(grant(2)).is(batchv1.JobFailed, "too often"), admitted(grant(2)), jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
+		"failed while it is being stopped":     {newJob(2).started(grant(2)).stopped().is(batchv1.JobFailed, "too often"), stopping, jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
 		"FailureTarget, pods terminating":      {newJob(2).started(grant(2)).pods(1, 1, 0).is(batchv1.JobFailureTarget, "m"), admitted(grant(2)), jobs.Progress{Active: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,6 +71,7 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 		"of those that were missed only the last is made up for": {scheduled(), active(1, noon), "create  " + named(0), "", noon},
 		"one that is there is not begun again, told or not":      {scheduled().with(last(-5)).with(run(0, lattice.Running)), active(1, noon), "", "", noon},
 		"one that is gone is not begun again":                    {scheduled().with(last(0)), active(0, noon), "", "", noon},
+		"one that is gone is not begun again in its deadline":    {scheduled().with(last(0)).with(deadline(600)), active(0, noon), "", "", noon},
 		"an earlier one goes on beside it":                       {scheduled().with(run(-5, lattice.Running)), active(2, noon), "create  " + named(0), "", noon},
 		"an earlier one goes on first":                           {scheduled().with(run(-5, "")).with(policy(lattice.ForbidConcurrent)), active(1, before), "", "", before},
 		"an earlier one has ended":                               {scheduled().with(run(-5, lattice.Failed)).with(policy(lattice.ForbidConcurrent)), active(1, noon), "create  " + named(0), "", noon},
