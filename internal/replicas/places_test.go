@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -20,6 +21,8 @@ func TestAReplicaNeverTakesAPlaceOfAnotherSlice(t *testing.T) {
 		pod.Spec.NodeName, pod.Spec.NodeSelector = node, on(node).Domain
 		return pod.Pod
 	}
+	waits := at("job-w-3", "")
+	waits.Spec.NodeSelector, waits.Spec.SchedulingGates = nil, []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}
 	places := podspec.Places{on("a1"), on("a2"), on("b1"), on("b2")}
 	for name, tc := range map[string]struct {
 		slice int32
@@ -31,6 +34,7 @@ func TestAReplicaNeverTakesAPlaceOfAnotherSlice(t *testing.T) {
 		"one of another slice has succeeded":                          {2, []*corev1.Pod{at("job-w-1", "a2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "b2"}},
 		"only the place of one of another slice is left: it waits":    {2, []*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, nil},
 		"without slices it takes the place of one that has succeeded": {0, []*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "a1"}},
+		"one that waits at its gate is placed first":                  {0, []*corev1.Pod{at("job-w-1", "a2"), waits}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			roster := Observe("job", []Group{{Name: "w", Count: 4}}, func(_ string, index int32) Record {

@@ -91,6 +91,9 @@ func TestPodAndServiceMatch(t *testing.T) {
 		pod.Labels[muster.JobUIDLabel] != "job-uid" || pod.OwnerReferences[0].UID != "job-uid" {
 		t.Errorf("pod = %+v", pod)
 	}
+	if len(service.Spec.Selector) == 0 || !service.Spec.PublishNotReadyAddresses {
+		t.Errorf("Service = %+v, want it to select the pod, also before that is ready", service.Spec)
+	}
 	for key, value := range service.Spec.Selector {
 		if pod.Labels[key] != value {
 			t.Errorf("the Service selects %s=%s, the pod has the labels %v", key, value, pod.Labels)
@@ -150,6 +153,7 @@ func TestFailureSaysMoreThanTheExitCode(t *testing.T) {
 		"out of memory":              {with(137, "OOMKilled", ""), 137, "OOMKilled", true},
 		"not started":                {with(128, "StartError", "exec \"trian\": not found\nat all"), 128, "StartError: exec \"trian\": not found", true},
 		"the node refused the pod":   {refused("OutOfcpu", "Node didn't have enough cpu"), 0, "OutOfcpu: Node didn't have enough cpu", false},
+		"the node is gone":           {refused("NodeLost", ""), 0, "NodeLost", false},
 		"lost, and nobody knows why": {refused("", ""), 137, "ContainerStatusUnknown", true},
 	} {
 		if code, reason, ok := Failure(test.pod); code != test.code || reason != test.reason || ok != test.ok {
@@ -159,7 +163,8 @@ func TestFailureSaysMoreThanTheExitCode(t *testing.T) {
 }
 
 func TestChanged(t *testing.T) {
-	old := podOf("p", 0).running()
+	old, sidecarEnded := podOf("p", 0).running(), podOf("p", 0).running()
+	sidecarEnded.Status.ContainerStatuses[0].State = podOf("p", 0).ended(0, 0).Status.ContainerStatuses[0].State
 	for what, test := range map[string]struct {
 		now  podBuilder
 		want bool
@@ -167,6 +172,8 @@ func TestChanged(t *testing.T) {
 		"no change":         {podOf("p", 0).running(), false},
 		"end":               {podOf("p", 0).ended(0, 0), true},
 		"deletion":          {podOf("p", 0).running().deleted(0), true},
+		"another pod":       {func() podBuilder { b := podOf("p", 0).running(); b.UID = "another"; return b }(), true},
+		"a container's end": {sidecarEnded, true},
 		"another container": {func() podBuilder { b := podOf("p", 0).running(); b.Status.ContainerStatuses[0].Name = "d"; return b }(), true},
 		"readiness":         {func() podBuilder { b := podOf("p", 0).running(); b.Status.Conditions = nil; return b }(), true},
 		"an address":        {func() podBuilder { b := podOf("p", 0).running(); b.Status.PodIP = "10.0.0.1"; return b }(), false},

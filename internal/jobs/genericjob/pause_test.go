@@ -43,6 +43,9 @@ func TestAJobIsPausedWhenItsQueueWantsItsQuotaBack(t *testing.T) {
 	}
 	same(t, "with the change it tells", []string{"MaxDurationExceeded"}, tells(p))
 	same(t, "what its status does not remember yet it gives back", map[string]int32{}, p.Progress.Reclaimable)
+	if !p.Progress.Active || !p.Progress.Ready {
+		t.Errorf("its queue is told that it stops, or is not ready, by %+v", p.Progress)
+	}
 	held := jobBuilder{p.Writes[0].Object().(*tensorstack.GenericJob)}
 	if !paused(held.GenericJob) {
 		t.Error("it is not paused")

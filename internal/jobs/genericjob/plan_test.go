@@ -388,6 +388,10 @@ func TestTheStatusOfAFailedJob(t *testing.T) {
 		t.Errorf("its phase is %s", status.Phase)
 	}
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
+	same(t, "events", []jobs.Event{jobs.Warning("Failed", `The job is failed with rule: {"worker":["1"]}`)}, p.Events)
+	if !p.StatusFirst {
+		t.Error("the pod is deleted before it is written that the job has failed")
+	}
 }
 
 // TestEqualStatusComparesEveryField changes each field in turn and expects a difference.

@@ -1,9 +1,13 @@
 package vcjob
 
 import (
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -28,11 +32,22 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 		}
 		kind, text, _ := strings.Cut(strings.TrimSpace(string(secret.Data[publicKeyFile])), " ")
 		wire, err := base64.StdEncoding.DecodeString(text)
-		if kind != "ssh-rsa" || err != nil || len(wire) < keyBits/8 || string(wire[4:11]) != "ssh-rsa" {
-			t.Errorf("public key %q: %v", secret.Data[publicKeyFile], err)
+		block, _ := pem.Decode(secret.Data[privateKeyFile])
+		if kind != "ssh-rsa" || err != nil || block == nil || block.Type != "RSA PRIVATE KEY" {
+			t.Fatalf("public key %q: %v; private key %+v", secret.Data[publicKeyFile], err, block)
 		}
-		if !strings.HasPrefix(string(secret.Data[privateKeyFile]), "-----BEGIN RSA PRIVATE KEY-----") {
-			t.Error("no private key")
+		private, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields [][]byte
+		for len(wire) >= 4 {
+			n := 4 + binary.BigEndian.Uint32(wire)
+			fields, wire = append(fields, wire[4:n]), wire[n:]
+		}
+		if len(fields) != 3 || string(fields[0]) != "ssh-rsa" || new(big.Int).SetBytes(fields[1]).Int64() != int64(private.E) ||
+			new(big.Int).SetBytes(fields[2]).Cmp(private.N) != 0 || fields[2][0] >= 0x80 {
+			t.Errorf("public key %x, want the numbers of the private one, neither negative", fields)
 		}
 	}
 	pod := made(t, got, "job-worker-0")

@@ -32,6 +32,9 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	if pod.Spec.Hostname != "job-big-worker-1" || pod.Spec.Subdomain != "job" {
 		t.Errorf("host %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
+	if v := pod.Spec.Volumes; len(v) != 1 || v[0].ConfigMap == nil || v[0].ConfigMap.Name != "job-svc" {
+		t.Errorf("volumes %+v, want that of its hosts", v)
+	}
 	same(t, "variables", map[string]string{"VC_PS_HOSTS": "from job-svc", "VC_PS_NUM": "from job-svc", "VC_BIG_WORKER_HOSTS": "from job-svc", "VC_BIG_WORKER_NUM": "from job-svc"}, variables(pod))
 
 	pod.UID = "made"
