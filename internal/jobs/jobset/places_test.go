@@ -73,6 +73,10 @@ func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
 	same(t, "nodes", []string{"c"}, hostNames(got))
 	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
+	p = checkedPlan(t, js, grantPlaces(on("c", 2), on("d", 2), on("a", 4)), []client.Object{service(), old, job("workers", 1).ready().job})
+	got = p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
+	same(t, "nodes, if it fills several", []string{"c", "d"}, hostNames(got))
+	same(t, "affinity to other pods then", &corev1.PodAntiAffinity{}, got.Affinity.PodAntiAffinity)
 }
 
 // TestJobIsRestartedOnTheNodesOfARepair: a Job whose template selects nodes is suspended if it gets others; gated pods
