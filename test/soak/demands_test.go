@@ -1,0 +1,192 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// complaint says what is wrong about a job or a queue.
+type complaint struct{ about, text string }
+
+func (c complaint) String() string { return c.about + ": " + c.text }
+
+// unmet returns what a world that has settled must not be like.
+func (r *round) unmet() (out []complaint) {
+	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items, r.list(&corev1.PodList{}).(*corev1.PodList).Items
+	out = append(out, r.quotaComplaints(workloads)...)
+	for i := range workloads {
+		out = append(out, gangComplaints(&workloads[i], pods)...)
+	}
+	return append(out, r.jobComplaints()...)
+}
+
+// quotaComplaints: each queue accounts for what its Workloads hold, and no queue, nor all together, hold more than
+// there is.
+func (r *round) quotaComplaints(workloads []kueue.Workload) (out []complaint) {
+	type amount struct{ queue, flavor string }
+	held := map[amount]int64{}
+	total, available := map[string]int64{}, map[string]int64{}
+	for i := range workloads {
+		o := &workloads[i]
+		if o.Status.Admission == nil || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
+			continue
+		}
+		for _, a := range o.Status.Admission.PodSetAssignments {
+			usage := a.ResourceUsage[corev1.ResourceCPU]
+			held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[corev1.ResourceCPU])}] += usage.Value() * int64(*a.Count-reclaimable(o, a.Name)) / int64(max(1, *a.Count))
+		}
+	}
+	for _, is := range r.list(&kueue.ClusterQueueList{}).(*kueue.ClusterQueueList).Items {
+		if !strings.HasPrefix(is.Name, r.Namespace) {
+			continue
+		}
+		if meta.IsStatusConditionTrue(is.Status.Conditions, muster.QuotaDiffersCondition) {
+			out = append(out, complaint{is.Name, "has the condition " + muster.QuotaDiffersCondition})
+		}
+		for i, flavor := range is.Spec.ResourceGroups[0].Flavors {
+			quota, sum := flavor.Resources[0], held[amount{is.Name, string(flavor.Name)}]
+			total[string(flavor.Name)] += sum
+			available[string(flavor.Name)] += quota.NominalQuota.Value()
+			if said := is.Status.FlavorsReservation[i].Resources[0].Total; said.Value() != sum {
+				out = append(out, complaint{is.Name, fmt.Sprintf("says that %s of flavor %s are reserved, and its Workloads hold %d", said.String(), flavor.Name, sum)})
+			}
+			if quota.BorrowingLimit != nil && sum > quota.NominalQuota.Value()+quota.BorrowingLimit.Value() {
+				out = append(out, complaint{is.Name, fmt.Sprintf("holds %d of flavor %s, more than its quota and borrowing limit", sum, flavor.Name)})
+			}
+		}
+	}
+	for flavor, sum := range total {
+		if sum > available[flavor] {
+			out = append(out, complaint{r.Namespace, fmt.Sprintf("all queues hold %d of flavor %s, and have %d", sum, flavor, available[flavor])})
+		}
+	}
+	return out
+}
+
+// reclaimable returns how many pods of the pod set have given their quota back.
+func reclaimable(o *kueue.Workload, podSet kueue.PodSetReference) int32 {
+	at := slices.IndexFunc(o.Status.ReclaimablePods, func(p kueue.ReclaimablePod) bool { return p.Name == podSet })
+	if at < 0 {
+		return 0
+	}
+	return o.Status.ReclaimablePods[at].Count
+}
+
+// gangComplaints: a Workload that holds quota has all its pods, and they run; one that holds none has none.
+func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
+	name := jobOf(o)
+	var want, run int32
+	if o.Status.Admission != nil && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
+		for _, a := range o.Status.Admission.PodSetAssignments {
+			want += *a.Count - reclaimable(o, a.Name)
+		}
+	}
+	for i := range pods {
+		pod := &pods[i]
+		switch {
+		case jobOf(pod) != name || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
+			run++
+		default:
+			out = append(out, complaint{name, "pod " + pod.Name + " is " + summary(pod)})
+		}
+	}
+	if run != want {
+		out = append(out, complaint{name, fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
+	}
+	return out
+}
+
+// listed is what `muster jobs` and `muster explain` say of a job.
+type listed struct {
+	Kind, Name, State, Reason, Message, Workload string
+}
+
+type explained struct {
+	Job    listed
+	WhyNot *struct {
+		State, Code, Message string
+	}
+}
+
+// jobComplaints: each job has ended, runs, is paused, or waits for a reason, which is what `muster explain` says too.
+func (r *round) jobComplaints() (out []complaint) {
+	var all struct{ Items []listed }
+	r.muster(&all, "jobs")
+	for _, job := range all.Items {
+		switch job.State {
+		case "Completed", "Failed", "Running", "Suspended":
+		case "Pending":
+			out = append(out, r.waitComplaints(job)...)
+		default:
+			out = append(out, complaint{job.Name, fmt.Sprintf("is %s: %s %s", job.State, job.Reason, job.Message)})
+		}
+	}
+	return out
+}
+
+func (r *round) waitComplaints(job listed) (out []complaint) {
+	if job.Reason == "" || job.Message == "" {
+		out = append(out, complaint{job.Name, "waits without a reason"})
+	}
+	var now explained
+	code := r.muster(&now, "explain", strings.ToLower(job.Kind)+"/"+job.Name)
+	switch {
+	case now.Job.State != job.State: // it has changed meanwhile
+	case code != 1:
+		out = append(out, complaint{job.Name, fmt.Sprintf("waits, and explain exits with %d", code)})
+	case now.WhyNot == nil:
+		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain does not say why: it would be admitted", job.Reason, job.Message)})
+	case now.WhyNot.Code != job.Reason:
+		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain says %s (%s)", job.Reason, job.Message, now.WhyNot.Code, now.WhyNot.Message)})
+	}
+	return out
+}
+
+// muster reads the JSON of a command about the namespace, and returns its exit code.
+func (r *round) muster(into any, arguments ...string) int {
+	r.Helper()
+	command := exec.CommandContext(r.Context(), "../../bin/muster", append(arguments, "-n", r.Namespace, "-o", "json", "--kubeconfig", r.Cluster.Kubeconfig)...)
+	var said strings.Builder
+	command.Stderr = &said
+	text, err := command.Output()
+	if err := json.Unmarshal(text, into); err != nil {
+		r.Fatalf("muster %v: %v %s\n%s", arguments, err, said.String(), text)
+	}
+	if err != nil && command.ProcessState == nil {
+		r.Fatalf("muster %v: %v", arguments, err)
+	}
+	return command.ProcessState.ExitCode()
+}
+
+// explanation is what `muster explain` says of a job, after the test has ended.
+func (r *round) explanation(name string) string {
+	text, _ := exec.CommandContext(context.Background(), "../../bin/muster", "explain", name, "-n", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig).CombinedOutput()
+	return string(text) // an exit code says that it waits
+}
+
+// leftOver: nothing is left of deleted jobs.
+func (r *round) leftOver() (out []complaint) {
+	for _, o := range r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items {
+		out = append(out, complaint{jobOf(&o), "Workload " + o.Name + " is left: " + summary(&o)})
+	}
+	for _, pod := range r.list(&corev1.PodList{}).(*corev1.PodList).Items {
+		out = append(out, complaint{jobOf(&pod), "pod " + pod.Name + " is left: " + summary(&pod)})
+	}
+	var all struct{ Items []listed }
+	r.muster(&all, "jobs")
+	for _, job := range all.Items {
+		out = append(out, complaint{job.Name, "is left: " + job.State})
+	}
+	return append(out, r.quotaComplaints(nil)...)
+}

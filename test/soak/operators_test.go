@@ -1,0 +1,94 @@
+package soak
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/operator"
+)
+
+// operatorProcess is one of two operators, of which one leads.
+type operatorProcess struct {
+	*operator.Operator
+	resume *time.Timer // while it is paused
+}
+
+// started numbers the operators of a round, for their decision logs.
+func (r *round) startOperator(i int) {
+	binary := cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../bin/muster-operator")
+	log := filepath.Join(r.ArtifactDir(), fmt.Sprintf("decisions-%d.log", i)) // of all that ran in its place
+	r.operators[i] = &operatorProcess{Operator: operator.Start(r.T, binary, r.Cluster, append(r.flags, "--decision-log="+log)...)}
+}
+
+func (r *round) startOperators() {
+	for i := range r.operators {
+		r.startOperator(i)
+	}
+	for _, o := range r.operators {
+		o.AwaitReady(r.T)
+	}
+}
+
+// running reports whether the process has not ended.
+func (o *operatorProcess) running() bool { return syscall.Kill(int(o.Process), 0) == nil }
+
+// pause stops the process for so long.
+func (o *operatorProcess) pause(lasts time.Duration) {
+	_ = syscall.Kill(int(o.Process), syscall.SIGSTOP)
+	o.resume = time.AfterFunc(lasts, func() { _ = syscall.Kill(int(o.Process), syscall.SIGCONT) })
+}
+
+// continues has the process go on if it is paused.
+func (o *operatorProcess) continues() {
+	if o.resume != nil && o.resume.Stop() {
+		_ = syscall.Kill(int(o.Process), syscall.SIGCONT)
+	}
+}
+
+// disturbOperators starts those anew that have ended, or kills or pauses one.
+func (r *round) disturbOperators() {
+	i := r.IntN(len(r.operators))
+	kills, lasts := r.chance(50), time.Duration(500+r.IntN(8000))*time.Millisecond
+	r.startEnded()
+	if kills {
+		r.note("kills operator %d", i)
+		r.operators[i].End(syscall.SIGKILL)
+		r.startOperator(i)
+		return
+	}
+	r.note("pauses operator %d for %s", i, lasts)
+	r.operators[i].continues()
+	r.operators[i].pause(lasts)
+}
+
+// startEnded starts an operator in place of each that has ended, because another one led when it woke up.
+func (r *round) startEnded() {
+	for i, o := range r.operators {
+		if !o.running() {
+			r.note("operator %d has ended: starts another", i)
+			r.startOperator(i)
+		}
+	}
+}
+
+// resumeOperators has both operators run.
+func (r *round) resumeOperators() {
+	for _, o := range r.operators {
+		o.continues()
+	}
+	r.startEnded()
+}
+
+// restartOperators replaces both operators at once, and returns when the new ones have read the world.
+func (r *round) restartOperators() {
+	r.note("restarts both operators")
+	for _, o := range r.operators {
+		o.End(syscall.SIGKILL)
+	}
+	r.startOperators()
+}
