@@ -103,6 +103,17 @@ func TestEveryPodSetIsCountedAndChecked(t *testing.T) {
 	}
 }
 
+// TestOnlyJobsThatSaySoAreElastic: with a minimum alone, as for a partial admission, a job that runs keeps its size.
+func TestOnlyJobsThatSaySoAreElastic(t *testing.T) {
+	partial, fixed := elasticWorkload("w", 1, 4), elasticWorkload("w", 1, 4)
+	partial.Spec.PodSets[0].Template.Annotations, fixed.Spec.PodSets[0].MinCount = nil, nil
+	for w, want := range map[*kueue.Workload]bool{elasticWorkload("w", 1, 4): true, partial: false, fixed: false} {
+		if podSets, _ := newAccountant(podspec.Counting{}).account(w); (podSets[0].Elastic != 0) != want {
+			t.Errorf("the exponent of %+v is %v, want it elastic: %v", w.Spec.PodSets[0], podSets[0].Elastic, want)
+		}
+	}
+}
+
 func TestPodCounts(t *testing.T) {
 	w := newWorkload("w", 4, quantities("cpu", "1"))
 	w.Spec.PodSets[0].MinCount = ptr.To[int32](2)

@@ -74,6 +74,7 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 		}, false},
 		"a LocalQueue that now points elsewhere": {func(w *world) {
 			w.remove(newLocal())
+			w.put(newClusterQueue("other", "8"))
 			w.put(newLocalQueue("q", "other"))
 		}, false},
 	} {

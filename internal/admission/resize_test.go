@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -145,6 +146,25 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
 	f.wantSizes("raised to all pods", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+}
+
+// TestAJobShrinksTwiceBeforeItsPodsAreGone: the status has one entry for what they use, as the API server demands.
+func TestAJobShrinksTwiceBeforeItsPodsAreGone(t *testing.T) {
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
+	f.decide()
+	for pods := int32(2); pods > 0; pods-- {
+		w := f.world.workload("large")
+		workload.Want(w, pods)
+		if err := f.world.Update(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		f.at = f.at.Add(time.Hour)
+		f.observe(f.changed(f.world.workload("large"), f.at)...)
+		f.decide()
+		if got, want := f.sizes("large")[1], fmt.Sprintf("%d of 9", 3*pods); got != want {
+			t.Errorf("lowered to %d pods it uses %s, want %s", pods, got, want)
+		}
+	}
 }
 
 // TestAResizeOutrunsTheCache: a job that has just grown shrinks again although the cache has it as it was before, with the

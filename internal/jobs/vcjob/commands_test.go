@@ -83,6 +83,10 @@ func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 	if name, _ := targetOf(stop); name != "" {
 		t.Errorf("one for a batch Job is for the VCJob %q", name)
 	}
+	stop.TargetObject.APIVersion, stop.TargetObject.Kind = "", "Queue"
+	if name, _ := targetOf(stop); name != "" {
+		t.Errorf("one for a Queue is for the VCJob %q", name)
+	}
 }
 
 func TestCommandsDoNotRestartBeyondMaxRetry(t *testing.T) {
