@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 	"github.com/musterhq/muster/internal/workload"
@@ -165,6 +167,44 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 		}
 		workload.GiveBack(evicted, now)
 		w = evicted
+	}
+}
+
+// TestWhichChangesUsersAreToldOf: each once, and nothing of a change that follows.
+func TestWhichChangesUsersAreToldOf(t *testing.T) {
+	resized := func(w *kueue.Workload, at time.Time) {
+		meta.RemoveStatusCondition(&w.Status.Conditions, muster.ResizedCondition)
+		workload.SetCondition(w, muster.ResizedCondition, metav1.ConditionTrue, muster.GrownReason, "from 2 to 3 pods", at)
+	}
+	w := newWorkload("w", 3, nil)
+	for _, step := range []struct {
+		name, want string
+		happens    func()
+	}{
+		{"it waits", "", func() {
+			workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending", "", now)
+		}},
+		{"its checks are not ready", "Normal QuotaReserved: Quota reserved in ClusterQueue cq; admission checks are not ready yet", func() {
+			w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
+		}},
+		{"they are", "Normal Admitted: Admitted by ClusterQueue cq", func() { workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "", now) }},
+		{"it grows", "Normal Grown: from 2 to 3 pods", func() { resized(w, now) }},
+		{"its pods are ready", "", func() { workload.SetCondition(w, kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", now) }},
+		{"it grows in the same way later", "Normal Grown: from 2 to 3 pods", func() { resized(w, now.Add(time.Minute)) }},
+		{"it is evicted", "Warning Evicted: Preempted: for another", func() {
+			w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
+			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
+		}},
+		{"its pods are gone", "", func() { workload.GiveBack(w, now) }},
+	} {
+		before, told := w.DeepCopy(), ""
+		step.happens()
+		if c, ok := changeOf(before, w); ok {
+			told = fmt.Sprintf("%s %s: %s", c.kind, c.reason, c.message)
+		}
+		if told != step.want {
+			t.Errorf("%s: users are told %q, want %q", step.name, told, step.want)
+		}
 	}
 }
 

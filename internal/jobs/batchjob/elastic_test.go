@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,6 +128,8 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			[]string{"Warning QueueDecides: spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"}, nil, false},
 		"changed by its user, who gave a maximum": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
+		"changed by its user, and it shrinks": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(2, 6),
+			[]string{"change: suspend=false parallelism=2 completions=2"}, []string{strings.Replace(again, "4 again", "2 again", 1)}, nil, true},
 		"raised by its user": {elastic(2, 0).started(sized(4, 6)).running(4).set(9, 9), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, nil, true},
 		"raised by its user, in slices": {elastic(2, 0).started(sized(2, 4)).running(2).set(4, 4), tied(sized(2, 4)),
