@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,6 +88,20 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	}
 	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
 	w.check("remaining pods", map[string]string{"p0": "a"}, w.nodes())
+
+	tracked := pod("p1").rank(1).at("b")
+	tracked.Finalizers = []string{batchv1.JobTrackingFinalizer}
+	w = newWorld(t, admitted(on("a", 1)), tracked)
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	var left corev1.Pod
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(tracked.Pod), &left); err != nil {
+		t.Fatal(err)
+	}
+	if c := left.Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget || c[0].Status != corev1.ConditionTrue || c[0].Reason != movedReason || c[0].LastTransitionTime.IsZero() {
+		t.Errorf("conditions = %+v, want that of a disruption, which a podFailurePolicy can ignore", c)
+	}
 }
 
 // TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods then, and the job could
@@ -184,6 +199,12 @@ func TestPodsOnNodesThatUsersChoseAreIgnored(t *testing.T) {
 	userPlaced := pod("p").rank(0).bound("elsewhere")
 	userPlaced.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "ns_js-workers-0"}
 	w := newWorld(t, admitted(on("a", 1)), userPlaced)
+	for _, name := range []string{"a", "elsewhere"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+		if err := w.api.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
 		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}

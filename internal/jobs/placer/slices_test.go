@@ -48,6 +48,8 @@ func TestSlicesKeepToTheirDomains(t *testing.T) {
 			[]string{"p2 misplaced"}},
 		"a pod of another slice is making room": {racks, 2, []podBuilder{pod("p0").rank(0), pod("p1").rank(1).at("a2"), pod("p2").rank(2).at("a1").terminating(), pod("p3").rank(3).at("b1")},
 			nil},
+		"of two pods of another slice one is making room": {racks, 2, []podBuilder{pod("p0").rank(0), pod("p1").rank(1).done(), pod("p2").rank(2).at("a2").terminating(), pod("p3").rank(3).at("a1")},
+			nil},
 		"of two pods of another slice only the one that starts makes room": {podspec.Places{on("a1", 2), on("b1", 2)}, 2,
 			[]podBuilder{pod("p0").rank(0), pod("p2").rank(2).bound("a1").running(), pod("p3").rank(3).at("a1")}, []string{"p3 misplaced"}},
 		"slices that share a node swap places": {podspec.Places{on("a1", 1), on("a2", 2), on("a3", 1)}, 2, []podBuilder{pod("p1").rank(1), pod("p2").rank(2).at("a2"), pod("p3").rank(3).at("a2"), pod("p0").rank(0).at("a1")},
