@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
@@ -145,6 +146,47 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 		"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
 	reconcile(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
 	reconcile(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
+}
+
+// TestAClusterQueueFollowsItsQueue, in all that the Queue says; what users have set besides stays.
+func TestAClusterQueueFollowsItsQueue(t *testing.T) {
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(aQueue("team", scheduling.QueueSpec{})).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	var kept kueue.ClusterQueue
+	follow := func(spec scheduling.QueueSpec) {
+		t.Helper()
+		var queue scheduling.Queue
+		if err := api.Get(t.Context(), client.ObjectKey{Name: "team"}, &queue); err != nil {
+			t.Fatal(err)
+		}
+		queue.Spec = spec
+		if err := api.Update(t.Context(), &queue); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKey{Name: "team"}, &kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follow(scheduling.QueueSpec{})
+	kept.Annotations = map[string]string{"own": "x"}
+	kept.Spec.StopPolicy = new(kueue.Hold)
+	if err := api.Update(t.Context(), &kept); err != nil {
+		t.Fatal(err)
+	}
+	follow(scheduling.QueueSpec{Weight: 3, Priority: 7, Deserved: admissiontest.Quantities("cpu", "4")})
+	if w := kept.Spec.FairSharing.Weight; w.Value() != 3 || kept.Annotations[muster.QueuePriorityAnnotation] != "7" || len(kept.Spec.ResourceGroups) != 1 {
+		t.Errorf("ClusterQueue = %+v, want the weight, the priority and the quota of its Queue", kept)
+	}
+	follow(scheduling.QueueSpec{})
+	if w := kept.Spec.FairSharing.Weight; w.Value() != 1 || kept.Annotations[muster.QueuePriorityAnnotation] != "" || len(kept.Spec.ResourceGroups) != 0 {
+		t.Errorf("ClusterQueue = %+v, want nothing left of what its Queue said", kept)
+	}
+	if kept.Annotations["own"] != "x" || kept.Spec.StopPolicy == nil {
+		t.Errorf("ClusterQueue = %+v, want what a user has set", kept)
+	}
 }
 
 // fewEvents is a recorder with a budget of that many events.
