@@ -120,14 +120,26 @@ type growth struct {
 }
 
 // growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
-// resize is long enough and the gain worth the cost.
+// resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
+// higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
 func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
+	if mine := q.claimOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
+		p.releaseKept(q)
+		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 || mine.class.waitsForGrowth {
+			return out // the others have their turn in the next pass
+		}
+		p.keep(q)
+	}
+	return p.growthsFrom(q, math.MinInt32)
+}
+
+// growthsFrom is growthsOf for workloads of at least this priority.
+func (p *pass) growthsFrom(q *clusterQueue, priority int32) []growth {
 	t := p.resizableOf(q)
 	var may []int
-	over := p.releaseForGrowth(q)
 	for i, w := range t.members {
-		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < over || !w.mayGrow() {
+		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
 			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
 		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+replicasFree(q.node, t.each[i]))

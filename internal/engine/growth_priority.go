@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -127,15 +126,4 @@ func (q *clusterQueue) wakeGrowthWaiters() {
 			q.retry(c)
 		}
 	}
-}
-
-// releaseForGrowth makes the queue keep nothing for a workload that waits for others of the queue to grow, and returns
-// the lowest priority of those.
-func (e *Engine) releaseForGrowth(q *clusterQueue) (from int32) {
-	mine := q.claimOf()
-	if mine.class == nil || !mine.class.waitsForGrowth || mine.class.priority == math.MaxInt32 {
-		return math.MinInt32
-	}
-	e.releaseKept(q)
-	return mine.class.priority + 1
 }

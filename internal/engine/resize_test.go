@@ -170,6 +170,18 @@ func TestPlainPartialAdmissionKeepsItsSize(t *testing.T) {
 	s.want("another workload arrives", s.happens(job("rigid", "q", 2, 1, 0, 1)), "rigid waits: WaitingForQuota")
 }
 
+// TestAClaimKeepsNothingFromGrowthOfAHigherPriority: in a cohort a queue keeps its own quota for the workload that waits
+// for more of it. A running job of the same queue and of a higher priority grows into it all the same: it comes first,
+// and the quota would be kept from lower priorities for it, so that nobody would have it.
+func TestAClaimKeepsNothingFromGrowthOfAHigherPriority(t *testing.T) {
+	all := []string{"grows", "large", "low"}
+	s := newScene(t, Options{}, queueOf("q", "all", 12), queueOf("r", "all", 0), localOf("q"), job("stays", "q", 4, 1, 20, 0), job("ends", "q", 6, 1, 20, 1))
+	s.happens(between("grows", 1, 5, 10, 2), job("large", "q", 9, 1, 0, 3), between("low", 3, 4, -10, 4))
+	s.wantSizes("all of the quota is in use", all, 2, 0, 0)
+	s.happens(gone("ends"))
+	s.wantSizes("six are free, and the one that waits needs nine", all, 5, 0, 3)
+}
+
 func TestGrowthIsDamped(t *testing.T) {
 	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
 	s.happens(job("rigid", "q", 2, 1, 0, 1), job("soon", "q", 1, 1, 0, 2))
