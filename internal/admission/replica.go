@@ -13,9 +13,9 @@ import (
 var endOfTime = time.Unix(1<<40, 0)
 
 // NewReplica returns an engine that knows the objects as the operator's own engine does under that configuration,
-// which must be complete. It has made no decisions: it is for queries, not for admitting. The objects must be of the
-// kinds that the operator watches, in any order, and must not be changed afterwards.
-func NewReplica(cfg *config.Configuration, objects ...client.Object) *engine.Engine {
+// which must be complete, at the time now. It has made no decisions: it is for queries, not for admitting. The objects
+// must be of the kinds that the operator watches, in any order, and must not be changed afterwards.
+func NewReplica(cfg *config.Configuration, now time.Time, objects ...client.Object) *engine.Engine {
 	translator := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
 	replica := engine.New(engineOptions(cfg))
 	for _, object := range objects {
@@ -24,6 +24,6 @@ func NewReplica(cfg *config.Configuration, objects ...client.Object) *engine.Eng
 			replica.Apply(ev)
 		}
 	}
-	replica.Arrange()
+	replica.Arrange(now)
 	return replica
 }

@@ -18,7 +18,7 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 	objects := []client.Object{b, a, newLocalQueue("q", "cq"), newClusterQueue("cq", "4"), newFlavor("f"), namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
-		x, ok := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
+		x, ok := NewReplica(config.Default(), now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
 			t.Fatalf("explanation of b = %+v, want it to wait for the quota of a", x)
 		}
@@ -29,7 +29,7 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := NewReplica(config.Default(), now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }

@@ -117,7 +117,7 @@ func TestWaitBehindAHeadByResourceIsExplained(t *testing.T) {
 	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, requesting("head", 1, 2, 0, 1), requesting("small", 1, 1, 0, 2), requesting("other", 1, 0, 0, 3)} {
 		e.Apply(ev)
 	}
-	e.Arrange()
+	e.Arrange(epoch)
 	if x, _ := e.Explain(Key{Namespace: "ns", Name: "small"}); x.Behind == nil || x.Behind.Name != "head" || !slices.Equal(x.BehindLacks, []string{"gpu"}) {
 		t.Errorf("small waits behind %v for %v, want behind the head for gpu", x.Behind, x.BehindLacks)
 	}

@@ -267,8 +267,8 @@ func TestRebuiltEngineHasTheSameUsage(t *testing.T) {
 		}
 		w.settle(t)
 		fresh := w.rebuilt(t)
-		fresh.Arrange()
-		w.engine.Arrange()
+		fresh.Arrange(w.engine.now)
+		w.engine.Arrange(w.engine.now)
 		for _, name := range queueNames {
 			want, wantOK := fresh.QueueUsage(name)
 			got, gotOK := w.engine.QueueUsage(name)

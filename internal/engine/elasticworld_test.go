@@ -38,7 +38,7 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange()
+			w.engine.Arrange(w.engine.now)
 			owed := map[string][]quota.FlavorResource{}
 			for _, name := range queueNames {
 				owed[name] = w.overdrawn(quota.Held, name)
@@ -137,7 +137,7 @@ func TestFewestPodsYield(t *testing.T) {
 			if rapid.Bool().Draw(t, "decides") {
 				w.decide()
 			}
-			e.Arrange()
+			e.Arrange(e.now)
 			if e.changed.Len()+e.relocated.Len() > 0 {
 				continue
 			}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,8 +14,9 @@ import (
 )
 
 // Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
-// An engine that is only used for Explain needs it once all events are applied.
-func (e *Engine) Arrange() {
+// An engine that is only used for Explain needs it once all events are applied; now is the time that it explains.
+func (e *Engine) Arrange(now time.Time) {
+	e.now = now.Round(0)
 	if e.reshaped {
 		e.reshape()
 	}

@@ -239,7 +239,7 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 			job.Generation++
 			after.jobs[name] = job
 			after.apply(job)
-			after.engine.Arrange()
+			after.engine.Arrange(after.engine.now)
 			again, _ := after.engine.Explain(of)
 			if len(again.PodSets[0].Flavors) == 0 { // its queue is evaluated next
 				continue

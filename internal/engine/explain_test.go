@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -203,7 +205,7 @@ func TestExplain(t *testing.T) {
 			for _, ev := range append([]Event{defaultFlavor, FlavorSet{Flavor{Name: "gpus"}}, localOf("q")}, tc.given...) {
 				e.Apply(ev)
 			}
-			e.Arrange()
+			e.Arrange(epoch)
 			x, ok := e.Explain(Key{Namespace: "ns", Name: "x"})
 			if !ok {
 				t.Fatal("the engine does not know the workload")
@@ -429,4 +431,19 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAnExplanationKnowsWhatIsAboutToGrow: the free quota is kept for a running job of higher priority until it has
+// grown into it. That depends on the time.
+func TestAnExplanationKnowsWhatIsAboutToGrow(t *testing.T) {
+	e := New(Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}})
+	grows := elasticHolder("grows", 2, 3, 5)
+	grows.ReservedAt = epoch
+	for _, ev := range []Event{defaultFlavor, localOf("q"), queueOf("q", "", 6), grows, job("x", "q", 3, 1, 0, 1)} {
+		e.Apply(ev)
+	}
+	e.Arrange(epoch.Add(time.Second))
+	if x, _ := e.Explain(Key{Namespace: "ns", Name: "x"}); x.Code != reason.WaitingForQuota || !strings.Contains(x.Message, "about to grow") {
+		t.Errorf("x waits for %s: %s, want it to wait until the other has grown", x.Code, x.Message)
+	}
 }

@@ -71,7 +71,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange()
+			w.engine.Arrange(w.engine.now)
 			before := debts(w) // left by an eviction that was not written
 			for _, d := range w.decide() {
 				if d.Admit == nil {

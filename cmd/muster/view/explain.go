@@ -147,7 +147,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		return e // holders matter only to jobs that wait for quota
 	}
 	if workload != nil && workload.Status.Admission == nil {
-		e.askEngine(snapshot, jobs, workload)
+		e.askEngine(snapshot, jobs, workload, now)
 	}
 	if e.Line != nil {
 		e.Checks = inactiveChecks(snapshot, e.Line.ClusterQueue)
@@ -166,9 +166,9 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	return e
 }
 
-// askEngine builds an engine with the same state as the operator's and has it explain why the Workload waits.
-func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.Workload) {
-	replica := admission.NewReplica(snapshot.Configuration, snapshot.watched()...)
+// askEngine builds an engine with the same state as the operator's at that time, and has it explain why the Workload waits.
+func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
+	replica := admission.NewReplica(snapshot.Configuration, now, snapshot.watched()...)
 	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if !known {
 		return
