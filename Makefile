@@ -132,6 +132,16 @@ race-scenarios:
 	if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; failed=1; fi; \
 	exit $$failed
 
+# SEED is that of the first round, DURATION how long each round disturbs the world; it then takes minutes to settle.
+SEED := 1
+ROUNDS := 3
+DURATION := 2m
+
+.PHONY: soak
+soak: build ## Disturb Muster at random and demand that it settles: SEED=1 ROUNDS=3 DURATION=2m
+	@mkdir -p $(BIN)/soak
+	$(GO) test -count=1 -v -timeout 0 ./test/soak -seed $(SEED) -rounds $(ROUNDS) -duration $(DURATION) -artifacts -outputdir $(BIN)/soak
+
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/... ./internal/jobs/latticejob/compile

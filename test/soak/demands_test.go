@@ -170,8 +170,9 @@ func (r *round) muster(into any, arguments ...string) int {
 }
 
 // explanation is what `muster explain` says of a job, after the test has ended.
-func (r *round) explanation(name string) string {
-	text, _ := exec.CommandContext(context.Background(), "../../bin/muster", "explain", name, "-n", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig).CombinedOutput()
+func (r *round) explanation(name string, flags ...string) string {
+	arguments := append([]string{"explain", name, "-n", r.Namespace, "--kubeconfig", r.Cluster.Kubeconfig}, flags...)
+	text, _ := exec.CommandContext(context.Background(), "../../bin/muster", arguments...).CombinedOutput()
 	return string(text) // an exit code says that it waits
 }
 

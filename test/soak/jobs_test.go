@@ -53,7 +53,7 @@ func (r *round) newJob() *job {
 	switch {
 	case r.chance(35):
 		j.Lasts = endless
-	case r.chance(10):
+	case r.chance(15):
 		j.ExitCode, j.Retries = 1, 1
 	}
 	j.Least, j.Completions = j.Pods, j.Pods

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/record"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/operator"
 )
@@ -18,11 +19,15 @@ type operatorProcess struct {
 	resume *time.Timer // while it is paused
 }
 
-// started numbers the operators of a round, for their decision logs.
+// startOperator starts an operator in the place i.
 func (r *round) startOperator(i int) {
 	binary := cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../bin/muster-operator")
-	log := filepath.Join(r.ArtifactDir(), fmt.Sprintf("decisions-%d.log", i)) // of all that ran in its place
-	r.operators[i] = &operatorProcess{Operator: operator.Start(r.T, binary, r.Cluster, append(r.flags, "--decision-log="+log)...)}
+	r.operators[i] = &operatorProcess{Operator: operator.Start(r.T, binary, r.Cluster, append(r.flags, "--decision-log="+r.decisionLog(i))...)}
+}
+
+// decisionLog is the path of the decision log of all operators that ran in the place i.
+func (r *round) decisionLog(i int) string {
+	return filepath.Join(r.ArtifactDir(), fmt.Sprintf("decisions-%d.log", i))
 }
 
 func (r *round) startOperators() {
@@ -91,4 +96,25 @@ func (r *round) restartOperators() {
 		o.End(syscall.SIGKILL)
 	}
 	r.startOperators()
+}
+
+func (r *round) endOperators() {
+	for _, o := range r.operators {
+		o.End(syscall.SIGTERM)
+	}
+}
+
+// expectReplay demands that all decisions follow from the decision logs alone.
+func (r *round) expectReplay() {
+	for i := range r.operators {
+		file, err := os.Open(r.decisionLog(i))
+		if err != nil {
+			r.Fatal(err)
+		}
+		got, err := record.Replay(file)
+		if err != nil || got.Difference != nil {
+			r.Errorf("the replay of %s gives %+v, %v", file.Name(), got.Difference, err)
+		}
+		file.Close()
+	}
 }

@@ -15,12 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// report writes, after a failure, what it takes to find the cause to the folder of the test's artifacts, beside the
+// report writes what it takes to find the cause of a failure to the folder of the test's artifacts, beside the
 // decision logs: the journal, and of each accused job all its states, what is said of it, and its events.
 func (r *round) report() {
-	if !r.Failed() {
-		return
-	}
 	folder := r.ArtifactDir()
 	r.journal.mu.Lock()
 	entries, accused := slices.Clone(r.journal.entries), slices.Sorted(maps.Keys(r.journal.accused))
@@ -32,7 +29,7 @@ func (r *round) report() {
 	r.write(folder, "journal.txt", lines.String())
 	for _, name := range accused {
 		var history strings.Builder
-		fmt.Fprintf(&history, "%s\n%s\n", r.explanation(name), r.eventsOf(name))
+		fmt.Fprintf(&history, "%s\n%s\n%s\n", r.explanation(name), r.explanation(name, "-o", "yaml"), r.eventsOf(name))
 		for _, e := range entries {
 			switch {
 			case e.object != nil && jobOf(e.object) == name:

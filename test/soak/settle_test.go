@@ -16,8 +16,10 @@ const (
 	// patience is how long a world may take to settle: jobs that end do within seconds, but Kubernetes waits for a minute
 	// before it removes the pods of a deleted node, and ever longer before it replaces a failed pod of a Job.
 	patience = 6 * time.Minute
+	// giveUp is how long nothing changes until what is not as it must be is given up.
+	giveUp = 90 * time.Second
 	// A Workload may be admitted, or have its size changed, so often while the world settles: other jobs end meanwhile.
-	mostAdmissions, mostResizes = 3, 12
+	mostAdmissions, mostResizes = 8, 16
 )
 
 // mustSettle waits until nothing changes any more, and no demand is left unmet.
@@ -25,7 +27,7 @@ func (r *round) mustSettle(when string) {
 	r.Helper()
 	began := time.Now()
 	var unmet []complaint
-	for time.Since(began) < patience {
+	for time.Since(began) < patience && (len(unmet) == 0 || r.still() < giveUp) {
 		r.sleep(time.Second)
 		if r.still() < calm {
 			continue
@@ -35,10 +37,10 @@ func (r *round) mustSettle(when string) {
 			return
 		}
 	}
-	for _, e := range r.since(time.Now().Add(-calm)) {
+	for _, e := range r.since(time.Now().Add(-calm)) { // none if all is still
 		unmet = append(unmet, complaint{jobOf(e.object), "still changes: " + e.String()})
 	}
-	r.fails(fmt.Sprintf("%s %s", patience, when), unmet)
+	r.fails(fmt.Sprintf("%s %s", time.Since(began).Round(time.Second), when), unmet)
 }
 
 // expectStill waits, and fails for all that changes meanwhile.

@@ -60,7 +60,6 @@ func (r *round) run() {
 	r.build()
 	r.startOperators()
 	r.journal = r.watch()
-	r.Cleanup(r.report)
 
 	r.disturb(*duration)
 
@@ -74,6 +73,8 @@ func (r *round) run() {
 
 	r.deleteAllJobs()
 	r.mustBeEmpty()
+	r.endOperators()
+	r.expectReplay()
 }
 
 // note records in the journal, and in the test's log, what was done to the world.
@@ -91,7 +92,7 @@ func one[T any](r *round, items ...T) T { return items[r.IntN(len(items))] }
 // chance is true so often.
 func (r *round) chance(percent int) bool { return r.IntN(100) < percent }
 
-// fails fails the round with complaints, each of which names its job first.
+// fails fails the round if there are complaints, and reports before anything of the world is taken away.
 func (r *round) fails(when string, complaints []complaint) {
 	r.Helper()
 	if len(complaints) == 0 {
@@ -102,5 +103,6 @@ func (r *round) fails(when string, complaints []complaint) {
 		r.journal.accuse(c.about)
 		lines = append(lines, c.String())
 	}
+	r.report()
 	r.Fatalf("%s:\n  %s", when, strings.Join(lines, "\n  "))
 }
