@@ -111,7 +111,7 @@ test-node: build node image bundle helm ## Run the tests that need real containe
 
 .PHONY: units
 units: build ## Run the tests of the main module outside of test/
-	$(GO) test $(RACE) -timeout 20m $$($(GO) list $(PACKAGES) | grep -v /test/)
+	$(GO) test $(RACE) -timeout 40m $$($(GO) list $(PACKAGES) | grep -v /test/)
 
 .PHONY: race
 race: RACE := -race
