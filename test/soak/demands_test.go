@@ -25,7 +25,9 @@ func (r *round) unmet() (out []complaint) {
 	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items, r.list(&corev1.PodList{}).(*corev1.PodList).Items
 	out = append(out, r.quotaComplaints(workloads)...)
 	for i := range workloads {
-		out = append(out, gangComplaints(&workloads[i], pods)...)
+		if r.placed { // without places, pods may wait for nodes that others have in pieces
+			out = append(out, gangComplaints(&workloads[i], pods)...)
+		}
 	}
 	return append(out, r.jobComplaints()...)
 }
@@ -113,11 +115,14 @@ type listed struct {
 }
 
 type explained struct {
-	Job    listed
-	WhyNot *struct {
+	Job         listed
+	PodProblems []any
+	WhyNot      *struct {
 		State, Code, Message string
 	}
 }
+
+func (l listed) title() string { return strings.ToLower(l.Kind) + "/" + l.Name }
 
 // jobComplaints: each job has ended, runs, is paused, or waits for a reason, which is what `muster explain` says too.
 func (r *round) jobComplaints() (out []complaint) {
@@ -126,6 +131,11 @@ func (r *round) jobComplaints() (out []complaint) {
 	for _, job := range all.Items {
 		switch job.State {
 		case "Completed", "Failed", "Running", "Suspended":
+		case "Starting":
+			var now explained
+			if r.muster(&now, "explain", job.title()); r.placed || len(now.PodProblems) == 0 {
+				out = append(out, complaint{job.Name, "does not start: " + job.Message})
+			}
 		case "Pending":
 			out = append(out, r.waitComplaints(job)...)
 		default:
@@ -140,7 +150,7 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 		out = append(out, complaint{job.Name, "waits without a reason"})
 	}
 	var now explained
-	code := r.muster(&now, "explain", strings.ToLower(job.Kind)+"/"+job.Name)
+	code := r.muster(&now, "explain", job.title())
 	switch {
 	case now.Job.State != job.State: // it has changed meanwhile
 	case code != 1:

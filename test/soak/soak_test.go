@@ -47,6 +47,7 @@ type round struct {
 	racks   int
 	nodes   []*node
 	queues  []*queue
+	placed  bool // whether jobs are given places on nodes, or quota alone
 	elastic bool // whether some jobs are elastic
 	jobs    []*job
 }

@@ -57,7 +57,7 @@ func (r *round) build() {
 	}
 	r.racks = 2 + r.IntN(3)
 	r.elastic = r.chance(80)
-	placed := r.chance(85)
+	r.placed = r.chance(85)
 	for i := range r.racks {
 		for k := range nodesOfRack {
 			n := &node{name: fmt.Sprintf("%s-r%d-%d", r.Namespace, i, k), rack: fmt.Sprintf("r%d", i), flavor: flavors[i%len(flavors)], state: up}
@@ -69,7 +69,7 @@ func (r *round) build() {
 	for _, name := range flavors {
 		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: name},
 			Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}}
-		if placed {
+		if r.placed {
 			flavor.Spec.TopologyName = ptr.To(kueue.TopologyReference(r.Namespace))
 		}
 		r.Shared(flavor)
@@ -77,13 +77,13 @@ func (r *round) build() {
 	for suffix, value := range classes {
 		r.Shared(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + suffix}, Value: value})
 	}
-	r.buildQueues(flavors, placed)
+	r.buildQueues(flavors)
 	r.configure()
 }
 
 // buildQueues creates two cohorts in one, with queues whose quota together is about what the nodes have: without
-// places no more, because then quota alone keeps jobs from nodes that are full.
-func (r *round) buildQueues(flavors []string, placed bool) {
+// places no more, because then only quota keeps jobs from nodes that are full.
+func (r *round) buildQueues(flavors []string) {
 	for _, name := range []string{r.Namespace, r.Namespace + "-left", r.Namespace + "-right"} {
 		cohort := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if name != r.Namespace {
@@ -95,7 +95,7 @@ func (r *round) buildQueues(flavors []string, placed bool) {
 	share := int64(r.racks * nodesOfRack * cpusOfNode / count / len(flavors))
 	for i := range count {
 		q := &queue{short: fmt.Sprintf("q%d", i), nominal: share}
-		if placed {
+		if r.placed {
 			q.nominal = max(2, share*int64(60+r.IntN(80))/100)
 		}
 		q.ClusterQueue = &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + q.short}, Spec: kueue.ClusterQueueSpec{
