@@ -16,9 +16,9 @@ import (
 // other queues see it.
 //
 // If there is not enough for all claims, the first in order is served first. And a claim does not bind workloads that
-// come before it and stay within their queue's own quota. Claims follow from the waiting workloads only, not from the
-// order in which they were evaluated, so that an engine that starts from a list decides like one that has been
-// running.
+// come before it and stay within their queue's own quota, nor running ones of its own queue and a higher priority that
+// grow (see growthsOf). Claims follow from the waiting workloads only, not from the order in which they were evaluated,
+// so that an engine that starts from a list decides like one that has been running.
 
 // claim is the quota that a queue keeps for one of its workloads.
 type claim struct {
