@@ -31,8 +31,8 @@ func (e *Engine) podsOn(on place.Ledger, t *resizable, i int, most int32) int32 
 	return 1 + int32(sort.Search(int(most-2), func(n int) bool { return !fits(int32(n) + 2) }))
 }
 
-// rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs. It is found
-// for those that are asked for.
+// rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once they
+// are limited, if these grow as well. It is found for those that are asked for.
 type rooms struct {
 	engine *Engine
 	queue  *clusterQueue
