@@ -256,11 +256,15 @@ func (j *job) choices(names []string, room map[string]int64) []string {
 }
 
 // drawGang gives places to a gang of equal pods, slice by slice, each in one rack, and splits it into equal jobs. Pods
-// that do not fit get no places.
+// that do not fit get no places. Half of the gangs take all that is free in their racks, as only gangs that fill their
+// nodes are placed by template.
 func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[string]*corev1.Node, rackOf func(string) int) []*job {
 	perPod := rapid.Int64Range(1, 4).Draw(t, "gpus per pod")
-	slice := rapid.Int32Range(0, 3).Draw(t, "slice size")
-	unit := max(slice, 1)
+	fills := rapid.Bool().Draw(t, "fills racks")
+	var slice int32
+	if !fills {
+		slice = rapid.Int32Range(0, 3).Draw(t, "slice size")
+	}
 	units := rapid.IntRange(1, 6).Draw(t, "units")
 	var places Places
 	var racks []int
@@ -271,6 +275,10 @@ func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[strin
 			if rackOf(name) == rack {
 				fits += free[name] / perPod
 			}
+		}
+		unit := max(slice, 1)
+		if fills {
+			unit = int32(fits)
 		}
 		if fits < int64(unit) {
 			continue
