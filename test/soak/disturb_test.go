@@ -106,7 +106,7 @@ func (r *round) addJob() {
 	j := r.newJob()
 	j.object = r.render(j)
 	r.jobs = append(r.jobs, j)
-	r.tolerates(fmt.Sprintf("creates %s: %s in %s of %d..%d pods with %d CPUs for %s, %s, %v", j.Name, j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.Lasts, j.Class, j.Annotations),
+	r.tolerates(fmt.Sprintf("creates %s: %s", j.Name, j.title()),
 		r.Client.Create(r.Context(), j.object.DeepCopy()))
 }
 

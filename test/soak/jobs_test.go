@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
@@ -25,19 +26,31 @@ const (
 	trainingJobs = "trainingjobs.breezeml.ai"
 )
 
-// endless is how long pods run that do not end by themselves within a round.
-const endless = "24h"
+// role is a number of equal pods.
+type role struct {
+	// Pods is how many there are, in each of the Jobs of a JobSet.
+	Pods, CPUs        int
+	Lasts             string
+	ExitCode, Retries int
+	Annotations       map[string]string
+}
 
 // job is what its template needs to know. Its name is the prefix of the names of its pods, followed by a hyphen, and of
 // no other pods.
 type job struct {
+	role // of its workers
+	// Drivers is a second role, nil for most jobs.
+	Drivers *role
+
 	Resource, Name, Queue, Class string
 	Priority                     int32
 	// Least is the minimum of an elastic job, else Pods.
-	Pods, Least, Completions, CPUs int
-	Lasts                          string
-	ExitCode, Retries              int
-	Annotations                    map[string]string
+	Least int
+	// Jobs, of a JobSet, and Completions, of a Job, are of its workers.
+	Jobs, Completions int
+	// MinAvailable is how many workers a VCJob needs, if not 0.
+	MinAvailable   int
+	JobAnnotations map[string]string
 
 	object *unstructured.Unstructured
 }
@@ -46,9 +59,9 @@ type job struct {
 func (r *round) newJob() *job {
 	class := one(r, "low", "normal", "normal", "high")
 	j := &job{
-		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, trainingJobs),
-		Name:     fmt.Sprintf("j%03d", len(r.jobs)), Queue: one(r, r.queues...).short, Class: r.Namespace + "-" + class, Priority: classes[class],
-		Pods: 1 + r.IntN(6), CPUs: 1 + r.IntN(3), Lasts: fmt.Sprintf("%ds", 2+r.IntN(20)), Retries: 100, Annotations: map[string]string{},
+		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, trainingJobs), Queue: one(r, r.queues...).short,
+		Class: r.Namespace + "-" + class, Priority: classes[class], JobAnnotations: map[string]string{}, Jobs: 1,
+		role: role{Pods: 1 + r.IntN(6), CPUs: 1 + r.IntN(3), Lasts: r.shortTime(), Retries: 100, Annotations: map[string]string{}},
 	}
 	switch {
 	case r.chance(35):
@@ -58,19 +71,78 @@ func (r *round) newJob() *job {
 	}
 	j.Least, j.Completions = j.Pods, j.Pods
 	switch {
-	case j.Resource == latticeJobs: // its pods have no annotations of the user's
+	case j.Resource == latticeJobs:
 	case r.elastic && r.chance(50):
 		j.Least = 1 + r.IntN(j.Pods)
 		if j.Resource != trainingJobs {
 			j.Annotations[muster.MinReplicasAnnotation] = strconv.Itoa(j.Least)
 		}
-	case j.Resource == jobs && r.chance(30):
-		j.Completions += r.IntN(4)
+	default:
+		r.shape(j)
 	}
-	if r.chance(50) {
-		j.Annotations[one(r, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)] = one(r, rack, rack, "kubernetes.io/hostname")
+	if r.chance(30) && j.Resource != jobs && j.Resource != trainingJobs {
+		j.Drivers = &role{Pods: 1 + r.IntN(2), CPUs: 1, Lasts: one(r, j.Lasts, r.shortTime()), Retries: j.Retries, Annotations: map[string]string{}}
+	}
+	r.placeNear(j)
+	j.Name = fmt.Sprintf("j%03d", len(r.jobs))
+	if j.Resource == latticeJobs && j.Lasts == endless {
+		j.Name += endlessSuffix
 	}
 	return j
+}
+
+// shortTime is less than calm: while nothing changes for that long, no pod runs that will end by itself.
+func (r *round) shortTime() string { return fmt.Sprintf("%ds", 2+r.IntN(12)) }
+
+// shape gives a job of fixed size what only its API has.
+func (r *round) shape(j *job) {
+	switch {
+	case j.Resource == jobs && r.chance(30):
+		j.Completions += r.IntN(4)
+	case j.Resource == jobs && r.chance(30):
+		j.JobAnnotations[kueue.JobMinParallelismAnnotation] = strconv.Itoa(1 + r.IntN(j.Pods))
+	case j.Resource == jobSets && r.chance(40):
+		j.Jobs, j.Pods = 1+r.IntN(3), 1+r.IntN(3)
+		j.Least, j.Completions = j.Pods, j.Pods
+	case j.Resource == vcJobs && r.chance(40):
+		j.MinAvailable = 1 + r.IntN(j.Pods)
+	}
+}
+
+// placeNear has half of the jobs ask for nodes that are near each other.
+func (r *round) placeNear(j *job) {
+	level := one(r, rack, rack, "kubernetes.io/hostname")
+	switch {
+	case r.chance(50):
+	case j.Resource == latticeJobs: // its pods have the annotations of the job
+		j.JobAnnotations[one(r, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)] = level
+	case j.Resource == jobSets && j.Least == j.Pods && r.chance(25):
+		j.JobAnnotations[jobset.ExclusiveKey] = rack
+	case j.Least == j.Pods && r.chance(25):
+		j.Annotations[kueue.PodSetSliceRequiredTopologyAnnotation] = level
+		j.Annotations[kueue.PodSetSliceSizeAnnotation] = strconv.Itoa(1 + r.IntN(j.Pods))
+	default:
+		near := one(r, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)
+		j.Annotations[near] = level
+		if d := j.Drivers; d != nil && r.chance(60) {
+			d.Pods = 1
+			for _, role := range []*role{&j.role, d} {
+				role.Annotations[near], role.Annotations[kueue.PodSetGroupNameAnnotation] = level, "near"
+			}
+		}
+	}
+}
+
+// title says what is random in the job.
+func (j *job) title() string {
+	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs for %s, %s, %v", j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.Lasts, j.Class, j.Annotations)
+	if j.Jobs > 1 || j.MinAvailable > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
+		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d, %v", j.Jobs, j.Completions, j.MinAvailable, j.JobAnnotations)
+	}
+	if d := j.Drivers; d != nil {
+		text += fmt.Sprintf(", and %d drivers for %s, %v", d.Pods, d.Lasts, d.Annotations)
+	}
+	return text
 }
 
 // render returns the object of the job.

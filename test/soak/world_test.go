@@ -78,6 +78,7 @@ func (r *round) build() {
 		r.Shared(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + suffix}, Value: value})
 	}
 	r.buildQueues(flavors)
+	r.letLatticePodsLast()
 	r.configure()
 }
 
@@ -132,6 +133,9 @@ func (r *round) configure() {
 		"elasticity: " + one(r, "{growAfter: 0s, resizeCost: 0s}", "{growAfter: 3s, resizeCost: 1s}") + "\n"
 	if r.chance(40) {
 		text += "fairSharing: {}\n"
+	}
+	if r.placed && r.chance(30) {
+		text += "waitForPodsReady: {timeout: 20s, blockAdmission: " + one(r, "None", "Queue", "All") + ", requeuingStrategy: {backoffBaseSeconds: 2, backoffMaxSeconds: 5}}\n"
 	}
 	path := filepath.Join(r.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
