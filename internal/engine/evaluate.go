@@ -55,7 +55,7 @@ func (e *Engine) offer(q *clusterQueue) flavor.Offer {
 func (e *Engine) evaluate(c *class) outcome {
 	form := e.formOf(c)
 	w := e.workloads[c.head().Key]
-	full := e.consider(w, c, form.Full())
+	full := e.considerTaking(w, c, form.Full())
 	reducible := form.Reducible()
 	if full.verdict != admissible && full.verdict != promisable && !full.sparesQueue(c.queue) {
 		if found, yields := e.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
@@ -67,7 +67,7 @@ func (e *Engine) evaluate(c *class) outcome {
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {
-		found := e.consider(w, c, form.ReducedBy(int64(fewer)+1))
+		found := e.considerTaking(w, c, form.ReducedBy(int64(fewer)+1))
 		if found.verdict == hopeless || found.shrinksEquals {
 			return false
 		}
@@ -76,16 +76,28 @@ func (e *Engine) evaluate(c *class) outcome {
 	})
 	if best.verdict == hopeless {
 		// Report what the smallest size was short of: that is what there has to be more of.
-		return e.consider(w, c, form.ReducedBy(reducible))
+		return e.considerTaking(w, c, form.ReducedBy(reducible))
 	}
 	return best
+}
+
+// considerTaking is consider, and does not have elastic workloads of the queue give up what running ones of higher
+// priority would then grow into.
+func (e *Engine) considerTaking(w *workload, c *class, counts []int32) outcome {
+	found := e.consider(w, c, counts)
+	if found.verdict == preempting && e.takesFromGrowth(w, c.queue, &found) {
+		return e.growthOutcome(found.choice,
+			"what running workloads in the same ClusterQueue would give up for it is kept for those of higher priority, which could grow")
+	}
+	return found
 }
 
 // consider determines what can be done for these counts of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	found := e.considerCapacity(w, c, counts)
 	if (found.verdict == admissible || found.verdict == promisable) && e.blocksGrowth(w, c.queue, found.choice) {
-		return e.growthOutcome(found.choice)
+		return e.growthOutcome(found.choice,
+			"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
 	}
 	return found
 }

@@ -30,6 +30,27 @@ func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice
 	return given.onNodes() && e.blocksGrowthOnNodes(w, q, t, above.indices, given)
 }
 
+// takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
+// higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
+func (e *Engine) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
+	if len(q.elastic) == 0 || len(e.resizableOf(q).above(w.Priority).indices) == 0 {
+		return false
+	}
+	t := e.resizableOf(q)
+	sizes, ok := t.sizesAfter(q, found)
+	if !ok {
+		return false
+	}
+	e.tryYields(q, t, func(trial *yieldTrial) {
+		trial.release(sizes, func() {
+			trial.takeOffNodes()
+			is = e.blocksGrowth(w, q, found.choice)
+		})
+		e.tried += trial.tried
+	})
+	return is
+}
+
 // competes reports whether there is any amount that both usage and all contain, of which less would be left in
 // the planned ledger beside usage than all needs.
 func (e *Engine) competes(q *clusterQueue, usage, all quota.Vector) bool {
@@ -101,13 +122,12 @@ func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable,
 	return is
 }
 
-// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue.
-func (e *Engine) growthOutcome(choice flavor.Choice) outcome {
+// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says.
+func (e *Engine) growthOutcome(choice flavor.Choice, detail string) outcome {
 	out := outcome{choice: choice, waitsForGrowth: true}
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
-	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota,
-		Detail: "the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow"}
+	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
 	for i := range choice.Assignments {
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
 			out.fullFlavors = append(out.fullFlavors, e.placedBy(a))

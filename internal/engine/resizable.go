@@ -197,6 +197,30 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
+// sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
+// not all members.
+func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
+	sizes = make([]int32, len(t.jobs))
+	for i := range t.jobs {
+		sizes[i] = t.jobs[i].Size
+	}
+	for _, v := range found.victims {
+		i, known := t.find(v.Key)
+		if !known || v.Queue != q.node {
+			return nil, false
+		}
+		sizes[i] = 0
+	}
+	for _, y := range found.yields {
+		i, known := t.find(y.w.Key)
+		if !known || y.w.queue != q {
+			return nil, false
+		}
+		sizes[i] = y.given.PodSets[y.at].Count
+	}
+	return sizes, true
+}
+
 // changes returns the members that have to stop, and those that have to shrink, to get to the given sizes.
 func (t *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
 	for i, w := range t.members {

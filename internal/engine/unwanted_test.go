@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
 // wants returns the job when it wants at most this number of pods; 0 means as many as it was admitted with.
@@ -104,4 +105,21 @@ func TestTiedJobGivesUpUnwantedPods(t *testing.T) {
 			s.want("the job wants all its pods and there is capacity", s.happens(gone("one"), s.wants("tied", 0)))
 		})
 	}
+}
+
+// TestWhatOthersGiveUpGoesToGrowthFirst: what a job does not take from another twice, one of lower priority does not
+// take in its place, only to be stopped for the first.
+func TestWhatOthersGiveUpGoesToGrowthFirst(t *testing.T) {
+	both, q := []string{"high", "low"}, queueOf("q", "", 4)
+	q.Preemption.WithinQueue = preempt.LowerPriority
+	s := newScene(t, Options{}, q, localOf("q"), between("low", 1, 3, 0, 0))
+	s.happens(between("high", 1, 3, 1, 1))
+	s.wantSizes("high starts at the cost of low", both, 3, 1)
+	for _, size := range []int32{3, 1} {
+		s.happens(s.wants("high", 1))
+		s.wantSizes("high gives it up", both, 1, 3)
+		s.happens(s.wants("high", 0))
+		s.wantSizes("high wants it again", both, size, 4-size)
+	}
+	s.want("one of the priority of low arrives", s.happens(between("next", 1, 2, 0, 2)), "next waits: WaitingForQuota")
 }
