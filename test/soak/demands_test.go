@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // complaint says what is wrong about a job or a queue.
@@ -45,7 +48,8 @@ func (r *round) quotaComplaints(workloads []kueue.Workload) (out []complaint) {
 		}
 		for _, a := range o.Status.Admission.PodSetAssignments {
 			usage := a.ResourceUsage[corev1.ResourceCPU]
-			held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[corev1.ResourceCPU])}] += usage.Value() * int64(*a.Count-reclaimable(o, a.Name)) / int64(max(1, *a.Count))
+			left, given := workload.PodsHoldingQuota(o, &a)
+			held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[corev1.ResourceCPU])}] += usage.Value() * int64(left) / int64(max(1, given))
 		}
 	}
 	for _, is := range r.list(&kueue.ClusterQueueList{}).(*kueue.ClusterQueueList).Items {
@@ -75,35 +79,32 @@ func (r *round) quotaComplaints(workloads []kueue.Workload) (out []complaint) {
 	return out
 }
 
-// reclaimable returns how many pods of the pod set have given their quota back.
-func reclaimable(o *kueue.Workload, podSet kueue.PodSetReference) int32 {
-	at := slices.IndexFunc(o.Status.ReclaimablePods, func(p kueue.ReclaimablePod) bool { return p.Name == podSet })
-	if at < 0 {
-		return 0
-	}
-	return o.Status.ReclaimablePods[at].Count
-}
-
 // gangComplaints: a Workload that holds quota has all its pods, and they run; one that holds none has none.
 func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
 	name := jobOf(o)
-	var want, run int32
+	var want, run, ended int32
 	if o.Status.Admission != nil && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
 		for _, a := range o.Status.Admission.PodSetAssignments {
-			want += *a.Count - reclaimable(o, a.Name)
+			left, _ := workload.PodsHoldingQuota(o, &a)
+			want += left
 		}
 	}
 	for i := range pods {
 		pod := &pods[i]
 		switch {
-		case jobOf(pod) != name || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case jobOf(pod) != name:
+		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+			ended++
 		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			run++
 		default:
 			out = append(out, complaint{name, "pod " + pod.Name + " is " + summary(pod)})
 		}
 	}
-	if run != want {
+	if metav1.GetControllerOf(o).APIVersion != volcano.GroupVersion.String() {
+		ended = 0 // those of a VCJob keep their quota, since its policy may restart them
+	}
+	if run > want || run+ended < want {
 		out = append(out, complaint{name, fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
 	}
 	return out
@@ -157,10 +158,16 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits, and explain exits with %d", code)})
 	case now.WhyNot == nil:
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain does not say why: it would be admitted", job.Reason, job.Message)})
-	case now.WhyNot.Code != job.Reason:
+	case now.WhyNot.Code != job.Reason && !(ofCapacity(now.WhyNot.Code) && ofCapacity(job.Reason)):
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain says %s (%s)", job.Reason, job.Message, now.WhyNot.Code, now.WhyNot.Message)})
 	}
 	return out
+}
+
+// ofCapacity reports whether a job with this reason waits for quota or nodes. If it lacks both, the reason is what it
+// lacked first when it was evaluated, and it is evaluated again when there is more.
+func ofCapacity(code string) bool {
+	return code == string(reason.WaitingForQuota) || code == string(reason.TopologyPlacementFailed)
 }
 
 // muster reads the JSON of a command about the namespace, and returns its exit code.

@@ -29,7 +29,7 @@ func (r *round) letLatticePodsLast() {
 				Operations: []registration.OperationType{registration.Create},
 				Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 			}}}},
-			MatchConditions: []registration.MatchCondition{{Name: "named-endless", Expression: "object.metadata.name.matches('^j[0-9]+" + endlessSuffix + "-')"}},
+			MatchConditions: []registration.MatchCondition{{Name: "named-endless", Expression: "has(object.metadata.name) && object.metadata.name.matches('^j[0-9]+" + endlessSuffix + "-')"}},
 			Mutations: []registration.Mutation{{PatchType: registration.PatchTypeJSONPatch, JSONPatch: &registration.JSONPatch{
 				Expression: `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + simDuration + `"), value: "` + endless + `"}]`}}},
 		},
