@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +29,9 @@ func (r *round) unmet() (out []complaint) {
 	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items, r.list(&corev1.PodList{}).(*corev1.PodList).Items
 	out = append(out, r.quotaComplaints(workloads)...)
 	for i := range workloads {
+		if state := workloads[i].Status.RequeueState; state != nil && state.RequeueAt != nil && time.Now().Before(state.RequeueAt.Time) {
+			out = append(out, complaint{jobOf(&workloads[i]), "backs off until " + state.RequeueAt.Format(clockFormat)})
+		}
 		if r.placed { // without places, pods may wait for nodes that others have in pieces
 			out = append(out, gangComplaints(&workloads[i], pods)...)
 		}
