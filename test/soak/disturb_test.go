@@ -34,8 +34,10 @@ func (r *round) disturb(lasts time.Duration) {
 			r.pauseJob(one(r, r.jobs...), r.chance(50))
 		case n < 72:
 			r.setActive(r.chance(40))
-		case n < 76:
+		case n < 74:
 			r.changeClass(one(r, r.jobs...))
+		case n < 76:
+			r.moveJob(one(r, r.jobs...), one(r, r.queues...))
 		case n < 80:
 			r.deletePod()
 		case n < 88:
@@ -43,7 +45,7 @@ func (r *round) disturb(lasts time.Duration) {
 		case n < 93:
 			r.changeQuota(one(r, r.queues...))
 		case n < 96:
-			r.stopQueue(one(r, r.queues...), one(r, kueue.Hold, kueue.HoldAndDrain, kueue.None, kueue.None))
+			r.stopQueue(one(r, r.queues...), r.chance(50), one(r, kueue.Hold, kueue.HoldAndDrain, kueue.None, kueue.None))
 		default:
 			r.disturbOperators()
 		}
@@ -61,7 +63,8 @@ func (r *round) heal() {
 	r.note("heals")
 	for _, q := range r.queues {
 		r.setQuota(q, q.nominal)
-		r.stopQueue(q, kueue.None)
+		r.stopQueue(q, false, kueue.None)
+		r.stopQueue(q, true, kueue.None)
 	}
 	for _, n := range r.nodes {
 		if n.state == silent || n.state == gone && r.chance(50) {
@@ -151,6 +154,11 @@ func (r *round) changeClass(j *job) {
 	r.patch(fmt.Sprintf("gives %s the priority %s", j.Name, class), j.object, class, "/metadata/labels/kueue.x-k8s.io~1priority-class")
 }
 
+// moveJob names another queue in the job's label.
+func (r *round) moveJob(j *job, to *queue) {
+	r.patch(fmt.Sprintf("moves %s to %s", j.Name, to.short), j.object, to.short, "/metadata/labels/kueue.x-k8s.io~1queue-name")
+}
+
 func (r *round) deletePod() {
 	if all := r.list(&corev1.PodList{}).(*corev1.PodList).Items; len(all) > 0 {
 		pod := one(r, all...)
@@ -209,8 +217,13 @@ func (r *round) setQuota(q *queue, nominal int64) {
 	r.tolerates(fmt.Sprintf("quota of %s is %d", q.short, nominal), r.Client.Patch(r.Context(), o, client.MergeFrom(before)))
 }
 
-func (r *round) stopQueue(q *queue, policy kueue.StopPolicy) {
-	r.patch(fmt.Sprintf("stop policy of %s is %s", q.short, policy), &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: q.Name}}, ptr.To(policy), "/spec/stopPolicy")
+// stopQueue sets the stop policy of the ClusterQueue or its LocalQueue.
+func (r *round) stopQueue(q *queue, local bool, policy kueue.StopPolicy) {
+	var o client.Object = &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: q.Name}}
+	if local {
+		o = &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}}
+	}
+	r.patch(fmt.Sprintf("stop policy of %s (LocalQueue: %t) is %s", q.short, local, policy), o, ptr.To(policy), "/spec/stopPolicy")
 }
 
 func (r *round) deleteAllJobs() {
