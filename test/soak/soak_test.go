@@ -61,6 +61,7 @@ func (r *round) run() {
 	r.build()
 	r.startOperators()
 	r.journal = r.watch()
+	r.answerChecks()
 
 	r.disturb(*duration)
 

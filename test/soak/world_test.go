@@ -94,6 +94,10 @@ func (r *round) buildQueues(flavors []string) {
 	}
 	count := 2 + r.IntN(4)
 	share := int64(r.racks * nodesOfRack * cpusOfNode / count / len(flavors))
+	var check kueue.AdmissionCheckReference
+	if r.chance(40) {
+		check = r.createCheck()
+	}
 	for i := range count {
 		q := &queue{short: fmt.Sprintf("q%d", i), nominal: share}
 		if r.placed {
@@ -119,6 +123,9 @@ func (r *round) buildQueues(flavors []string) {
 			}
 			q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors,
 				kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(flavor), Resources: []kueue.ResourceQuota{quota}})
+		}
+		if check != "" && r.chance(60) {
+			q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{check}
 		}
 		r.Shared(q.ClusterQueue)
 		r.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(q.Name)}})
