@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -105,8 +106,10 @@ func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
 			out = append(out, complaint{name, "pod " + pod.Name + " is " + summary(pod)})
 		}
 	}
-	if metav1.GetControllerOf(o).APIVersion != volcano.GroupVersion.String() {
-		ended = 0 // those of a VCJob keep their quota, since its policy may restart them
+	switch metav1.GetControllerOf(o).APIVersion {
+	case volcano.GroupVersion.String(), jobset.GroupVersion.String(): // ended pods keep their quota: a failure may restart them
+	default:
+		ended = 0
 	}
 	if run > want || run+ended < want {
 		out = append(out, complaint{name, fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
