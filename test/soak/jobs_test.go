@@ -116,7 +116,7 @@ func (r *round) placeNear(j *job) {
 	case r.chance(50):
 	case j.Resource == latticeJobs: // its pods have the annotations of the job
 		j.JobAnnotations[one(r, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)] = level
-	case j.Resource == jobSets && j.Least == j.Pods && r.chance(25):
+	case j.Resource == jobSets && j.Annotations[muster.MinReplicasAnnotation] == "" && r.chance(25):
 		j.JobAnnotations[jobset.ExclusiveKey] = rack
 	case j.Least == j.Pods && r.chance(25):
 		j.Annotations[kueue.PodSetSliceRequiredTopologyAnnotation] = level
