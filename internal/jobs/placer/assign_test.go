@@ -145,6 +145,10 @@ func TestAssign(t *testing.T) {
 		"terminating pod":                               {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
 		"place without a pod rather than that of one that has succeeded": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("a").done(), pod("z").at("b"), pod("new")},
 			[]string{"new to b"}},
+		"place without a pod rather than the last one of a node with a pod that has succeeded": {two, nil,
+			[]podBuilder{pod("x").at("a").done(), pod("y").at("a"), pod("z").at("b"), pod("new")}, []string{"new to b"}},
+		"the same, beside a terminating pod": {two, nil,
+			[]podBuilder{pod("x").at("a").done(), pod("y").at("a").terminating(), pod("z").at("b"), pod("new")}, []string{"new to b"}},
 		"place of a pod that has succeeded, for want of another": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("b"), pod("z").at("b"), pod("new"), pod("newer")},
 			[]string{"new to a", "newer to a"}},
 		"groups": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
@@ -205,6 +209,20 @@ func TestAPlaceOnANodeThatIsGoneIsTheLast(t *testing.T) {
 	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}.Ranking(), nil, pods).assign(pods, hosts{"ip-1": "a"})
 	if diff := cmp.Diff([]string{"x to a", "y to a", "z to gone"}, describe(give, misplaced)); diff != "" {
 		t.Errorf("assignments (-want +got):\n%s", diff)
+	}
+}
+
+// TestPlacesWiderThanNodesAreInDoubtToo: another controller may assign racks, of which no node is the one.
+func TestPlacesWiderThanNodesAreInDoubtToo(t *testing.T) {
+	rack := func(name string) podspec.Place {
+		return podspec.Place{Domain: map[string]string{"rack": name}, Count: 1}
+	}
+	succeeded := pod("x").at("").done()
+	succeeded.Spec.NodeSelector = rack("r1").Domain
+	pods := []*corev1.Pod{succeeded.Pod, pod("new").Pod}
+	give, _ := podSetOf(podspec.Places{rack("r1"), rack("r2")}.Ranking(), nil, pods).assign(pods, hosts{})
+	if len(give) != 1 || give[0].place.Domain["rack"] != "r2" {
+		t.Errorf("assignments = %+v, want that of the new pod to the rack where none has succeeded", give)
 	}
 }
 

@@ -21,7 +21,7 @@ const gatedIndex = "muster.dev/gated"
 
 // isGated is the index function for gatedIndex.
 func isGated(object client.Object) []string {
-	if pod, ok := object.(*corev1.Pod); ok && gated(pod) && !podspec.HasEnded(pod) {
+	if pod := object.(*corev1.Pod); gated(pod) && !podspec.HasEnded(pod) {
 		return []string{"true"}
 	}
 	return nil

@@ -22,8 +22,8 @@ const nodeIndex = "muster.dev/workload-and-node"
 // nodesOf is the index function for nodeIndex: the host name that the pod selects and the name of its node, which can
 // differ. Pods that have ended are left out, since a place can have had thousands of them.
 func nodesOf(object client.Object) []string {
-	pod, ok := object.(*corev1.Pod)
-	if !ok || gated(pod) || podspec.HasEnded(pod) {
+	pod := object.(*corev1.Pod)
+	if gated(pod) || podspec.HasEnded(pod) {
 		return nil
 	}
 	var out []string
