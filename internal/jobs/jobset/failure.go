@@ -2,6 +2,7 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,13 +84,12 @@ func (p *planner) restart(v verdict, message string) (single bool) {
 func (p *planner) countRestart(v verdict) (single bool) {
 	status := &p.js.Status
 	if restartsSingleJob(v.action) {
-		if entry, index := p.entryOf(v.job); entry != nil {
-			entry.JobRestarts = incremented(entry.JobRestarts, p.replicas(entry.Name), index)
-			if countsTowardsMax(v.action) {
-				entry.JobRestartsCountTowardsMax = incremented(entry.JobRestartsCountTowardsMax, p.replicas(entry.Name), index)
-			}
-			return true
+		entry, index := p.entryOf(v.job)
+		entry.JobRestarts = incremented(entry.JobRestarts, p.replicas(entry.Name), index)
+		if countsTowardsMax(v.action) {
+			entry.JobRestartsCountTowardsMax = incremented(entry.JobRestartsCountTowardsMax, p.replicas(entry.Name), index)
 		}
+		return true
 	}
 	status.Restarts++
 	if countsTowardsMax(v.action) {
@@ -98,20 +98,12 @@ func (p *planner) countRestart(v verdict) (single bool) {
 	return false
 }
 
-// entryOf returns the status entry and index where restarts of the Job are counted. The entry is nil if the Job does
-// not belong to the spec because its labels were tampered with.
+// entryOf returns the status entry and index where restarts of the Job, one of the children, are counted. Its name says
+// which: users may have tampered with its labels.
 func (p *planner) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
-	name := job.Labels[jobset.ReplicatedJobNameKey]
-	index, ok := attemptOf(job, jobset.JobIndexKey)
-	if !ok || index < 0 || index >= p.replicas(name) || jobName(p.js, name, index) != job.Name {
-		return nil, 0
-	}
-	for i := range p.js.Status.ReplicatedJobsStatus {
-		if entry := &p.js.Status.ReplicatedJobsStatus[i]; entry.Name == name {
-			return entry, index
-		}
-	}
-	return nil, 0
+	name, index, _ := splitJobName(p.js, job.Name)
+	i := slices.IndexFunc(p.js.Status.ReplicatedJobsStatus, func(entry jobset.ReplicatedJobStatus) bool { return entry.Name == name })
+	return &p.js.Status.ReplicatedJobsStatus[i], index // countJobs has made one for each
 }
 
 // incremented returns the counts, one for each Job, with that of index incremented. It extends counts if it is too

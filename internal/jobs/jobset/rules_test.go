@@ -243,3 +243,25 @@ func TestTamperedFailedJobIsNotRestartedForever(t *testing.T) {
 		t.Errorf("%d restarts, want 1", got)
 	}
 }
+
+// TestAFailedJobIsRestartedAloneWhateverItsLabelsSay: users may change them; the Job's name does not change.
+func TestAFailedJobIsRestartedAloneWhateverItsLabelsSay(t *testing.T) {
+	for what, labels := range map[string]map[string]string{
+		"none":                         {},
+		"of another index":             {jobset.ReplicatedJobNameKey: "workers", jobset.JobIndexKey: "0"},
+		"of another job":               {jobset.ReplicatedJobNameKey: "leader", jobset.JobIndexKey: "0"},
+		"of a job that is absent":      {jobset.ReplicatedJobNameKey: "nobody", jobset.JobIndexKey: "1"},
+		"of an index that is too high": {jobset.ReplicatedJobNameKey: "workers", jobset.JobIndexKey: "7"},
+	} {
+		js := newSet().restarts(3, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJob}).js
+		failed := job("workers", 1).failed()
+		failed.job.Labels = labels
+		failed.job.Labels[jobset.RestartAttemptKey] = "0"
+		p := checkedPlan(t, js, unqueued, of(job("leader", 0).ready(), job("workers", 0).ready(), failed))
+		same(t, "writes, with labels "+what, []string{"delete Job js-workers-1"}, writes(p))
+		status := statusOf(p)
+		if restarts := status.ReplicatedJobsStatus[0].JobRestarts; status.Restarts != 0 || !slices.Equal(restarts, []int32{0, 1}) {
+			t.Errorf("labels %s: %d restarts of the JobSet, %v of the workers, want one of the second worker", what, status.Restarts, restarts)
+		}
+	}
+}
