@@ -97,6 +97,19 @@ func TestLifeOfAJob(t *testing.T) {
 		"Volcano is to run it, and it has begun unqueued":         {newScene().external(jobs.Admission{Grant: jobs.Waiting}).stands(lattice.Pending, "", 0).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano. It waits for Muster's quota, which does not cover it yet", 1, "", "JobSubmitted"},
 		"Volcano is to run it, and it is over already":            {newScene().external(jobs.Admission{Grant: jobs.Waiting}).stands(lattice.Pending, "", 0).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
 		"Volcano is to run it, and it ran before":                 {newScene().external(jobs.Admission{Grant: jobs.Waiting}).stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano. It waits for Muster's quota, which does not cover it yet", 1, "", ""},
+		"Volcano is to run it, and it ran before its pods do":     {newScene().external(jobs.Admission{Grant: jobs.Waiting}).stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. It waits for Muster's quota, which does not cover it yet", 1, "", ""},
+		"Volcano is to run it, and a pod of it has failed": {newScene().external(jobs.Admission{Grant: jobs.Waiting}).stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").with(func(s *scene) {
+			s.seen.Children[0].(*volcano.Job).Status.Failed = 1
+		}), lattice.Running, "Job submitted to Volcano. It waits for Muster's quota, which does not cover it yet", 1, "", "JobSubmitted"},
+		"Volcano runs it, and Muster told before why it waited": {newScene().external(admitted).vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more"), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"Volcano runs it, and Muster told before of no queue":   {newScene().external(admitted).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"Volcano runs it, and has not looked at it":             {newScene().external(admitted).vcjob("", "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"Volcano ran it, and its VCJob waits for quota": {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more").with(func(s *scene) {
+			s.seen.Admission.Grant = jobs.Waiting
+		}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"Volcano ran it, and its VCJob runs": {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").with(func(s *scene) {
+			s.seen.Admission.Grant = jobs.Waiting
+		}), lattice.Running, "Job submitted to Volcano", 1, "", ""},
 		"Volcano runs it, and its queue said naught":              {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
 		"Volcano runs it, for it was admitted":                    {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
 		"Volcano runs it, and it is evicted":                      {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "delete  job", "Evicted"},
@@ -233,8 +246,13 @@ func TestTheRunningPhaseIsWrittenOnABusyServer(t *testing.T) {
 
 const withMesh = "apply LatticeMeshMember job-t, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
+// TestRefusedWritesAreReportedAndRetried: since when they are matters only to a job that holds quota.
 func TestRefusedWritesAreReportedAndRetried(t *testing.T) {
 	plan := newScene().plan(t)
+	refused, _ := plan.StatusOnError(apierrors.NewBadRequest("no such queue"))
+	if said := refused.(*lattice.LatticeJob).Status.Message; said != "Apply failed (will retry): no such queue" {
+		t.Errorf("without quota it says %q", said)
+	}
 	status, event := plan.StatusOnError(errors.New("apply Job ns/job: no"))
 	want := lattice.LatticeJobStatus{Phase: lattice.Pending, Message: "Apply failed (will retry): apply Job ns/job: no"}
 	if diff := cmp.Diff(want, status.(*lattice.LatticeJob).Status); diff != "" {

@@ -32,9 +32,9 @@ func (l *planner) syncStatus() {
 		if !l.resubmitIfChanged() {
 			l.relabelIfChanged()
 		}
-	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
+	case !l.settings.External && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
-	case !l.settings.External && state.Phase == volcano.Pending && slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
+	case !l.settings.External && slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
 		l.wait(state.Message)
 	default:
 		l.running()
