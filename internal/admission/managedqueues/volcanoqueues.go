@@ -100,7 +100,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var kept []*kueue.ClusterQueue
+	kept := map[string]*kueue.ClusterQueue{}
 	var errs []error
 	for i := range queues.Items {
 		q := &queues.Items[i]
@@ -109,7 +109,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 		}
 		if found := there[q.Name]; found == nil || metav1.IsControlledBy(found, q) {
 			wanted := clusterQueueFor(q, cluster)
-			kept = append(kept, wanted)
+			kept[q.Name] = wanted
 			errs = append(errs, v.keep(ctx, found, wanted))
 			delete(v.notKeptReported, q.UID)
 			v.reportIgnored(q)
@@ -117,6 +117,11 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 			v.reportNotKept(q, found)
 		}
 		errs = append(errs, v.writeStatus(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
+	}
+	for name, found := range there {
+		if kept[name] == nil && isKept(found) {
+			kept[name] = found // its Queue is gone, but its workloads run on with its quota
+		}
 	}
 	errs = append(errs, v.keepCohort(ctx, sharedQuota(cluster, kept)))
 	if err := withoutConflicts(errs); err != nil || !v.eventsPending {
@@ -176,9 +181,15 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
+// isKept reports whether the ClusterQueue was made for a Queue.
+func isKept(q *kueue.ClusterQueue) bool {
+	owner := metav1.GetControllerOf(q)
+	return owner != nil && owner.APIVersion == scheduling.GroupVersion.String() && owner.Kind == volcanoKind.Kind
+}
+
 // reportNotKept records, once, that the Queue's spec has no effect, unless it says no more than every Queue's.
 func (v *volcanoQueues) reportNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
-	if owner := metav1.GetControllerOf(instead); owner != nil && owner.Kind == "Queue" && owner.Name == q.Name {
+	if isKept(instead) {
 		return // it was kept for an earlier Queue of this name, and is garbage-collected with that
 	}
 	if v.notKeptReported[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {

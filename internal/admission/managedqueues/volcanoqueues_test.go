@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -246,4 +247,92 @@ func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 		}
 	}
 	known(0, 0)
+}
+
+// TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded: its ClusterQueue stays for as long as these hold quota of it.
+// A Queue that is being deleted gets no other one: a deletion in the foreground, which waits for it, would never end.
+func TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded(t *testing.T) {
+	cpu := func(n string) corev1.ResourceList { return admissiontest.Quantities("cpu", n) }
+	byNodes := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
+	byNodes.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(cpu("10"))}
+	going, stays := aQueue("going", scheduling.QueueSpec{Deserved: cpu("4")}), aQueue("stays", scheduling.QueueSpec{Deserved: cpu("1")})
+	going.UID, going.Finalizers = "going", []string{metav1.FinalizerDeleteDependents}
+	deletes := 0
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(byNodes, going, stays).
+		WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			deletes++
+			return api.Delete(ctx, o, opts...)
+		}}).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	cohort := &kueue.Cohort{}
+	reconcile := func() {
+		t.Helper()
+		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKey{Name: volcanoCohort}, cohort); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shares := func(when, want string) {
+		t.Helper()
+		reconcile()
+		quota := cohort.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota
+		if quota.String() != want {
+			t.Errorf("%s: the cohort has %s cpu, want %s", when, quota.String(), want)
+		}
+	}
+	change := func(write error) {
+		t.Helper()
+		if write != nil {
+			t.Fatal(write)
+		}
+	}
+	shares("with both Queues", "5")
+	change(api.Delete(t.Context(), going))
+	shares("while one is being deleted", "5")
+	used := &kueue.ClusterQueue{}
+	change(api.Get(t.Context(), client.ObjectKey{Name: "going"}, used))
+	again := used.DeepCopy()
+	again.ResourceVersion = ""
+	change(api.Delete(t.Context(), used))
+	shares("once its ClusterQueue is gone", "9")
+	if err := api.Get(t.Context(), client.ObjectKey{Name: "going"}, used); !apierrors.IsNotFound(err) {
+		t.Errorf("the Queue that is being deleted has a ClusterQueue again (%v)", err)
+	}
+	change(api.Create(t.Context(), again)) // as if its workloads still held quota of it
+	change(api.Get(t.Context(), client.ObjectKeyFromObject(going), going))
+	going.Finalizers = nil
+	change(api.Update(t.Context(), going))
+	shares("while only its ClusterQueue is left", "5")
+
+	change(api.Delete(t.Context(), stays))
+	cohort.Finalizers = []string{"example.com/used"}
+	change(api.Update(t.Context(), cohort))
+	deletes = 0
+	reconcile()
+	reconcile()
+	if deletes != 1 || cohort.DeletionTimestamp.IsZero() {
+		t.Errorf("without Queues the cohort was deleted %d times, want once", deletes)
+	}
+}
+
+// TestACohortOfAUserIsLeftAlone, also when there are no Queues any more.
+func TestACohortOfAUserIsLeftAlone(t *testing.T) {
+	queue, own := aQueue("team", scheduling.QueueSpec{}), &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort}}
+	own.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(admissiontest.Quantities("cpu", "7"))}
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, own).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	for range 2 {
+		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		var seen kueue.Cohort
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), &seen); err != nil || len(seen.Spec.ResourceGroups) != 1 {
+			t.Errorf("cohort = %+v (%v), want it as its user made it", seen.Spec, err)
+		}
+		if err := api.Delete(t.Context(), queue); err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -117,8 +117,8 @@ func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 	}
 }
 
-// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues.
-func sharedQuota(cluster corev1.ResourceList, queues []*kueue.ClusterQueue) corev1.ResourceList {
+// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues, by name.
+func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue) corev1.ResourceList {
 	left := cluster.DeepCopy()
 	for _, q := range queues {
 		for _, group := range q.Spec.ResourceGroups {

@@ -77,10 +77,10 @@ func TestVolcanoQueuesShareUndeservedCapacity(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	one := clusterQueueFor(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
 	two := clusterQueueFor(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
-	for n, want := range map[int]string{1: "6", 2: "0"} {
-		left := sharedQuota(cluster, []*kueue.ClusterQueue{one, two}[:n])
+	for want, queues := range map[string]map[string]*kueue.ClusterQueue{"6": {"one": one}, "0": {"one": one, "two": two}} {
+		left := sharedQuota(cluster, queues)
 		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {
-			t.Errorf("quota shared by %d queues = %s cpu, want %s", n, cpu.String(), want)
+			t.Errorf("quota shared by %d queues = %s cpu, want %s", len(queues), cpu.String(), want)
 		}
 	}
 }
