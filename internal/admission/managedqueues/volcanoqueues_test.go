@@ -255,10 +255,12 @@ func TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded(t *testing.T) {
 	cpu := func(n string) corev1.ResourceList { return admissiontest.Quantities("cpu", n) }
 	byNodes := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
 	byNodes.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(cpu("10"))}
+	lends := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "a-user-s"}} // its quota comes on top of the nodes'
+	lends.Spec.Cohort, lends.Spec.ResourceGroups = volcanoCohort, []kueue.ResourceGroup{groupOf(cpu("2"))}
 	going, stays := aQueue("going", scheduling.QueueSpec{Deserved: cpu("4")}), aQueue("stays", scheduling.QueueSpec{Deserved: cpu("1")})
 	going.UID, going.Finalizers = "going", []string{metav1.FinalizerDeleteDependents}
 	deletes := 0
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(byNodes, going, stays).
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(byNodes, lends, going, stays).
 		WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			deletes++
 			return api.Delete(ctx, o, opts...)
