@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // queueForVolcano returns a world whose LatticeJob waits in a queue of Muster's, to be run by Volcano.
@@ -292,39 +294,56 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 }
 
 // TestPodsAreNotCountedTwiceIfVolcanoTakesOver: the VCJob's Workload counts the pods that Muster has started, for as
-// long as they run; the LatticeJob gets one only then.
+// long as it holds quota; the LatticeJob gets one only then.
 func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
-	w := newExternalWorld(t)
-	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
-	w.settle()
-	setVCJobPhase(volcano.Running, "")(w)
-	w.settle()
-	ofVCJob := jobs.WorkloadFor(vcjob.API.Kind, &list[volcano.JobList](w.world).Items[0])
-	ofVCJob.Spec.PodSets = []kueue.PodSet{{Name: "t", Count: 2}}
-	if err := w.api.Create(t.Context(), ofVCJob); err != nil {
-		t.Fatal(err)
-	}
-	w.admit()
-	w.restart()
-	w.setVolcanoServed(true)
-	w.settle()
-	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
-	if n := workloads(); n != 1 {
-		t.Errorf("%d Workloads count the same pods, want 1", n)
-	}
-	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(ofVCJob), ofVCJob); err != nil {
-		t.Fatal(err)
-	}
-	ofVCJob.Finalizers = nil
-	if err := w.api.Update(t.Context(), ofVCJob); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.api.Delete(t.Context(), ofVCJob); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if left := w.workload(); left == nil || left.Name == ofVCJob.Name || ptr.Deref(metav1.GetControllerOf(left), metav1.OwnerReference{}).Kind != "LatticeJob" {
-		t.Errorf("the Workload is %v, want one of the LatticeJob for what Volcano runs", left)
+	for name, end := range map[string]func(*world, *kueue.Workload) error{
+		"it is deleted": func(w *world, ofVCJob *kueue.Workload) error {
+			ofVCJob.Finalizers = nil
+			if err := w.api.Update(t.Context(), ofVCJob); err != nil {
+				return err
+			}
+			return w.api.Delete(t.Context(), ofVCJob)
+		},
+		"it is finished": func(w *world, ofVCJob *kueue.Workload) error {
+			workload.SetCondition(ofVCJob, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", epoch)
+			return w.api.Status().Update(t.Context(), ofVCJob)
+		},
+		"it has given its quota back": func(w *world, ofVCJob *kueue.Workload) error {
+			ofVCJob.Status = kueue.WorkloadStatus{}
+			return w.api.Status().Update(t.Context(), ofVCJob)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newExternalWorld(t)
+			w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+			w.settle()
+			setVCJobPhase(volcano.Running, "")(w)
+			w.settle()
+			ofVCJob := jobs.WorkloadFor(vcjob.API.Kind, &list[volcano.JobList](w.world).Items[0])
+			ofVCJob.Spec.PodSets = []kueue.PodSet{{Name: "t", Count: 2}}
+			if err := w.api.Create(t.Context(), ofVCJob); err != nil {
+				t.Fatal(err)
+			}
+			w.admit()
+			w.restart()
+			w.setVolcanoServed(true)
+			w.settle()
+			if n := len(list[kueue.WorkloadList](w.world).Items); n != 1 {
+				t.Errorf("%d Workloads count the same pods, want 1", n)
+			}
+			if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(ofVCJob), ofVCJob); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(w.world, ofVCJob); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			if !slices.ContainsFunc(list[kueue.WorkloadList](w.world).Items, func(left kueue.Workload) bool {
+				return ptr.Deref(metav1.GetControllerOf(&left), metav1.OwnerReference{}).Kind == "LatticeJob"
+			}) {
+				t.Error("the LatticeJob has no Workload for what Volcano runs")
+			}
+		})
 	}
 }

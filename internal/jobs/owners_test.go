@@ -161,14 +161,27 @@ func TestJobsOfAJobSetDoNotConcernTheQueuesOfBatchJobs(t *testing.T) {
 }
 
 // TestJobSetDoesNotWaitForJobsThatAreNotItsOwn: neither for a Job of another name, nor for one that follows its own
-// Workload. Otherwise an evicted JobSet would keep its quota for as long as these run.
+// Workload. Otherwise an evicted JobSet would keep its quota for as long as these run. A Workload that has finished, or
+// is of an earlier Job of the name, stops no Job: the JobSet does.
 func TestJobSetDoesNotWaitForJobsThatAreNotItsOwn(t *testing.T) {
-	for _, name := range []string{"other", "js-workers-0"} {
+	for name, tc := range map[string]struct {
+		job    string
+		change func(own *kueue.Workload)
+		itsOwn bool
+	}{
+		"a Job of another name":               {"other", func(*kueue.Workload) {}, false},
+		"a Job that follows its own Workload": {"js-workers-0", func(*kueue.Workload) {}, false},
+		"a Job whose own Workload is finished": {"js-workers-0", func(own *kueue.Workload) {
+			workload.SetCondition(own, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", epoch)
+		}, true},
+		"a Job whose predecessor had a Workload": {"js-workers-0", func(own *kueue.Workload) { own.OwnerReferences[0].UID = "earlier" }, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			other := newBatchJob("cq", false)
-			other.Name, other.UID, other.Status.Active = name, "other", 2
+			other.Name, other.UID, other.Status.Active = tc.job, "other", 2
 			other.OwnerReferences = controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
 			own := jobs.WorkloadFor(batchv1.SchemeGroupVersion.WithKind("Job"), other)
+			tc.change(own)
 			w := newWorld(t, fault{}, newJobSet("cq"), other, own, clusterQueue("cq"), flavor())
 			w.fate = running
 			w.reconcile()
@@ -181,16 +194,16 @@ func TestJobSetDoesNotWaitForJobsThatAreNotItsOwn(t *testing.T) {
 			w.reconcile()
 			w.reconcile()
 			for _, wl := range list[kueue.WorkloadList](w).Items {
-				if wl.Name != own.Name && workload.HoldsQuota(&wl) {
-					t.Error("the evicted JobSet keeps its quota")
+				if wl.Name != own.Name && workload.HoldsQuota(&wl) != tc.itsOwn {
+					t.Errorf("while the Job has pods the evicted JobSet has quota: %v, want %v", !tc.itsOwn, tc.itsOwn)
 				}
 			}
 			kept := &batchv1.Job{}
 			if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(other), kept); err != nil {
 				t.Fatal(err)
 			}
-			if *kept.Spec.Suspend {
-				t.Error("the JobSet suspended a Job that is not its own")
+			if *kept.Spec.Suspend != tc.itsOwn {
+				t.Errorf("the JobSet suspended the Job: %v, want %v", *kept.Spec.Suspend, tc.itsOwn)
 			}
 		})
 	}

@@ -123,3 +123,24 @@ func TestDomain(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDomainOfAPlaceIsThatOfItsAdmission, whatever became of its node. A label that the place does not name is known
+// only while the node is there.
+func TestTheDomainOfAPlaceIsThatOfItsAdmission(t *testing.T) {
+	w, nodes := placed()
+	assignment := w.Status.Admission.PodSetAssignments[0].TopologyAssignment
+	assignment.Domains = assignment.Domains[:1]
+	nodes["a"].Labels[corev1.LabelHostname] = "renamed"
+	g := grantOf(w, nil, nodes).PodSets["main"]
+	says := func(label, want string) {
+		t.Helper()
+		if got, ok := g.Domain(label, Part{0, 4, g.Places}); got != want || ok != (want != "") {
+			t.Errorf("Domain of %s = %q, %v, want %q", label, got, ok, want)
+		}
+	}
+	says(corev1.LabelHostname, "a")
+	says("own", "a")
+	delete(nodes, "a")
+	says(corev1.LabelHostname, "a")
+	says("own", "")
+}
