@@ -113,16 +113,31 @@ func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 	if by.Key == was.Preemptor {
 		return was
 	}
-	cause := was.Cause
+	cause := preempt.ReclaimedWhileBorrowing
 	switch {
 	case by.queue == w.queue:
 		cause = preempt.InQueue
-	case cause == preempt.InQueue && p.options.FairSharing != nil:
-		cause = preempt.FairShare
-	case cause == preempt.InQueue:
+	case by.reclaimsFrom(w.queue.node):
 		cause = preempt.Reclaimed
+	case p.options.FairSharing != nil:
+		cause = preempt.FairShare
 	}
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.queue.node), Path: was.Path}
+}
+
+// reclaimsFrom reports whether what the workload was promised is its queue's own quota, or that of a cohort above it
+// which is not above the other queue too.
+func (w *workload) reclaimsFrom(other *quota.Node) bool {
+	above := map[*quota.Node]bool{}
+	for n := other; n != nil; n = n.Parent() {
+		above[n] = true
+	}
+	for n := w.queue.node; n != nil && !above[n]; n = n.Parent() {
+		if !slices.ContainsFunc(w.promise.usage, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, 0) > 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // path returns the path from the root cohort to the node.

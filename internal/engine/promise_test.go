@@ -358,6 +358,43 @@ func TestWithdrawnWorkloadIsEvictedForTheOneThatWaits(t *testing.T) {
 	}
 }
 
+// TestTheCauseOfALateEvictionIsThatOfTheOneThatWaits: a user reads it, and it may differ from that of the preemptor for
+// which the admission was withdrawn.
+func TestTheCauseOfALateEvictionIsThatOfTheOneThatWaits(t *testing.T) {
+	house, policy := CohortSet{Cohort{Name: "house", Parent: "lab"}}, preempt.Policy{Reclaim: preempt.Any}
+	owner, nearOwner := evicting(queueOf("owner", "house", 2), policy), evicting(queueOf("near", "house", 0), policy)
+	borrower := func(name string) ClusterQueueSet {
+		return evicting(queueOf(name, "lab", 0), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.LowerPriority, WhileBorrowing: true})
+	}
+	inQueue, other := job("high", "q", 2, 1, 1, 1), job("high", "other", 2, 1, 1, 1)
+	for name, tc := range map[string]struct {
+		options   Options
+		preemptor WorkloadSet
+		waits     WorkloadSet
+		want      string
+	}{
+		"the owner's, for one of the queue":                            {Options{}, inQueue, job("late", "owner", 2, 1, 0, 2), "reclaimed"},
+		"the owner's, for one of the queue, with fair sharing":         {bothStrategies, inQueue, job("late", "owner", 2, 1, 0, 2), "reclaimed"},
+		"the owner's, for one that borrows":                            {Options{}, other, job("late", "owner", 2, 1, 0, 2), "reclaimed"},
+		"the queue's, for one of another queue":                        {Options{}, other, job("late", "q", 2, 1, 2, 2), "in queue"},
+		"another queue's, for one of the queue":                        {Options{}, inQueue, job("late", "other", 2, 1, 2, 2), "while borrowing"},
+		"a smaller one of another queue, for one of it, and by shares": {bothStrategies, inQueue, job("late", "other", 1, 1, 2, 2), "fair share"},
+		"one of another queue in the cohort that owns it":              {Options{}, inQueue, job("late", "near", 2, 1, 2, 2), "reclaimed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, tc.options, borrower("q"), localOf("q"), borrower("other"), localOf("other"), house, owner, localOf("owner"), nearOwner, localOf("near"))
+			starts := job("starts", "q", 2, 1, 0, 0)
+			s.engine.Apply(starts)
+			s.jobs["starts"] = starts
+			admission := decideAll(s.engine, s.now)[0]
+			s.want("the preemptor arrives", s.happens(tc.preemptor), "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
+			s.want("another one takes over", s.happens(tc.waits), "late waits: WaitingForPreemptedWorkloads", "high waits: WaitingForQuota")
+			s.write(admission)
+			s.want("the withdrawn admission was written", s.happens(), "evict starts for late: "+tc.want)
+		})
+	}
+}
+
 // TestWithdrawnWorkloadIsNotEvictedAgainstTheRules: the rules by which an admission was withdrawn have changed when it
 // turns out to be written. The preemptor was promised its capacity again, but may not evict it any more.
 func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
