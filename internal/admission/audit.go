@@ -122,7 +122,7 @@ func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(
 			continue
 		}
 		holds = heldBy(w, holds[:0])
-		if ok && h.UID == string(w.UID) && agree(e, &h, w, holds) {
+		if ok && agree(e, &h, w, holds) {
 			continue
 		}
 		at := func(of amountOf) difference { return difference{of, keyOf(w), w.ResourceVersion} }
@@ -238,7 +238,7 @@ func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held)
 func inBoth(before, now map[difference]int64) map[difference]int64 {
 	out := map[difference]int64{}
 	for d, by := range now {
-		if was, ok := before[d]; ok && was == by {
+		if before[d] == by { // no difference is 0
 			out[d] = by
 		}
 	}

@@ -122,6 +122,35 @@ func TestAuditIgnoresWritesInFlight(t *testing.T) {
 	}
 }
 
+// TestAuditIgnoresADecisionInFlight about a Workload that holds quota: the API server may have it or not.
+func TestAuditIgnoresADecisionInFlight(t *testing.T) {
+	w := admitted("w", 4)
+	e := engineWith(w)
+	smaller := w.DeepCopy()
+	smaller.ResourceVersion = "8"
+	smaller.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", "2")
+	urgent := newWorkload("urgent", 8, quantities("cpu", "1"))
+	urgent.Spec.Priority = new(int32(9))
+	cq := newClusterQueue("cq", "8")
+	cq.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	tr := newTestTranslator()
+	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), cq, newLocalQueue("q", "cq"), urgent} {
+		for _, ev := range tr.changed(o, now) {
+			e.Apply(ev)
+		}
+	}
+	evicted := false
+	for _, d := range e.Decide(now) {
+		evicted = evicted || d.Evict != nil
+	}
+	if !evicted {
+		t.Fatal("the Workload is not being evicted")
+	}
+	if got := differences(e, slices.Values([]string{"cq"}), []kueue.Workload{*smaller, *urgent}); len(got) != 0 {
+		t.Errorf("differences = %v, want none", got)
+	}
+}
+
 func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 	d := func(version string) difference {
 		return difference{workload: engine.Key{Name: "a"}, version: version}
@@ -138,6 +167,33 @@ func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 	} {
 		if got := inBoth(tc.before, tc.now); len(got) != tc.want {
 			t.Errorf("%s: got differences %v, want %d", what, got, tc.want)
+		}
+	}
+}
+
+// TestTheMessageNamesAFewOfTheWorkloads, each once, and says where the queue's own sum is wrong.
+func TestTheMessageNamesAFewOfTheWorkloads(t *testing.T) {
+	found := map[difference]int64{}
+	for _, resource := range []string{"cpu", "memory"} {
+		of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: resource}}
+		for _, name := range []string{"d", "c", "b", "a"} {
+			found[difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}}] = 2000
+		}
+		of.queue = "one"
+		found[difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: "a"}}] = 1000
+	}
+	found[difference{amountOf: amountOf{"other", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}}] = -1000
+	got := differenceMessages(found)
+	if len(got) != 3 {
+		t.Errorf("messages = %q, want one for each of three queues", got)
+	}
+	for queue, want := range map[string]string{
+		"cq":    "cpu of flavor f by 8, memory of flavor f by 8000; for example ns/a, ns/b, ns/c. ",
+		"one":   "cpu of flavor f by 1, memory of flavor f by 1k; for example ns/a. ",
+		"other": "cpu of flavor f by -1; for example the queue's own sum. ",
+	} {
+		if !strings.Contains(got[queue], want) {
+			t.Errorf("message of %s = %q, want it to contain %q", queue, got[queue], want)
 		}
 	}
 }

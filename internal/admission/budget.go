@@ -112,11 +112,11 @@ func (b *writeBudget) setOpen(open int) {
 // fewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
 func (b *writeBudget) advance() {
 	past := b.clock.Since(b.began)
-	if past >= 0 && past < time.Second {
+	if past < time.Second {
 		return
 	}
 	b.earn(float64(max(0, fewWrites-b.now)))
-	if past < 0 || past >= 2*time.Second {
+	if past >= 2*time.Second {
 		b.began, b.now, b.before = b.clock.Now(), 0, 0
 	} else {
 		b.began, b.now, b.before = b.began.Add(time.Second), 0, b.now

@@ -109,6 +109,20 @@ func TestManyReasonsAreWrittenPerSecondWhileQuiet(t *testing.T) {
 	}
 }
 
+// TestEachTimeOfLoadBeginsWithSomeStatusesOfQueues, also if there was little time since the last one.
+func TestEachTimeOfLoadBeginsWithSomeStatusesOfQueues(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	b := newWriteBudget(clock)
+	for range 2 {
+		b.setOpen(1000)
+		if got := load(b, clock, 10*time.Millisecond, 0); got.queues < 20 || got.queues > 21 {
+			t.Errorf("%d statuses of queues were written at the beginning of a load, want 20", got.queues)
+		}
+		b.setOpen(0)
+		load(b, clock, 3*time.Second, 0)
+	}
+}
+
 // TestEvictionsWaitForLateEventsUnderLoad: the slower the API server, the older the state on which the engine decided.
 // The wait is bounded, and there is none while the API server is quiet.
 func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {

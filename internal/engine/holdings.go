@@ -5,9 +5,6 @@ import "github.com/musterhq/muster/internal/engine/quota"
 // Holding is what the ledgers contain for a workload that holds quota.
 type Holding struct {
 	Key Key
-	// UID and Version are those of the Workload as the engine knows it.
-	UID     string
-	Version int64
 	// ClusterQueue is the queue whose quota it holds, Held how much.
 	ClusterQueue string
 	Held         quota.Vector
@@ -38,7 +35,7 @@ func (w *workload) holding() (_ Holding, ok bool) {
 	if w.held == nil || c.queue == nil {
 		return Holding{}, false
 	}
-	return Holding{Key: w.Key, UID: w.UID, Version: w.Version, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
+	return Holding{Key: w.Key, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
 }
 
 // AmountName returns the flavor and the resource of an index.
