@@ -181,6 +181,16 @@ func TestQuotaOfACohortWithoutQueuesWakesOthers(t *testing.T) {
 	s.holds("a")
 }
 
+// TestACohortThatJoinsWakesTheQueuesOfItsNewParent, which it was not related to, though it has no queues itself.
+func TestACohortThatJoinsWakesTheQueuesOfItsNewParent(t *testing.T) {
+	one := queueOf("", "", 1).Quotas
+	for name, before := range map[string][]Event{"a new one": nil, "one from elsewhere": {CohortSet{Cohort{Name: "spare", Quotas: one}}}} {
+		s := newScene(t, Options{}, append(before, queueOf("q", "lab", 0), localOf("q"))...)
+		s.want(name+" is not there yet", s.happens(job("a", "q", 1, 1, 0, 0)), "a waits: ExceedsMaxQuota")
+		s.want(name+" joins", s.happens(CohortSet{Cohort{Name: "spare", Parent: "lab", Quotas: one}}), "admit a in q")
+	}
+}
+
 // TestResultOfAnEarlierWriteDoesNotConfirmALaterDecision: an eviction was written, and the quota was released and
 // given out again before the result of the write was reported.
 func TestResultOfAnEarlierWriteDoesNotConfirmALaterDecision(t *testing.T) {

@@ -116,19 +116,16 @@ func (q *clusterQueue) unreferenced() bool {
 		q.pending == 0 && q.reserving == 0
 }
 
-// markAffected adds the queues that share a family with a changed queue or cohort.
+// markAffected adds the queues that share a family with a changed queue or cohort. Queues without a node are in none.
 func (e *Engine) markAffected(concerned sets.Set[*clusterQueue]) {
 	byRoot := map[*quota.Node][]*clusterQueue{}
 	hit := sets.New[*quota.Node]()
 	for _, q := range e.queues {
-		if e.changed.Has(q.Name) || q.node == nil {
-			concerned.Insert(q)
-		}
 		if q.node == nil {
 			continue
 		}
 		root := q.node
-		for root.Parent() != nil && !root.Cyclic() { // a queue below a cycle was added above
+		for root.Parent() != nil && !root.Cyclic() { // the node of a queue below a cycle is about to go
 			root = root.Parent()
 		}
 		byRoot[root] = append(byRoot[root], q)
