@@ -128,7 +128,7 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 }
 
 // TestFewestPodsYield: the workloads that yield are those of the first step at which the waiting one fits, each step
-// tried on nodes anew.
+// tried on nodes anew, and none of them yields more than is needed beside the others.
 func TestFewestPodsYield(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		e := w.engine
@@ -149,9 +149,9 @@ func TestFewestPodsYield(t *testing.T) {
 					}
 					least, list := e.formOf(c).ReducedBy(e.formOf(c).Reducible()), e.resizableOf(q)
 					y := list.yieldsTo(waiting.Priority)
-					fits := func(n int) (is bool) {
+					fits := func(sizes []int32) (is bool) {
 						e.tryYields(q, list, func(trial *yieldTrial) {
-							trial.release(y.Sizes(n), func() {
+							trial.release(sizes, func() {
 								trial.takeOffNodes()
 								found := e.consider(waiting, c, least)
 								is = found.verdict == promisable || found.verdict == admissible
@@ -159,20 +159,37 @@ func TestFewestPodsYield(t *testing.T) {
 						})
 						return is
 					}
-					want, alone := 0, e.consider(waiting, c, least).verdict
+					alone := e.consider(waiting, c, least).verdict
 					if e.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
 						continue
 					}
-					if y.Len() > 0 && fits(y.Len()) {
-						want = smallest(y.Len(), fits)
+					var want []int32
+					if y.Len() > 0 && fits(y.Sizes(y.Len())) {
+						want = y.Sizes(smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))
+						if fits(want) {
+							want = list.spare(want, fits)
+						}
+					}
+					for i, job := range list.jobs {
+						if want == nil || want[i] == job.Size || alone == admissible || alone == promisable || w.nodes != nil {
+							continue
+						}
+						more := slices.Clone(want)
+						if more[i] = max(want[i]+1, job.Min); fits(more) {
+							w.describe(t)
+							t.Fatalf("%s: %s need not shrink from %d to %d", waiting.Key, job.Key, job.Size, want[i])
+						}
 					}
 					got, yields := e.byYielding(waiting, c)
-					if yields != (want > 0 && fits(want)) {
+					if yields != (want != nil && fits(want)) {
 						w.describe(t)
-						t.Fatalf("%s: others yield = %v, want %d steps", waiting.Key, yields, want)
+						t.Fatalf("%s: others yield = %v, want sizes %v", waiting.Key, yields, want)
 					}
-					if victims, smaller := list.changes(q, y.Sizes(want)); yields && (len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
-						func(a, b yield) bool { return a.w == b.w && a.at == b.at && a.given.Equal(b.given) })) {
+					if !yields {
+						continue
+					}
+					if victims, smaller := list.changes(q, want); len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
+						func(a, b yield) bool { return a.w == b.w && a.at == b.at && a.given.Equal(b.given) }) {
 						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waiting.Key, got.yields, got.victims, smaller, victims)
 					}
 				}

@@ -291,19 +291,20 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 	if y.Below() == 0 {
 		return time.Time{}, false
 	}
-	var grown []int32
-	var n int
+	var grown, sizes []int32
 	p.tryYields(q, t, func(trial *yieldTrial) {
-		gains := func(n int) (sum int32) {
-			trial.release(y.Sizes(n), func() {
+		gains := func(sizes []int32) (sum int32) {
+			trial.release(sizes, func() {
 				trial.takeOffNodes()
 				grown, sum, later = p.grownAs(q, t, indices)
 			})
 			return sum
 		}
-		if most := gains(y.Below()); most > 0 && most > gains(0) {
-			n = smallest(y.Below(), func(n int) bool { return gains(n) >= most })
-			gains(n)
+		if most := gains(y.Sizes(y.Below())); most > 0 && most > gains(y.Sizes(0)) {
+			enough := func(sizes []int32) bool { return gains(sizes) >= most }
+			sizes = y.Sizes(smallest(y.Below(), func(n int) bool { return enough(y.Sizes(n)) }))
+			sizes = t.spare(sizes, enough)
+			gains(sizes)
 			any = true
 		}
 	})
@@ -311,7 +312,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 	if !any {
 		return later, false
 	}
-	victims, yields := t.changes(q, y.Sizes(n))
+	victims, yields := t.changes(q, sizes)
 	by := slices.IndexFunc(grown, func(more int32) bool { return more > 0 })
 	if by < 0 {
 		return later, false

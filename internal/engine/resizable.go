@@ -221,6 +221,40 @@ func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, 
 	return sizes, true
 }
 
+// spare returns sizes that are enough, as the given ones are, at which members keep what those that yield after them make
+// unnecessary: these may release more than is still missing. One that would stop keeps its minimum if it can. Of many
+// members, only the first few are tried.
+func (t *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int32 {
+	var changed []int
+	for i := range t.jobs {
+		if sizes[i] != t.jobs[i].Size {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) < 2 {
+		return sizes // it could not yield less
+	}
+	slices.SortStableFunc(changed, func(a, b int) int {
+		return cmp.Or(cmp.Compare(min(sizes[a], 1), min(sizes[b], 1)), cmp.Compare(t.jobs[b].Priority, t.jobs[a].Priority), t.jobs[a].QueuedAt.Compare(t.jobs[b].QueuedAt))
+	})
+	for _, i := range changed[:min(len(changed), maxSpared)] {
+		with := func(size int32) []int32 {
+			out := slices.Clone(sizes)
+			out[i] = size
+			return out
+		}
+		least, most := max(sizes[i]+1, t.jobs[i].Min), t.jobs[i].Size
+		if least > most || !enough(with(least)) {
+			continue
+		}
+		sizes = with(most - int32(sort.Search(int(most-least), func(fewer int) bool { return enough(with(most - int32(fewer))) })))
+	}
+	return sizes
+}
+
+// maxSpared bounds how many members spare tries.
+const maxSpared = 8
+
 // changes returns the members that have to stop, and those that have to shrink, to get to the given sizes.
 func (t *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
 	for i, w := range t.members {

@@ -233,3 +233,40 @@ func TestAShrinkAfterARepairKeepsTheRunningPod(t *testing.T) {
 	s.want("another job arrives", s.happens(job("other", "q", 1, 1, 0, 1)), "resize gang from 2 to 1 for other", "other waits: WaitingForPreemptedWorkloads")
 	s.wantRanks("gang", "b1")
 }
+
+// TestNoneStopsIfItsMinimumIsLeft: a job of lower priority is not stopped, only to start again at its minimum, where those
+// that shrink after it release more than is still missing.
+func TestNoneStopsIfItsMinimumIsLeft(t *testing.T) {
+	large := func(name string, fewest, most, priority int32, second int) WorkloadSet {
+		w := between(name, fewest, most, priority, second)
+		w.PodSets[0].PerPod = map[string]int64{"cpu": 2}
+		return w
+	}
+	for name, world := range map[string][]Event{
+		"by quota": {queueOf("q", "", 8)},
+		"on nodes": slices.Concat(onNodes, []Event{queueOf("q", "", 1000), node("a1", "a", 8)}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, append(world, localOf("q"), between("low", 1, 2, -1, 0), job("other", "q", 1, 2, 0, 1), large("equal", 1, 2, 0, 2))...)
+			s.want("a job arrives", s.happens(job("next", "q", 1, 3, 0, 3)), "resize equal from 2 to 1 for next", "resize low from 2 to 1 for next",
+				"next waits: WaitingForPreemptedWorkloads")
+			s.wantSizes("surplus pods are gone", []string{"low", "equal", "next"}, 1, 1, 1)
+		})
+	}
+}
+
+// TestNoneStopsForGrowthIfItsMinimumIsLeft is TestNoneStopsIfItsMinimumIsLeft for a job of higher priority that grows.
+func TestNoneStopsForGrowthIfItsMinimumIsLeft(t *testing.T) {
+	all := []string{"low", "middle", "high"}
+	sized := func(name string, cpu int64, priority int32, second int) WorkloadSet {
+		w := between(name, 1, 2, priority, second)
+		w.PodSets[0].PerPod = map[string]int64{"cpu": cpu}
+		return w
+	}
+	high := sized("high", 3, 1, 2)
+	high.PodSets[0].Wanted = 1
+	s := newScene(t, Options{}, queueOf("q", "", 9), localOf("q"), sized("low", 1, -1, 0), sized("middle", 2, 0, 1), high)
+	s.wantSizes("quota is used up", all, 2, 2, 1)
+	s.want("the job wants more", s.happens(s.wants("high", 0)), "resize low from 2 to 1 for high", "resize middle from 2 to 1 for high")
+	s.wantSizes("surplus pods are gone", all, 1, 1, 2)
+}

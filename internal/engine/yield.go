@@ -14,8 +14,8 @@ type yield struct {
 	given *Admission
 }
 
-// byYielding looks for the smallest set of workloads of the queue that have to shrink or stop so that the head of the
-// class can have its minimum. If the minimum fits without that, ok is false.
+// byYielding looks for the workloads of the queue that have to shrink or stop so that the head of the class can have its
+// minimum: as few as possible, in the order of elastic.Yielding. If the minimum fits without that, ok is false.
 func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	q := c.queue
 	if len(q.elastic) == 0 {
@@ -30,10 +30,10 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	}
 	t := e.resizableOf(q)
 	y := t.yieldsTo(w.Priority)
-	var n int
+	var sizes []int32
 	e.tryYields(q, t, func(trial *yieldTrial) {
-		fits := func(n int) bool {
-			trial.release(y.Sizes(n), func() {
+		fits := func(sizes []int32) bool {
+			trial.release(sizes, func() {
 				if found = (outcome{}); form.MayFit(least, q.node) {
 					trial.takeOffNodes()
 					found = e.consider(w, c, least)
@@ -41,9 +41,12 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 			})
 			return found.verdict == promisable || found.verdict == admissible
 		}
-		if y.Len() > 0 && fits(y.Len()) {
-			n = smallest(y.Len(), fits)
-			ok = fits(n) // more free capacity need not mean more places
+		if y.Len() > 0 && fits(y.Sizes(y.Len())) {
+			sizes = y.Sizes(smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))
+			if ok = fits(sizes); ok { // more free capacity need not mean more places
+				sizes = t.spare(sizes, fits)
+				ok = fits(sizes)
+			}
 		}
 		e.tried += trial.tried
 	})
@@ -51,7 +54,7 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 		return outcome{}, false
 	}
 	found.verdict = preempting
-	found.victims, found.yields = t.changes(q, y.Sizes(n))
+	found.victims, found.yields = t.changes(q, sizes)
 	return found, true
 }
 
