@@ -59,13 +59,18 @@ func (r *rooms) hold(i int, size int32) bool {
 	return size <= most
 }
 
-// share shares out what is free, one pod at a time, among the workloads at the indices, and returns them with their sizes
-// after that.
-func (r *rooms) share(indices []int, free func(quota.Index) int64) []elastic.Job {
+// share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the later
+// ones, each before lower priorities. It returns them all with their sizes after that.
+func (r *rooms) share(first, later []int, free func(quota.Index) int64) []elastic.Job {
+	indices := slices.Concat(first, later)
+	ranks := r.ranks(indices)
 	jobs := make([]elastic.Job, len(indices))
 	for tries := 0; ; tries++ {
 		for n, i := range indices {
 			jobs[n] = r.of.jobs[i]
+			if jobs[n].Priority = ranks[jobs[n].Priority]; n >= len(first) {
+				jobs[n].Priority--
+			}
 		}
 		taken := freeAmounts{}
 		var steps []int
@@ -81,6 +86,18 @@ func (r *rooms) share(indices []int, free func(quota.Index) int64) []elastic.Job
 			return jobs
 		}
 	}
+}
+
+// ranks returns even numbers in the order of the priorities of the workloads at the indices.
+func (r *rooms) ranks(indices []int) map[int32]int32 {
+	out := map[int32]int32{}
+	for _, i := range indices {
+		out[r.of.jobs[i].Priority] = 0
+	}
+	for n, priority := range slices.Sorted(maps.Keys(out)) {
+		out[priority] = 2 * int32(n)
+	}
+	return out
 }
 
 // maxSharedGrowths and maxSharedPods bound how many workloads share nodes evenly, and how many pods they get at once: of

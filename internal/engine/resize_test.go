@@ -402,3 +402,34 @@ func TestGrowthAwaitsThePodsOnItsNodes(t *testing.T) {
 		s.want("its pod is gone", s.happens(podGone("low", 1)), "resize high from 1 to 2")
 	})
 }
+
+// TestNoneGrowsIntoWhatAHigherPriorityWillHave: a job that rests after a resize, because its node failed for some seconds,
+// finds the node free when it may grow: one of lower priority, which would have to leave it again, does not get it
+// meanwhile. It gets what is more than that.
+func TestNoneGrowsIntoWhatAHigherPriorityWillHave(t *testing.T) {
+	both := []string{"high", "low"}
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
+		node("a1", "a", 2), node("a2", "a", 2), node("b1", "b", 1), within(between("high", 1, 4, 1, 0))})...)
+	s.happens(between("low", 1, 9, 0, 1))
+	s.wantSizes("nodes are full", both, 4, 1)
+	s.now = s.now.Add(time.Minute)
+	s.happens(failed(node("a2", "a", 2)))
+	s.wantSizes("a node fails", both, 2, 1)
+	s.now = s.now.Add(time.Second)
+	s.want("the node is ready again, with capacity for one more", s.happens(node("a2", "a", 3)), "resize low from 1 to 2")
+	s.now = s.now.Add(30 * time.Second)
+	s.want("the job has rested", s.happens(), "resize high from 2 to 4")
+}
+
+// TestGrowthIsWorthItsCost also where nodes hold fewer pods than there is quota for.
+func TestGrowthIsWorthItsCost(t *testing.T) {
+	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
+		node("a1", "a", 10), between("grows", 2, 20, 0, 0)})...)
+	s.now = s.now.Add(2 * time.Minute)
+	s.want("there is capacity for one more pod", s.happens(node("a2", "a", 1)))
+	s.now = s.engine.Due()
+	s.want("it is worth the cost", s.happens(), "resize grows from 10 to 11")
+	if ran := s.now.Sub(epoch); ran < 6*time.Minute || ran > 7*time.Minute { // 30 s of work are a 13th of that, as the 11th pod is
+		t.Errorf("it grew after %s, want between six and seven minutes", ran)
+	}
+}
