@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// growth is a larger size for a workload.
+type growth struct {
+	w  *workload
+	at int
+	to int32
+}
+
+// growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
+// resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
+// higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
+func (p *pass) growthsOf(q *clusterQueue) []growth {
+	delete(p.growths, q.Name)
+	if mine := q.claimOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
+		p.releaseKept(q)
+		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 || mine.class.waitsForGrowth {
+			return out // the others have their turn in the next pass
+		}
+		p.keep(q)
+	}
+	return p.growthsFrom(q, math.MinInt32)
+}
+
+// growthsFrom is growthsOf for workloads of at least this priority. What one will grow into soon is not given to lower
+// priorities meanwhile: they would have to give it back.
+func (p *pass) growthsFrom(q *clusterQueue, priority int32) []growth {
+	t := p.resizableOf(q)
+	var may, soon []int
+	for i, w := range t.members {
+		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
+			continue // it is at its maximum, or pods of it or for it have not terminated yet
+		}
+		to := int32(min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+replicasFree(q.node, t.each[i])))
+		if to <= t.jobs[i].Size {
+			continue
+		}
+		switch p.whenGrows(q, t, i, to) {
+		case atOnce:
+			may = append(may, i)
+		case shortly:
+			soon = append(soon, i)
+		}
+	}
+	return p.share(q, t, may, soon)
+}
+
+// growthTime is when a workload may grow.
+type growthTime int
+
+const (
+	muchLater growthTime = iota
+	// shortly: capacity is kept for it.
+	shortly
+	atOnce
+)
+
+// whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
+func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
+	at := p.options.Elastic.GrowsAt(&t.jobs[i], to)
+	if !at.After(p.now) {
+		return atOnce
+	}
+	p.scheduleGrowth(q, at)
+	if p.reserveFrom(&t.jobs[i], to).After(p.now) {
+		return muchLater
+	}
+	return shortly
+}
+
+// share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon, and
+// returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for theirs,
+// nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
+func (p *pass) share(q *clusterQueue, t *resizable, may, soon []int) []growth {
+	for len(may) > 0 {
+		soon = onlyAbove(t, soon, may)
+		jobs := p.roomsOf(q, t, place.Now).share(may, soon, q.node.Free)
+		var out []growth
+		var stillMay, stillSoon []int
+		for n, i := range slices.Concat(may, soon) {
+			now, to := n < len(may), jobs[n].Size
+			when := atOnce
+			if to > t.jobs[i].Size {
+				when = p.whenGrows(q, t, i, to)
+			}
+			switch {
+			case now && when == atOnce:
+				stillMay = append(stillMay, i)
+				if to > t.jobs[i].Size {
+					out = append(out, growth{t.members[i], t.at[i], to})
+				}
+			case when != muchLater:
+				stillSoon = append(stillSoon, i)
+			}
+		}
+		if len(stillMay) == len(may) && len(stillSoon) == len(soon) {
+			slices.SortStableFunc(out, func(a, b growth) int { return cmp.Compare(b.w.Priority, a.w.Priority) })
+			return out
+		}
+		may, soon = stillMay, stillSoon
+	}
+	return nil
+}
+
+// onlyAbove returns those of the indices whose priority is above the lowest one of the others, of which there are some.
+func onlyAbove(t *resizable, indices, others []int) []int {
+	priority := func(i int) int32 { return t.jobs[i].Priority }
+	lowest := priority(slices.MinFunc(others, func(a, b int) int { return cmp.Compare(priority(a), priority(b)) }))
+	return slices.DeleteFunc(indices, func(i int) bool { return priority(i) <= lowest })
+}
+
+// freeAmounts has what is left of each amount of which something was taken.
+type freeAmounts map[quota.Index]int64
+
+// take takes the amounts if they are available. at returns what was available at first, and is called once per
+// amount.
+func (p freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
+	for _, a := range v {
+		if _, known := p[a.Index]; !known {
+			p[a.Index] = at(a.Index)
+		}
+		if p[a.Index] < a.Value {
+			return false
+		}
+	}
+	for _, a := range v {
+		p[a.Index] = quota.Sub(p[a.Index], a.Value)
+	}
+	return true
+}
