@@ -33,10 +33,13 @@ func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice
 // takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
 // higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
 func (e *Engine) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
-	if len(q.elastic) == 0 || len(e.resizableOf(q).above(w.Priority).indices) == 0 {
+	if len(q.elastic) == 0 {
 		return false
 	}
 	t := e.resizableOf(q)
+	if len(t.above(w.Priority).indices) == 0 {
+		return false
+	}
 	sizes, ok := t.sizesAfter(q, found)
 	if !ok {
 		return false

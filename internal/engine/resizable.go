@@ -197,13 +197,19 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
-// sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
-// not all members.
-func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
-	sizes = make([]int32, len(t.jobs))
+// sizes returns the sizes of the members.
+func (t *resizable) sizes() []int32 {
+	sizes := make([]int32, len(t.jobs))
 	for i := range t.jobs {
 		sizes[i] = t.jobs[i].Size
 	}
+	return sizes
+}
+
+// sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
+// not all members.
+func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
+	sizes = t.sizes()
 	for _, v := range found.victims {
 		i, known := t.find(v.Key)
 		if !known || v.Queue != q.node {

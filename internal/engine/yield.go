@@ -72,10 +72,7 @@ type yieldTrial struct {
 
 // tryYields runs a search, and then undoes what it did.
 func (e *Engine) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
-	trial := &yieldTrial{Engine: e, q: q, t: t, onNodes: make([]int32, len(t.jobs))}
-	for i := range t.jobs {
-		trial.onNodes[i] = t.jobs[i].Size
-	}
+	trial := &yieldTrial{Engine: e, q: q, t: t, onNodes: t.sizes()}
 	if len(e.topologies) == 0 {
 		search(trial)
 		return
