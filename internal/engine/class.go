@@ -244,10 +244,7 @@ func (q *clusterQueue) unblock(c *class) {
 // block sets the class aside until there is more of what it was short of.
 func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 	if why.Code != c.why.Code || !why.SameBlame(c.why) {
-		c.unreported, c.otherwise = c.unreported[:0], nil
-		for _, r := range c.waiting.All() {
-			c.unreported = append(c.unreported, r.Key)
-		}
+		c.forgetReason()
 	}
 	c.reportAgain()
 	c.blocked, c.why, c.short = true, why, short

@@ -108,11 +108,9 @@ func (e *Engine) reportReason(c *class, why reason.Reason) {
 }
 
 // reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
-// reason of the last evaluation keep it.
+// reason of the last evaluation keep it, unless that names something to fix and may be out of date.
 func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
-	if c.otherCode != why.Code {
-		c.reportAgain()
-	}
+	c.reportAgainIf(why)
 	if why.Code != c.why.Code {
 		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
 		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
@@ -125,6 +123,25 @@ func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
 	e.reportReason(c, why)
 }
 
+// reportAgainIf makes those unreported to which another reason than this one was reported, for which the class is not
+// evaluated.
+func (c *class) reportAgainIf(why reason.Reason) {
+	switch {
+	case !c.blocked && c.why.Code.ToFix():
+		c.forgetReason()
+	case c.otherCode != why.Code:
+		c.reportAgain()
+	}
+}
+
+// forgetReason makes all workloads of the class unreported, whatever was reported to them.
+func (c *class) forgetReason() {
+	c.unreported, c.otherwise, c.why = c.unreported[:0], nil, reason.Reason{}
+	for _, r := range c.waiting.All() {
+		c.unreported = append(c.unreported, r.Key)
+	}
+}
+
 // reportAgain makes those unreported to which another reason was reported.
 func (c *class) reportAgain() {
 	c.unreported, c.otherwise = append(c.unreported, c.otherwise...), nil
@@ -135,9 +152,7 @@ func (c *class) reportAgain() {
 func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	var unreported []*class
 	for _, c := range q.ready.All() {
-		if c.otherCode != why.Code {
-			c.reportAgain()
-		}
+		c.reportAgainIf(why)
 		if len(c.unreported) > 0 {
 			unreported = append(unreported, c)
 		}

@@ -75,3 +75,25 @@ func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsFixedIsNoReasonBehindAHead: workloads that requested more than their queue could give wait behind its head once
+// the queue can give it.
+func TestWhatIsFixedIsNoReasonBehindAHead(t *testing.T) {
+	q := func(cpu int64) Event { return strict(queueOf("q", "", cpu)) }
+	s := newScene(t, Options{}, q(4), localOf("q"), job("running", "q", 3, 1, 0, 0))
+	s.want("two request too much", s.happens(job("large", "q", 6, 1, 0, 1), job("same", "q", 6, 1, 0, 2)),
+		"large waits: ExceedsMaxQuota", "same waits: ExceedsMaxQuota")
+	s.want("the quota is raised, and another comes first", s.happens(q(6), job("urgent", "q", 4, 1, 1, 3)),
+		"urgent waits: WaitingForQuota", "large waits: WaitingForQuota", "same waits: WaitingForQuota")
+	s.want("the quota is lowered, and they are not evaluated", s.happens(q(4)))
+	s.want("the head starts", s.happens(gone("running")), "admit urgent in q", "large waits: ExceedsMaxQuota", "same waits: ExceedsMaxQuota")
+}
+
+// TestWhatIsFixedIsNoReasonWhilePodsAreNotReady is the same while no workload is evaluated.
+func TestWhatIsFixedIsNoReasonWhilePodsAreNotReady(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), localOf("q"))
+	s.want("one requests too much", s.happens(job("large", "q", 6, 1, 0, 1)), "large waits: ExceedsMaxQuota")
+	s.want("another is admitted", s.happens(job("other", "q", 1, 1, 0, 2)), "admit other in q")
+	s.want("the quota is raised", s.happens(queueOf("q", "", 7)), "large waits: WaitingForPodsReady")
+	s.want("the pods are ready", s.happens(s.changed("other", func(w *Workload) { w.Ready = true })), "admit large in q")
+}

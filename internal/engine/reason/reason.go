@@ -48,6 +48,10 @@ func (c Code) Actionable() bool {
 	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
 }
 
+// ToFix reports whether something must be fixed before a workload with this code is admitted: it does not suffice that
+// others end.
+func (c Code) ToFix() bool { return c.Actionable() || c == ExceedsMaxQuota }
+
 // Reason is why a workload waits. The zero value means that nothing keeps it waiting.
 type Reason struct {
 	Code Code
