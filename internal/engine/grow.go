@@ -29,12 +29,10 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
-	for _, q := range f.queues {
-		if len(q.elastic) == 0 {
-			continue
-		}
+	var own ownGrowths
+	for _, q := range p.inOrderOfGrowth(f) {
 		p.dropPlans(q)
-		if q.fault().Code != reason.None || p.mustWait(q).Code != reason.None {
+		if !p.growsIn(q) {
 			continue
 		}
 		if p.budget <= 0 || p.growAsPlanned(q) {
@@ -42,6 +40,9 @@ func (p *pass) grow(f *family) (left bool) {
 		}
 		p.keepAll(f)
 		changes := p.growthsOf(q)
+		if len(changes) > 0 && p.keepOwnGrowths(f, q, &own) {
+			changes = p.growthsOf(q)
+		}
 		p.releaseAllKept(f)
 		for _, change := range changes {
 			if p.budget <= 0 {
@@ -52,6 +53,73 @@ func (p *pass) grow(f *family) (left bool) {
 		p.displaceForGrowth(q)
 	}
 	return left
+}
+
+// inOrderOfGrowth returns the queues of the family with elastic workloads, those with the highest priority that could
+// grow first.
+func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
+	queues := slices.DeleteFunc(slices.Clone(f.queues), func(q *clusterQueue) bool { return len(q.elastic) == 0 })
+	if len(queues) < 2 {
+		return queues
+	}
+	highest := map[*clusterQueue]int32{}
+	for _, q := range queues {
+		highest[q] = math.MinInt32
+		if t := p.resizableOf(q); len(t.above(math.MinInt32).indices) > 0 {
+			highest[q] = t.jobs[t.above(math.MinInt32).indices[0]].Priority
+		}
+	}
+	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return cmp.Compare(highest[b], highest[a]) })
+	return queues
+}
+
+// growsIn reports whether workloads may grow in the queue.
+func (p *pass) growsIn(q *clusterQueue) bool {
+	return q.fault().Code == reason.None && p.mustWait(q).Code == reason.None
+}
+
+// ownGrowths has, by queue, what its workloads are to grow into soon of its own quota.
+type ownGrowths map[*clusterQueue]quota.Vector
+
+// keepOwnGrowths keeps for the other queues what their workloads are to grow into soon of their own quota: none of it would
+// come back from a workload of another queue that grows into it first. It reports whether that is anything.
+func (p *pass) keepOwnGrowths(f *family, q *clusterQueue, own *ownGrowths) (any bool) {
+	if *own == nil {
+		*own = ownGrowths{}
+		for _, other := range f.queues {
+			if len(f.queues) > 1 && len(other.elastic) > 0 && p.growsIn(other) {
+				(*own)[other] = p.ownGrowthOf(other)
+			}
+		}
+	}
+	for _, other := range f.queues {
+		if more := (*own)[other]; other != q && len(more) > 0 {
+			p.tree.Charge(other.Name, quota.Planned, more)
+			other.kept, any = quota.VectorOf(slices.Concat(other.kept, more)...), true
+		}
+	}
+	return any
+}
+
+// ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
+func (p *pass) ownGrowthOf(q *clusterQueue) quota.Vector {
+	t := p.resizableOf(q)
+	var indices []int
+	for _, i := range t.above(math.MinInt32).indices {
+		if t.planned[i] == 0 {
+			indices = append(indices, i)
+		}
+	}
+	grown, _, _ := p.grownAs(q, t, indices, func(i quota.Index) int64 {
+		return min(q.node.Available(quota.Planned, i), quota.Sub(q.node.Nominal(i), q.node.Used(quota.Planned, i)))
+	})
+	sums := map[quota.Index]int64{}
+	for n, more := range grown {
+		for _, a := range t.each[indices[n]] {
+			sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, more))
+		}
+	}
+	return vectorOfSums(sums)
 }
 
 // mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
@@ -182,7 +250,14 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 		}
 		levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
 	}
+	p.keepAll(q.family)
+	defer p.releaseAllKept(q.family)
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
+		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
+			p.releaseKept(q)
+		} else {
+			p.keep(q)
+		}
 		later, any := p.displaceFor(q, t, priority, levels[priority])
 		if any {
 			q.displacementChecked = growthState{}
@@ -219,7 +294,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 		gains := func(sizes []int32) (sum int32) {
 			trial.release(sizes, func() {
 				trial.takeOffNodes()
-				grown, sum, later = p.grownAs(q, t, indices)
+				grown, sum, later = p.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -267,15 +342,15 @@ const elasticPerBudget = 50
 // grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
 // them.
-func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []int32, sum int32, later time.Time) {
+func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
-		if replicasPlanned(q.node, t.each[i]) > 0 {
+		if !slices.ContainsFunc(t.each[i], func(a quota.Amount) bool { return free(a.Index) < a.Value }) {
 			able, members = append(able, n), append(members, i)
 		}
 	}
-	jobs := e.roomsOf(q, t, place.Planned).share(members, nil, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+	jobs := e.roomsOf(q, t, place.Planned).share(members, nil, free)
 	for at, n := range able {
 		i := indices[n]
 		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {

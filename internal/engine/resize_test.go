@@ -433,3 +433,47 @@ func TestGrowthIsWorthItsCost(t *testing.T) {
 		t.Errorf("it grew after %s, want between six and seven minutes", ran)
 	}
 }
+
+// TestAQueuesOwnQuotaIsForItsOwnGrowth: a job of another queue that grows leaves what the queue's own jobs will use soon,
+// whichever queue comes first by name.
+func TestAQueuesOwnQuotaIsForItsOwnGrowth(t *testing.T) {
+	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
+		s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf(names[0], "lab", 6), queueOf(names[1], "lab", 3), localOf("p"), localOf("q"),
+			job("rigid", names[0], 4, 1, 0, 0), job("before", names[0], 2, 1, 0, 0))
+		own, other := between("own", 2, 5, 0, 1), between("other", 3, 9, 1, 2)
+		own.Queue, other.Queue = names[0], names[1]
+		s.happens(other)
+		s.now = s.now.Add(29 * time.Second)
+		s.happens(gone("before"), own)
+		s.wantSizes("all is in use", []string{"own", "other"}, 2, 3)
+		s.now = s.now.Add(time.Second)
+		s.want("four are free, and the owner's job rests", s.happens(gone("rigid")), "resize other from 3 to 4")
+		s.now = s.now.Add(30 * time.Second)
+		s.want("the owner's job has rested", s.happens(), "resize own from 2 to 5")
+	}
+}
+
+// TestHigherPrioritiesGrowFirstAcrossQueues, whichever queue comes first by name.
+func TestHigherPrioritiesGrowFirstAcrossQueues(t *testing.T) {
+	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
+		s := newScene(t, Options{}, queueOf("p", "lab", 2), queueOf("q", "lab", 2), queueOf("r", "lab", 4), localOf("p"), localOf("q"), localOf("r"), job("rigid", "r", 4, 1, 0, 0))
+		low, high := between("low", 2, 6, 0, 1), between("high", 2, 6, 1, 2)
+		low.Queue, high.Queue = names[0], names[1]
+		s.happens(low, high)
+		s.wantSizes("all is in use", []string{"low", "high"}, 2, 2)
+		s.happens(gone("rigid"))
+		s.wantSizes("what another queue lends is free", []string{"low", "high"}, 2, 6)
+	}
+}
+
+// TestGrowthAtTheCostOfOthersLeavesWhatIsKept: a job that takes what one of lower priority has plans nothing of what another
+// queue keeps for its own workload.
+func TestGrowthAtTheCostOfOthersLeavesWhatIsKept(t *testing.T) {
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("p", "lab", 4), queueOf("q", "lab", 4), localOf("p"), localOf("q"), job("rigid", "q", 2, 1, 0, 0))
+	low, high := between("low", 2, 2, 0, 1), between("high", 2, 6, 1, 2)
+	low.Queue, high.Queue = "p", "p"
+	s.happens(low)
+	s.happens(high, job("large", "q", 4, 1, 0, 3))
+	s.wantSizes("the job has what the other had", []string{"low", "high"}, 0, 4)
+	s.want("the rest of the other queue's quota is released", s.happens(gone("rigid")), "admit large in q")
+}
