@@ -3,9 +3,11 @@ package engine
 import (
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -59,9 +61,46 @@ func (p *pass) evictWithdrawn() {
 			p.updateCharges(w)
 			continue
 		}
-		p.precedence.Note(by.Key, w.Key)
-		p.decideEviction(w, p.evictionFor(w, by, eviction), by.Priority)
+		p.makeWay(w, by, p.evictionFor(w, by, eviction))
 	}
+}
+
+// makeWay evicts a workload whose withdrawn admission was written, unless it can keep what it has, or some of its pods,
+// beside what is promised to others.
+func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
+	if p.fitsBeside(w, w.held) {
+		p.updateCharges(w)
+		return
+	}
+	p.precedence.Note(by.Key, w.Key)
+	at := w.resizableSet()
+	if at < 0 || !w.Admitted {
+		p.decideEviction(w, eviction, by.Priority)
+		return
+	}
+	set := &w.held.PodSets[at]
+	most := int(max(0, set.Count-w.podSet(set.PodSet).Least()))
+	fewer := 1 + sort.Search(most, func(n int) bool {
+		given := w.held.sized(at, set.Count-int32(n)-1, nil)
+		given.PodSets[at].Surplus = nil // it counts only until it is gone
+		return p.fitsBeside(w, given)
+	})
+	if fewer > most {
+		p.decideEviction(w, eviction, by.Priority)
+		return
+	}
+	p.resize(w, at, w.held.sized(at, set.Count-int32(fewer), nil), by.Key)
+}
+
+// fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
+func (p *pass) fitsBeside(w *workload, given *Admission) bool {
+	for _, a := range p.vectorOf(given) {
+		if w.queue.node.Available(quota.Planned, a.Index) < a.Value {
+			return false
+		}
+	}
+	asks := p.asksOf(w.PodSets, given.PodSets, nil)
+	return !given.onNodes() || p.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.

@@ -437,3 +437,41 @@ func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
 		s.want("its LocalQueue points elsewhere, and the withdrawn admission was written", s.happens(elsewhere), "high waits: WaitingForQuota")
 	})
 }
+
+// TestWithdrawnWorkloadShrinksIfThatIsEnough: an elastic job is just being admitted, too late to be withdrawn. Once that is
+// written it can shrink, and is not evicted only to start again at its minimum.
+func TestWithdrawnWorkloadShrinksIfThatIsEnough(t *testing.T) {
+	for name, world := range map[string][]Event{
+		"by quota": {evicting(queueOf("q", "", 5), lower)},
+		"on nodes": slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), node("a1", "a", 3), node("a2", "a", 2)}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for pods, want := range map[int32][]string{
+				2: {"resize starts from 5 to 3 for high"},
+				3: {"evict starts for high: in queue"},
+			} {
+				s := newScene(t, Options{}, append(world, localOf("q"))...)
+				starts := between("starts", 3, 5, 0, 0)
+				s.engine.Apply(starts)
+				s.jobs["starts"] = starts
+				admission := decideAll(s.engine, s.now)[0]
+				s.want("the preemptor arrives", s.happens(job("high", "q", pods, 1, 1, 1)), "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
+				s.write(admission)
+				s.want("the withdrawn admission was written", s.happens(), want...)
+			}
+		})
+	}
+}
+
+// TestWithdrawnWorkloadStaysIfThereIsEnough: while the admission that was to be withdrawn is written, another job ends.
+func TestWithdrawnWorkloadStaysIfThereIsEnough(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("ends", "q", 2, 1, 2, 0))
+	starts := job("starts", "q", 2, 1, 0, 0)
+	s.engine.Apply(starts)
+	s.jobs["starts"] = starts
+	admission := decideAll(s.engine, s.now)[0]
+	s.want("the preemptor arrives", s.happens(job("high", "q", 2, 1, 1, 1)), "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
+	s.engine.Apply(gone("ends"))
+	s.write(admission)
+	s.want("the withdrawn admission was written", s.happens(), "admit high in q")
+}
