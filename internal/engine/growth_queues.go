@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// Workloads of several queues that share quota grow beside each other: the highest priority first, and each queue into its
+// own quota before others borrow it. A queue does not get back what a workload of another one has grown into, except for
+// workloads that wait, where its policy allows that.
+
+// inOrderOfGrowth returns the queues of the family with elastic workloads, those with the highest priority that could
+// grow first.
+func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
+	queues := slices.DeleteFunc(slices.Clone(f.queues), func(q *clusterQueue) bool { return len(q.elastic) == 0 })
+	if len(queues) < 2 {
+		return queues
+	}
+	highest := map[*clusterQueue]int32{}
+	for _, q := range queues {
+		highest[q] = math.MinInt32
+		if t := p.resizableOf(q); len(t.above(math.MinInt32).indices) > 0 {
+			highest[q] = t.jobs[t.above(math.MinInt32).indices[0]].Priority
+		}
+	}
+	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return cmp.Compare(highest[b], highest[a]) })
+	return queues
+}
+
+// ownGrowths has, by queue, what its workloads are to grow into soon of its own quota.
+type ownGrowths map[*clusterQueue]quota.Vector
+
+// keepOwnGrowths keeps for the other queues what their workloads are to grow into soon of their own quota: none of it would
+// come back from a workload of another queue that grows into it first. It reports whether that is anything.
+func (p *pass) keepOwnGrowths(f *family, q *clusterQueue, own *ownGrowths) (any bool) {
+	if *own == nil {
+		*own = ownGrowths{}
+		for _, other := range f.queues {
+			if len(f.queues) > 1 && len(other.elastic) > 0 && p.growsIn(other) {
+				(*own)[other] = p.ownGrowthOf(other)
+			}
+		}
+	}
+	for _, other := range f.queues {
+		if more := (*own)[other]; other != q && len(more) > 0 {
+			p.tree.Charge(other.Name, quota.Planned, more)
+			other.kept, any = quota.VectorOf(slices.Concat(other.kept, more)...), true
+		}
+	}
+	return any
+}
+
+// ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
+func (p *pass) ownGrowthOf(q *clusterQueue) quota.Vector {
+	t := p.resizableOf(q)
+	var indices []int
+	for _, i := range t.above(math.MinInt32).indices {
+		if t.planned[i] == 0 {
+			indices = append(indices, i)
+		}
+	}
+	grown, _, _ := p.grownAs(q, t, indices, func(i quota.Index) int64 {
+		return min(q.node.Available(quota.Planned, i), quota.Sub(q.node.Nominal(i), q.node.Used(quota.Planned, i)))
+	})
+	sums := map[quota.Index]int64{}
+	for n, more := range grown {
+		for _, a := range t.each[indices[n]] {
+			sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, more))
+		}
+	}
+	return vectorOfSums(sums)
+}
