@@ -76,24 +76,24 @@ func TestInAStrictQueueByUsageNoneBelowAPromisePasses(t *testing.T) {
 	}
 }
 
-// TestWhatIsFixedIsNoReasonBehindAHead: workloads that requested more than their queue could give wait behind its head once
-// the queue can give it.
+// TestWhatIsFixedIsNoReasonBehindAHead: workloads that requested more than their queue could borrow wait behind its head
+// once others can lend that.
 func TestWhatIsFixedIsNoReasonBehindAHead(t *testing.T) {
-	q := func(cpu int64) Event { return strict(queueOf("q", "", cpu)) }
-	s := newScene(t, Options{}, q(4), localOf("q"), job("running", "q", 3, 1, 0, 0))
+	lent := func(cpu int64) Event { return queueOf("p", "lab", cpu) }
+	s := newScene(t, Options{}, strict(queueOf("q", "lab", 4)), localOf("q"), lent(0), job("running", "q", 3, 1, 0, 0))
 	s.want("two request too much", s.happens(job("large", "q", 6, 1, 0, 1), job("same", "q", 6, 1, 0, 2)),
 		"large waits: ExceedsMaxQuota", "same waits: ExceedsMaxQuota")
-	s.want("the quota is raised, and another comes first", s.happens(q(6), job("urgent", "q", 4, 1, 1, 3)),
+	s.want("others lend quota, and another comes first", s.happens(lent(2), job("urgent", "q", 5, 1, 1, 3)),
 		"urgent waits: WaitingForQuota", "large waits: WaitingForQuota", "same waits: WaitingForQuota")
-	s.want("the quota is lowered, and they are not evaluated", s.happens(q(4)))
+	s.want("they lend less, and the two are not evaluated", s.happens(lent(1)))
 	s.want("the head starts", s.happens(gone("running")), "admit urgent in q", "large waits: ExceedsMaxQuota", "same waits: ExceedsMaxQuota")
 }
 
 // TestWhatIsFixedIsNoReasonWhilePodsAreNotReady is the same while no workload is evaluated.
 func TestWhatIsFixedIsNoReasonWhilePodsAreNotReady(t *testing.T) {
-	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), localOf("q"))
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "lab", 4), localOf("q"))
 	s.want("one requests too much", s.happens(job("large", "q", 6, 1, 0, 1)), "large waits: ExceedsMaxQuota")
 	s.want("another is admitted", s.happens(job("other", "q", 1, 1, 0, 2)), "admit other in q")
-	s.want("the quota is raised", s.happens(queueOf("q", "", 7)), "large waits: WaitingForPodsReady")
+	s.want("another queue lends quota", s.happens(queueOf("p", "lab", 3)), "large waits: WaitingForPodsReady")
 	s.want("the pods are ready", s.happens(s.changed("other", func(w *Workload) { w.Ready = true })), "admit large in q")
 }
