@@ -29,7 +29,7 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
-	var own ownGrowths
+	own := ownGrowths{}
 	for _, q := range p.inOrderOfGrowth(f) {
 		p.dropPlans(q)
 		if !p.growsIn(q) {
@@ -40,9 +40,10 @@ func (p *pass) grow(f *family) (left bool) {
 		}
 		p.keepAll(f)
 		changes := p.growthsOf(q)
-		if len(changes) > 0 && p.keepOwnGrowths(f, q, &own) {
+		if len(changes) > 0 && p.keepOwnGrowths(q, own) {
 			changes = p.growthsOf(q)
 		}
+		delete(own, q) // they grow now
 		p.releaseAllKept(f)
 		for _, change := range changes {
 			if p.budget <= 0 {

@@ -30,22 +30,22 @@ func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 	return queues
 }
 
-// ownGrowths has, by queue, what its workloads are to grow into soon of its own quota.
+// ownGrowths has, by queue, what its workloads are to grow into soon of its own quota, for those where that is known.
 type ownGrowths map[*clusterQueue]quota.Vector
 
 // keepOwnGrowths keeps for the other queues what their workloads are to grow into soon of their own quota: none of it would
 // come back from a workload of another queue that grows into it first. It reports whether that is anything.
-func (p *pass) keepOwnGrowths(f *family, q *clusterQueue, own *ownGrowths) (any bool) {
-	if *own == nil {
-		*own = ownGrowths{}
-		for _, other := range f.queues {
-			if len(f.queues) > 1 && len(other.elastic) > 0 && p.growsIn(other) {
-				(*own)[other] = p.ownGrowthOf(other)
-			}
+func (p *pass) keepOwnGrowths(q *clusterQueue, own ownGrowths) (any bool) {
+	for _, other := range q.family.queues {
+		if other == q || len(other.elastic) == 0 || !p.growsIn(other) {
+			continue
 		}
-	}
-	for _, other := range f.queues {
-		if more := (*own)[other]; other != q && len(more) > 0 {
+		more, known := own[other]
+		if !known {
+			more = p.ownGrowthOf(other)
+			own[other] = more
+		}
+		if len(more) > 0 {
 			p.tree.Charge(other.Name, quota.Planned, more)
 			other.kept, any = quota.VectorOf(slices.Concat(other.kept, more)...), true
 		}
