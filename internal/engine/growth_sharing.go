@@ -23,7 +23,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
 	if mine := q.claimOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
 		p.releaseKept(q)
-		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 || mine.class.waitsForGrowth {
+		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 {
 			return out // the others have their turn in the next pass
 		}
 		p.keep(q)

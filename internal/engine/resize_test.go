@@ -182,6 +182,25 @@ func TestAClaimKeepsNothingFromGrowthOfAHigherPriority(t *testing.T) {
 	s.wantSizes("six are free, and the one that waits needs nine", all, 5, 0, 3)
 }
 
+// TestGrowthThatIsAwaitedKeepsNoneFromOtherResources: while a workload waits for the growth of another, which is to be soon,
+// others grow into what neither needs.
+func TestGrowthThatIsAwaitedKeepsNoneFromOtherResources(t *testing.T) {
+	q := byResource(8, 4)
+	q.Cohort = "lab"
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, q, queueOf("r", "lab", 0), localOf("q"), job("ends", "q", 6, 1, 20, 0), requesting("gpus", 0, 3, 20, 1))
+	low := between("low", 1, 3, -10, 2)
+	low.PodSets[0].PerPod = map[string]int64{"gpu": 1}
+	s.happens(low)
+	s.now = s.now.Add(20 * time.Second)
+	s.happens(between("grows", 2, 5, 10, 3))
+	s.wantSizes("all is in use", []string{"low", "grows"}, 1, 2)
+	s.now = s.now.Add(11 * time.Second)
+	s.want("much is free, and a workload leaves it for growth", s.happens(gone("ends"), gone("gpus"), job("waits", "q", 5, 1, 0, 4)),
+		"resize low from 1 to 3", "waits waits: WaitingForQuota")
+	s.now = s.now.Add(19 * time.Second)
+	s.want("it grows", s.happens(), "resize grows from 2 to 5")
+}
+
 func TestGrowthIsDamped(t *testing.T) {
 	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
 	s.happens(job("rigid", "q", 2, 1, 0, 1), job("soon", "q", 1, 1, 0, 2))
