@@ -29,6 +29,7 @@ func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota
 // holdBackFor makes the class, which was just blocked, a head behind which later classes wait for what it lacks.
 func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorResource) {
 	c.lackedAt = e.stateVersionOf(q.family)
+	e.tellHead(c)
 	if len(lacks) > 0 {
 		c.lacks, c.behind = lacks, map[*class]bool{}
 		q.heads = append(q.heads, c)

@@ -37,7 +37,7 @@ func TestHeadBlocksOnlyRequestsForWhatItLacks(t *testing.T) {
 	s.want("a second head is short of cpu", s.happens(requesting("large", 7, 0, 0, 5)), "large waits: WaitingForQuota")
 	s.want("a workload behind the second head requests cpu", s.happens(requesting("little", 1, 0, 0, 6)), "little waits: WaitingForQuota")
 	s.want("gpu is released for the first head, but too little cpu for the second", s.happens(gone("running")), "admit head in q", "admit small in q")
-	s.want("enough cpu for the second head is released", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q")
+	s.want("enough cpu for the second head is released", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q", "little waits: WaitingForQuota")
 	s.want("the rest of the cpu is released", s.happens(gone("urgent")), "admit little in q")
 }
 

@@ -236,8 +236,5 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
 	e.reportReady(q, whyBehind(q))
-	w := e.workloads[head.head().Key]
-	if e.setReason(w, head.why); w.blamesHead() {
-		e.unreported.add(w.Key)
-	}
+	e.tellHead(head)
 }

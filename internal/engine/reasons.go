@@ -82,11 +82,24 @@ func (w *workload) blameChanged(why reason.Reason) bool {
 	return why.Code == w.reportedWhy.Code && !why.SameBlame(w.reportedWhy)
 }
 
-// blamesHead reports whether the workload was told that it waits behind the head of its queue, which is now itself. The
+// blamesHead reports whether the workload was told that it waits behind a head of its queue, and is one itself now. The
 // code of the reason is the same, but the message would hide what it lacks.
 func (w *workload) blamesHead() bool {
 	c := w.class
-	return c != nil && c.queue.head == c && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
+	return c != nil && c.isHead() && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
+}
+
+// isHead reports whether the class waits behind no other, in a queue where some do.
+func (c *class) isHead() bool {
+	return c.queue.head == c || c.queue.Strategy == ByResource && c.blocked && c.heldBy == nil
+}
+
+// tellHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
+func (e *Engine) tellHead(head *class) {
+	w := e.workloads[head.head().Key]
+	if e.setReason(w, head.why); w.blamesHead() {
+		e.unreported.add(w.Key)
+	}
 }
 
 // refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was

@@ -33,16 +33,21 @@ func TestWorkloadThatBecomesTheHeadIsToldWhatItLacks(t *testing.T) {
 	lacks := func(name string) string {
 		return name + " waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1 more needed"
 	}
-	const behind = " waits: WaitingForQuota: waits behind the head of ClusterQueue q, which is StrictFIFO"
-	s := newScene(t, Options{}, strict(queueOf("q", "", 4000)), localOf("q"))
-	tell := func(events ...Event) []string { return decisionsAfter(s.engine, events...) }
-	s.want("the jobs arrive", tell(job("running", "q", 3, 1000, 0, 0), job("head", "q", 1, 2000, 0, 1), job("second", "q", 2, 1000, 0, 2),
-		job("third", "q", 2, 1000, 0, 3), job("last", "q", 4, 500, 0, 4)),
-		"admit running in q", lacks("head"), "second"+behind, "third"+behind, "last"+behind)
-	s.want("the head is gone", tell(gone("head")), lacks("second"))
-	s.want("nothing more happens", tell())
-	s.want("the second is gone", tell(gone("second")), lacks("third"))
-	s.want("the third is gone", tell(gone("third")), lacks("last"))
+	for behind, q := range map[string]ClusterQueueSet{
+		"waits behind the head of ClusterQueue q, which is StrictFIFO":               strict(queueOf("q", "", 4000)),
+		"an earlier workload of ClusterQueue q waits for some of the same resources": byResource(4000, 0),
+	} {
+		behind = " waits: WaitingForQuota: " + behind
+		s := newScene(t, Options{}, q, localOf("q"))
+		tell := func(events ...Event) []string { return decisionsAfter(s.engine, events...) }
+		s.want("the jobs arrive", tell(job("running", "q", 3, 1000, 0, 0), job("head", "q", 1, 2000, 0, 1), job("second", "q", 2, 1000, 0, 2),
+			job("third", "q", 2, 1000, 0, 3), job("last", "q", 4, 500, 0, 4)),
+			"admit running in q", lacks("head"), "second"+behind, "third"+behind, "last"+behind)
+		s.want("the head is gone", tell(gone("head")), lacks("second"))
+		s.want("nothing more happens", tell())
+		s.want("the second is gone", tell(gone("second")), lacks("third"))
+		s.want("the third is gone", tell(gone("third")), lacks("last"))
+	}
 }
 
 // TestInAStrictQueueByUsageNoneBelowAPromisePasses: only a workload whose LocalQueue has used less passes a promise.
