@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,45 +44,60 @@ func (r *round) unmet() (out []complaint) {
 // quotaComplaints: each queue accounts for what its Workloads hold, and no queue, nor all together, hold more than
 // there is.
 func (r *round) quotaComplaints(workloads []kueue.Workload) (out []complaint) {
-	type amount struct{ queue, flavor string }
-	held := map[amount]int64{}
-	total, available := map[string]int64{}, map[string]int64{}
-	for i := range workloads {
-		o := &workloads[i]
-		if o.Status.Admission == nil || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
-			continue
-		}
-		for _, a := range o.Status.Admission.PodSetAssignments {
-			usage := a.ResourceUsage[corev1.ResourceCPU]
-			left, given := workload.PodsHoldingQuota(o, &a)
-			held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[corev1.ResourceCPU])}] += usage.Value() * int64(left) / int64(max(1, given))
-		}
-	}
+	held := heldBy(workloads)
+	total, available := map[amount]int64{}, map[amount]int64{}
 	for _, is := range r.list(&kueue.ClusterQueueList{}).(*kueue.ClusterQueueList).Items {
-		if !strings.HasPrefix(is.Name, r.Namespace) {
+		if !slices.ContainsFunc(r.queues, func(q *queue) bool { return q.Name == is.Name }) {
 			continue
 		}
 		if meta.IsStatusConditionTrue(is.Status.Conditions, muster.QuotaDiffersCondition) {
 			out = append(out, complaint{is.Name, "has the condition " + muster.QuotaDiffersCondition})
 		}
 		for i, flavor := range is.Spec.ResourceGroups[0].Flavors {
-			quota, sum := flavor.Resources[0], held[amount{is.Name, string(flavor.Name)}]
-			total[string(flavor.Name)] += sum
-			available[string(flavor.Name)] += quota.NominalQuota.Value()
-			if said := is.Status.FlavorsReservation[i].Resources[0].Total; said.Value() != sum {
-				out = append(out, complaint{is.Name, fmt.Sprintf("says that %s of flavor %s are reserved, and its Workloads hold %d", said.String(), flavor.Name, sum)})
-			}
-			if quota.BorrowingLimit != nil && sum > quota.NominalQuota.Value()+quota.BorrowingLimit.Value() {
-				out = append(out, complaint{is.Name, fmt.Sprintf("holds %d of flavor %s, more than its quota and borrowing limit", sum, flavor.Name)})
+			for k, quota := range flavor.Resources {
+				of := amount{flavor: string(flavor.Name), resource: quota.Name}
+				available[of] += quota.NominalQuota.Value()
+				sum := held[amount{is.Name, of.flavor, of.resource}]
+				total[of] += sum
+				if said := is.Status.FlavorsReservation[i].Resources[k].Total; said.Value() != sum {
+					out = append(out, complaint{is.Name, fmt.Sprintf("says that %s %s of flavor %s are reserved, and its Workloads hold %d", said.String(), quota.Name, flavor.Name, sum)})
+				}
+				if quota.BorrowingLimit != nil && sum > quota.NominalQuota.Value()+quota.BorrowingLimit.Value() {
+					out = append(out, complaint{is.Name, fmt.Sprintf("holds %d %s of flavor %s, more than its quota and borrowing limit", sum, quota.Name, flavor.Name)})
+				}
 			}
 		}
 	}
-	for flavor, sum := range total {
-		if sum > available[flavor] {
-			out = append(out, complaint{r.Namespace, fmt.Sprintf("all queues hold %d of flavor %s, and have %d", sum, flavor, available[flavor])})
+	for of, sum := range total {
+		if sum > available[of] {
+			out = append(out, complaint{r.Namespace, fmt.Sprintf("all queues hold %d %s of flavor %s, and have %d", sum, of.resource, of.flavor, available[of])})
 		}
 	}
 	return out
+}
+
+// amount identifies what is held of a queue's quota.
+type amount struct {
+	queue, flavor string
+	resource      corev1.ResourceName
+}
+
+// heldBy returns what the Workloads hold.
+func heldBy(workloads []kueue.Workload) map[amount]int64 {
+	held := map[amount]int64{}
+	for i := range workloads {
+		o := &workloads[i]
+		if o.Status.Admission == nil || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
+			continue
+		}
+		for _, a := range o.Status.Admission.PodSetAssignments {
+			left, given := workload.PodsHoldingQuota(o, &a)
+			for resource, usage := range a.ResourceUsage {
+				held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[resource]), resource}] += usage.Value() * int64(left) / int64(max(1, given))
+			}
+		}
+	}
+	return held
 }
 
 // gangComplaints: a Workload that holds quota has all its pods, and they run; one that holds none has none.

@@ -203,6 +203,9 @@ func (r *round) changeQuota(q *queue) {
 }
 
 func (r *round) setQuota(q *queue, nominal int64) {
+	if r.followsNodes {
+		return // the operator sets it
+	}
 	o := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: q.Name}}
 	r.Get(o)
 	before := o.DeepCopy()

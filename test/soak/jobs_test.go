@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"text/template"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -29,7 +30,7 @@ const (
 // role is a number of equal pods.
 type role struct {
 	// Pods is how many there are, in each of the Jobs of a JobSet.
-	Pods, CPUs        int
+	Pods, CPUs, GPUs  int
 	Lasts             string
 	ExitCode, Retries int
 	Annotations       map[string]string
@@ -83,6 +84,9 @@ func (r *round) newJob() *job {
 	if r.chance(30) && j.Resource != jobs && j.Resource != trainingJobs {
 		j.Drivers = &role{Pods: 1 + r.IntN(2), CPUs: 1, Lasts: one(r, j.Lasts, r.shortTime()), Retries: j.Retries, Annotations: map[string]string{}}
 	}
+	if r.gpus && j.Resource != latticeJobs && r.chance(40) {
+		j.GPUs = 1 + r.IntN(gpusOfNode)
+	}
 	r.placeNear(j)
 	j.Name = fmt.Sprintf("j%03d", len(r.jobs))
 	if j.Resource == latticeJobs && j.Lasts == endless {
@@ -111,7 +115,10 @@ func (r *round) shape(j *job) {
 
 // placeNear has half of the jobs ask for nodes that are near each other.
 func (r *round) placeNear(j *job) {
-	level := one(r, rack, rack, "kubernetes.io/hostname")
+	level := one(r, rack, rack, corev1.LabelHostname)
+	if r.followsNodes { // its topology has no racks
+		level = corev1.LabelHostname
+	}
 	switch {
 	case r.chance(50):
 	case j.Resource == latticeJobs: // its pods have the annotations of the job
@@ -135,7 +142,7 @@ func (r *round) placeNear(j *job) {
 
 // title says what is random in the job.
 func (j *job) title() string {
-	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs for %s, %s, %v", j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.Lasts, j.Class, j.Annotations)
+	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s, %s, %v", j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Class, j.Annotations)
 	if j.Jobs > 1 || j.MinAvailable > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
 		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d, %v", j.Jobs, j.Completions, j.MinAvailable, j.JobAnnotations)
 	}

@@ -44,12 +44,14 @@ type round struct {
 	operators [2]*operatorProcess
 	flags     []string
 
-	racks   int
-	nodes   []*node
-	queues  []*queue
-	placed  bool // whether jobs are given places on nodes, or quota alone
-	elastic bool // whether some jobs are elastic
-	jobs    []*job
+	racks  int
+	nodes  []*node
+	queues []*queue
+	// What the round has at all: one queue whose quota follows the nodes, places for pods on nodes (or quota alone), elastic
+	// jobs, GPUs.
+	followsNodes, placed, elastic, gpus bool
+
+	jobs []*job
 }
 
 func newRound(t *testing.T, seed uint64) *round {

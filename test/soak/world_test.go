@@ -21,6 +21,11 @@ const (
 
 	nodesOfRack = 4
 	cpusOfNode  = 4
+	gpusOfNode  = 2
+
+	gpu corev1.ResourceName = "nvidia.com/gpu"
+	// theDefault is the name of the queue whose quota follows the nodes, and of its LocalQueue.
+	theDefault = "default"
 )
 
 // classes are the WorkloadPriorityClasses, by their suffix.
@@ -45,7 +50,7 @@ const (
 type queue struct {
 	*kueue.ClusterQueue
 	short string
-	// nominal is its quota of each flavor, except while the round has lowered it.
+	// nominal is its quota of CPUs in each flavor, except while the round has lowered it.
 	nominal int64
 }
 
@@ -58,6 +63,8 @@ func (r *round) build() {
 	r.racks = 2 + r.IntN(3)
 	r.elastic = r.chance(80)
 	r.placed = r.chance(85)
+	r.gpus = r.chance(50)
+	r.followsNodes = r.placed && r.chance(25)
 	for i := range r.racks {
 		for k := range nodesOfRack {
 			n := &node{name: fmt.Sprintf("%s-r%d-%d", r.Namespace, i, k), rack: fmt.Sprintf("r%d", i), flavor: flavors[i%len(flavors)], state: up}
@@ -77,7 +84,12 @@ func (r *round) build() {
 	for suffix, value := range classes {
 		r.Shared(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + suffix}, Value: value})
 	}
-	r.buildQueues(flavors)
+	if r.followsNodes {
+		r.queues = []*queue{{ClusterQueue: &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: theDefault}}, short: theDefault}}
+		r.createLocalQueue(r.queues[0])
+	} else {
+		r.buildQueues(flavors)
+	}
 	r.letLatticePodsLast()
 	r.configure()
 }
@@ -113,6 +125,10 @@ func (r *round) buildQueues(flavors []string) {
 				ReclaimWithinCohort: one(r, kueue.PreemptionPolicyNever, kueue.PreemptionPolicyLowerPriority, kueue.PreemptionPolicyAny),
 			},
 		}}
+		group := &q.Spec.ResourceGroups[0]
+		if r.gpus {
+			group.CoveredResources = append(group.CoveredResources, gpu)
+		}
 		for _, flavor := range flavors {
 			quota := kueue.ResourceQuota{Name: corev1.ResourceCPU, NominalQuota: *resource.NewQuantity(q.nominal, resource.DecimalSI)}
 			if r.chance(30) {
@@ -121,16 +137,23 @@ func (r *round) buildQueues(flavors []string) {
 			if r.chance(30) {
 				quota.LendingLimit = resource.NewQuantity(r.Int64N(q.nominal), resource.DecimalSI)
 			}
-			q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors,
-				kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(flavor), Resources: []kueue.ResourceQuota{quota}})
+			resources := []kueue.ResourceQuota{quota}
+			if r.gpus {
+				resources = append(resources, kueue.ResourceQuota{Name: gpu, NominalQuota: *resource.NewQuantity(q.nominal*gpusOfNode/cpusOfNode, resource.DecimalSI)})
+			}
+			group.Flavors = append(group.Flavors, kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(flavor), Resources: resources})
 		}
 		if check != "" && r.chance(60) {
 			q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{check}
 		}
 		r.Shared(q.ClusterQueue)
-		r.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(q.Name)}})
+		r.createLocalQueue(q)
 		r.queues = append(r.queues, q)
 	}
+}
+
+func (r *round) createLocalQueue(q *queue) {
+	r.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(q.Name)}})
 }
 
 // configure writes the configuration of the operators: elastic jobs grow at once or soon, and shares may be fair.
@@ -149,23 +172,29 @@ func (r *round) configure() {
 		r.Fatal(err)
 	}
 	r.flags = []string{"--config=" + path, "--leader-elect=true"}
-	r.Logf("%d racks, %d queues, configuration: %s", r.racks, len(r.queues), strings.ReplaceAll(text, "\n", "; "))
+	r.Logf("%d racks, %d queues (the quota follows the nodes: %t), GPUs: %t, configuration: %s", r.racks, len(r.queues), r.followsNodes, r.gpus, strings.ReplaceAll(text, "\n", "; "))
 }
 
 // createNode creates the object of a node, which is ready.
 func (r *round) createNode(n *node) {
-	taint := corev1.Taint{Key: simulated, Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	var taints []corev1.Taint
+	if !r.followsNodes { // a tainted node counts for no queue that follows nodes
+		taints = append(taints, corev1.Taint{Key: simulated, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	}
 	allocatable := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpusOfNode, resource.DecimalSI),
 		corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	if r.gpus {
+		allocatable[gpu] = *resource.NewQuantity(gpusOfNode, resource.DecimalSI)
+	}
 	o := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
 			corev1.LabelHostname: n.name, corev1.LabelOSStable: "linux", pool: n.flavor, rack: n.rack, simulated: "true"}},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{taint}},
+		Spec: corev1.NodeSpec{Taints: taints},
 		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable, Conditions: []corev1.NodeCondition{readiness(corev1.ConditionTrue)},
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.name}}},
 	}
 	r.Shared(o)
-	r.Change(o, func() { o.Spec.Taints = []corev1.Taint{taint} }) // without the one that the API server adds to new nodes
+	r.Change(o, func() { o.Spec.Taints = taints }) // without the one that the API server adds to new nodes
 }
 
 func readiness(status corev1.ConditionStatus) corev1.NodeCondition {
