@@ -143,6 +143,7 @@ type explained struct {
 	PodProblems []any
 	WhyNot      *struct {
 		State, Code, Message string
+		Position             int
 	}
 }
 
@@ -183,6 +184,8 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain does not say why: it would be admitted", job.Reason, job.Message)})
 	case now.WhyNot.Code != job.Reason && !(ofCapacity(now.WhyNot.Code) && ofCapacity(job.Reason)):
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain says %s (%s)", job.Reason, job.Message, now.WhyNot.Code, now.WhyNot.Message)})
+	case now.WhyNot.Position == 1 && (strings.Contains(job.Message, "waits behind the head") || strings.Contains(job.Message, "an earlier workload")):
+		out = append(out, complaint{job.Name, fmt.Sprintf("is the first in its queue, and says %q", job.Message)})
 	}
 	return out
 }
