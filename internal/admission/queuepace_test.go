@@ -105,21 +105,35 @@ func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	}
 }
 
-// TestAFailedStatusWriteIsRetried: the retry does not overwrite newer numbers.
+// TestAFailedStatusWriteIsRetried: the retry does not overwrite newer numbers, noted after the failure or before it.
 func TestAFailedStatusWriteIsRetried(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
-	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
-	key := statusOf{Key: engine.Key{Name: "cq"}}
-	observeQueues(s, newClusterQueue("cq", "2"))
-	for _, n := range []int{1, 2} {
-		s.noteClusterQueue("cq", engine.Usage{Pending: n})
-		s.write(t.Context(), key)
-	}
-	s.write(t.Context(), key)
-	var q kueue.ClusterQueue
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.written()) != 1 {
-		t.Errorf("status = %+v, %v, writes = %v, want 2 pending by one write", q.Status, err, w.written())
+	for name, during := range map[string]bool{"newer numbers come after the write": false, "while it is under way": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
+			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
+			note := func(n int) { s.noteClusterQueue("cq", engine.Usage{Pending: n}) }
+			fail := once(apierrors.NewServiceUnavailable("overloaded"))
+			w.before = func(write string) error {
+				err := fail(write)
+				if err != nil && during {
+					note(2)
+				}
+				return err
+			}
+			key := statusOf{Key: engine.Key{Name: "cq"}}
+			observeQueues(s, newClusterQueue("cq", "2"))
+			note(1)
+			s.write(t.Context(), key)
+			if !during {
+				note(2)
+			}
+			s.write(t.Context(), key)
+			s.write(t.Context(), key)
+			var q kueue.ClusterQueue
+			if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.written()) != 1 {
+				t.Errorf("status = %+v, %v, writes = %v, want 2 pending by one write", q.Status, err, w.written())
+			}
+		})
 	}
 }
 
