@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +91,16 @@ func (j *journal) since(then time.Time) (out []entry) {
 		}
 	}
 	return out
+}
+
+// waitsForCapacity reports whether it is a Workload that waits for quota or nodes.
+func (e entry) waitsForCapacity() bool {
+	o, is := e.object.(*kueue.Workload)
+	if !is || e.deleted || o.Status.Admission != nil {
+		return false
+	}
+	c := meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadQuotaReserved)
+	return c != nil && c.Status == metav1.ConditionFalse && ofCapacity(c.Reason)
 }
 
 // unfinished returns how many Workloads there are that have not finished.
