@@ -205,23 +205,28 @@ func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 			w.step(t)
 		}
 		w.settle(t)
-		for _, q := range w.engine.queues {
-			if q.node == nil || q.family == nil {
-				continue
-			}
-			w.engine.keepAll(q.family)
-			for _, job := range w.engine.resizableOf(q).members {
-				at := job.elasticSet()
-				each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
-				_, ok := w.engine.moreOnNodes(job, at, 1, 0)
-				if job.mayGrow() && job.held.PodSets[at].Count < job.PodSets[0].Most() && replicasFree(q.node, each) > 0 && ok {
-					w.describe(t)
-					t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
-				}
-			}
-			w.engine.releaseAllKept(q.family)
-		}
+		w.wantNoneToGrow(t)
 	})
+}
+
+// wantNoneToGrow fails if a job could grow.
+func (w *world) wantNoneToGrow(t *rapid.T) {
+	for _, q := range w.engine.queues {
+		if q.node == nil || q.family == nil {
+			continue
+		}
+		w.engine.keepAll(q.family)
+		for _, job := range w.engine.resizableOf(q).members {
+			at := job.elasticSet()
+			each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
+			_, ok := w.engine.moreOnNodes(job, at, 1, 0)
+			if job.mayGrow() && job.held.PodSets[at].Count < job.PodSets[0].Most() && replicasFree(q.node, each) > 0 && ok {
+				w.describe(t)
+				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
+			}
+		}
+		w.engine.releaseAllKept(q.family)
+	}
 }
 
 // TestSettledJobsAreNotResized: no job is resized merely because time passes.

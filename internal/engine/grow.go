@@ -29,8 +29,8 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
-	own := ownGrowths{}
-	for _, q := range p.inOrderOfGrowth(f) {
+	queues, own := p.inOrderOfGrowth(f), ownGrowths{}
+	for _, q := range queues {
 		p.dropPlans(q)
 		if !p.growsIn(q) {
 			continue
@@ -40,10 +40,10 @@ func (p *pass) grow(f *family) (left bool) {
 		}
 		p.keepAll(f)
 		changes := p.growthsOf(q)
-		if len(changes) > 0 && p.keepOwnGrowths(q, own) {
+		if len(changes) > 0 && p.keepOwnGrowths(q, queues, own) {
 			changes = p.growthsOf(q)
 		}
-		delete(own, q) // they grow now
+		delete(own, q) // they grow now, and the others may have what that leaves of it
 		p.releaseAllKept(f)
 		for _, change := range changes {
 			if p.budget <= 0 {

@@ -33,20 +33,23 @@ func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 // ownGrowths has, by queue, what its workloads are to grow into soon of its own quota, for those where that is known.
 type ownGrowths map[*clusterQueue]quota.Vector
 
-// keepOwnGrowths keeps for the other queues what their workloads are to grow into soon of their own quota: none of it would
-// come back from a workload of another queue that grows into it first. It reports whether that is anything.
-func (p *pass) keepOwnGrowths(q *clusterQueue, own ownGrowths) (any bool) {
-	for _, other := range q.family.queues {
-		if other == q || len(other.elastic) == 0 || !p.growsIn(other) {
-			continue
+// keepOwnGrowths keeps for the other queues, given in order of growth, what their workloads are to grow into soon of their own
+// quota: none of it would come back from a workload of another queue that grows into it first. Where others have borrowed
+// so much that there is not enough for all queues, this one included, the first in order has it first: if they kept the
+// same quota for each other, none would ever grow. It reports whether it keeps anything.
+func (p *pass) keepOwnGrowths(q *clusterQueue, queues []*clusterQueue, own ownGrowths) (any bool) {
+	for _, other := range queues {
+		p.tree.Charge(other.Name, quota.Planned, own[other])
+	}
+	for _, other := range queues {
+		if _, known := own[other]; !known && p.growsIn(other) {
+			own[other] = p.ownGrowthOf(other)
+			p.tree.Charge(other.Name, quota.Planned, own[other])
 		}
-		more, known := own[other]
-		if !known {
-			more = p.ownGrowthOf(other)
-			own[other] = more
-		}
-		if len(more) > 0 {
-			p.tree.Charge(other.Name, quota.Planned, more)
+	}
+	p.tree.Release(q.Name, quota.Planned, own[q])
+	for _, other := range queues {
+		if more := own[other]; other != q && len(more) > 0 {
 			other.kept, any = quota.VectorOf(slices.Concat(other.kept, more)...), true
 		}
 	}

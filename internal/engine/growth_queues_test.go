@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// in returns the job in the LocalQueue of that name.
+func in(queue string, w WorkloadSet) WorkloadSet { w.Queue = queue; return w }
+
+// TestQueuesDoNotKeepTheSameForEachOther: what is free is less than what two queues have of their own quota, as a third one
+// has borrowed the rest.
+func TestQueuesDoNotKeepTheSameForEachOther(t *testing.T) {
+	for _, rest := range []time.Duration{0, 30 * time.Second} {
+		s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: rest}}, queueOf("p", "lab", 6), queueOf("q", "lab", 6), queueOf("r", "lab", 0), localOf("p"), localOf("q"), localOf("r"),
+			job("borrows", "r", 6, 1, 0, 0), job("ends", "r", 2, 1, 0, 0))
+		s.happens(in("p", between("a", 2, 6, 0, 1)), in("q", between("b", 2, 6, 0, 2)))
+		s.wantSizes("all is in use", []string{"a", "b"}, 2, 2)
+		s.now = s.now.Add(rest)
+		s.happens(gone("ends"))
+		s.wantSizes("two are free", []string{"a", "b"}, 4, 2)
+	}
+}
+
+// newGrowthWorld returns a world whose queues are open and lend each other quota, for jobs that grow beside each other.
+func newGrowthWorld(t *rapid.T) *world {
+	w := emptyWorld(Options{Elastic: elastic.Policy{
+		GrowAfter:  time.Duration(rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "growth rests")) * time.Second,
+		ResizeCost: time.Duration(rapid.SampledFrom([]int{0, 0, 3, 60}).Draw(t, "a resize costs")) * time.Second,
+	}})
+	w.elastic = true
+	w.engine.budget = rapid.SampledFrom([]int{passBudget, passBudget, 4}).Draw(t, "budget of a pass")
+	w.team = CohortSet{Cohort{Name: "team", Parent: "lab"}}
+	w.apply(defaultFlavor)
+	w.apply(w.team)
+	for _, name := range namespaces {
+		w.apply(NamespaceSet{Name: name})
+	}
+	if rapid.Bool().Draw(t, "on nodes") {
+		w.nodes = &nodeWorld{nodes: map[string]NodeSet{}, pods: map[string]PodBound{}}
+		for _, ev := range onNodes {
+			w.apply(ev)
+		}
+		for _, name := range nodeNames {
+			n := node(name, name[:1], rapid.Int64Range(1, 6).Draw(t, "cpu of "+name))
+			w.nodes.nodes[name] = n
+			w.apply(n)
+		}
+	}
+	limit := func(of string) int64 {
+		return rapid.SampledFrom([]int64{quota.Unlimited, quota.Unlimited, quota.Unlimited, 0, 2, 4}).Draw(t, of)
+	}
+	for _, name := range queueNames {
+		q := queueOf(name, rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name), rapid.SampledFrom([]int64{0, 3, 4, 5, 6, 8}).Draw(t, "quota of "+name))
+		for fr, l := range q.Quotas {
+			l.Borrowing, l.Lending = limit(name+" borrows up to"), limit(name+" lends up to")
+			q.Quotas[fr] = l
+		}
+		q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
+		q.Preemption = preempt.Policy{WithinQueue: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority}).Draw(t, name+" within"),
+			Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t, name+" reclaims")}
+		w.queues[name] = q
+		w.apply(q)
+		for _, namespace := range namespaces {
+			w.setLocal(LocalQueueSet{LocalQueue{Key: Key{Namespace: namespace, Name: name}, ClusterQueue: name}})
+		}
+	}
+	return w
+}
+
+// growthStep makes one random change.
+func (w *world) growthStep(t *rapid.T) {
+	running := slices.DeleteFunc(w.names(), func(name string) bool { return w.jobs[name].Admission == nil })
+	switch kind := rapid.IntRange(0, 9).Draw(t, "kind of event"); {
+	case kind < 3 || len(running) == 0:
+		name := fmt.Sprintf("j%03d", len(w.log))
+		most := rapid.Int32Range(1, 8).Draw(t, "pods")
+		ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), most, rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "cpu"),
+			rapid.Int32Range(0, rapid.SampledFrom([]int32{0, 2}).Draw(t, "highest priority")).Draw(t, "priority"), len(w.log))
+		if ev.PodSets[0].MinCount = rapid.Int32Range(1, min(2, most)).Draw(t, "minimum"); rapid.IntRange(0, 3).Draw(t, "rigid if 0") > 0 {
+			ev.PodSets[0].Elastic = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
+		}
+		w.submit(t, ev)
+	case kind < 5:
+		w.finish(rapid.SampledFrom(running).Draw(t, "finished job"))
+	case kind < 6:
+		for _, name := range w.names() {
+			if w.jobs[name].Admission == nil {
+				w.finish(name)
+			}
+		}
+	case kind < 7 && len(w.open) > 0:
+		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, lost}).Draw(t, "answer"))
+	case kind < 8:
+		w.clock = w.clock.Add(time.Duration(rapid.SampledFrom([]int{0, 4, 29, 300}).Draw(t, "time passes")) * time.Second)
+	default:
+		w.decide()
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rounds of writes") {
+		w.decide()
+		for len(w.open) > 0 {
+			w.write(0, accepted)
+		}
+		w.settlePods()
+		for _, name := range w.names() {
+			w.observe(name)
+		}
+	}
+}
+
+func (w *world) finish(name string) {
+	w.apply(WorkloadGone{w.jobs[name].Key})
+	delete(w.jobs, name)
+}
+
+// checkGrowth checks the property once jobs have come and gone.
+func checkGrowth(t *testing.T, property func(t *rapid.T, w *world)) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newGrowthWorld(t)
+		for range rapid.IntRange(8, 40).Draw(t, "events") {
+			w.growthStep(t)
+		}
+		property(t, w)
+	})
+}
+
+// TestQueuesLeaveNoCapacityForEachOther: once everything has settled, no job of any queue could grow.
+func TestQueuesLeaveNoCapacityForEachOther(t *testing.T) {
+	checkGrowth(t, func(t *rapid.T, w *world) {
+		w.settle(t)
+		w.wantNoneToGrow(t)
+	})
+}
