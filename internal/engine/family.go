@@ -26,8 +26,9 @@ type family struct {
 	sharesMoved bool
 	// unsorted marks, while a pass looks for them, the families that wait until workloads are routed again.
 	unsorted bool
-	// charges counts changes of what is charged, including what is kept for claims.
-	charges int
+	// charges counts changes of what is charged, including what is kept for claims, listings those of the lists of workloads
+	// whose size may change.
+	charges, listings int
 	// sweeping is set while a search for the heads of the queues that takes several passes is not over, and again has
 	// the blocked classes to evaluate after it.
 	sweeping bool

@@ -51,7 +51,7 @@ func (p *pass) grow(f *family) (left bool) {
 			}
 			left = !p.enlarge(change) || left
 		}
-		p.displaceForGrowth(q)
+		p.displaceForGrowth(q, queues, own)
 	}
 	return left
 }
@@ -172,9 +172,9 @@ func (p *pass) planGrowth(w *workload, more quota.Vector) {
 // displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
-func (p *pass) displaceForGrowth(q *clusterQueue) {
+func (p *pass) displaceForGrowth(q *clusterQueue, queues []*clusterQueue, own ownGrowths) {
 	t := p.resizableOf(q)
-	now := growthState{listings: q.listings, charges: q.family.charges, places: p.placesVersion, until: q.displacementChecked.until}
+	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.placesVersion, until: q.displacementChecked.until}
 	if now == q.displacementChecked && (now.until.IsZero() || p.now.Before(now.until)) {
 		if !now.until.IsZero() {
 			p.scheduleGrowth(q, now.until)
@@ -191,13 +191,23 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 	}
 	p.keepAll(q.family)
 	defer p.releaseAllKept(q.family)
+	ownKept := false
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
+		y := t.yieldsOnceTo(priority, levels[priority])
+		if y.Below() == 0 {
+			continue
+		}
+		if !ownKept {
+			ownKept = true
+			p.keepOwnGrowths(q, queues, own)
+			delete(own, q)
+		}
 		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
 			p.releaseKept(q)
 		} else {
 			p.keep(q)
 		}
-		later, any := p.displaceFor(q, t, priority, levels[priority])
+		later, any := p.displaceFor(q, t, y, levels[priority])
 		if any {
 			q.displacementChecked = growthState{}
 			return
@@ -214,8 +224,8 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 
 // growthState is the state, valid until a time, on which the result of displaceForGrowth depends.
 type growthState struct {
-	listings, charges, places int
-	until                     time.Time
+	listings, others, charges, places int
+	until                             time.Time
 }
 
 // displaceFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
@@ -223,11 +233,7 @@ type growthState struct {
 //
 // No workload does so twice for the same one: if a workload took what another has, released it to a third and took it
 // again, there would be no end.
-func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indices []int) (later time.Time, any bool) {
-	y := t.yieldsOnceTo(priority, indices)
-	if y.Below() == 0 {
-		return time.Time{}, false
-	}
+func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
 	p.tryYields(q, t, func(trial *yieldTrial) {
 		gains := func(sizes []int32) (sum int32) {

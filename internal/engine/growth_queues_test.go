@@ -30,6 +30,71 @@ func TestQueuesDoNotKeepTheSameForEachOther(t *testing.T) {
 	}
 }
 
+// besideAnOwner returns a scene in which two cpus of the own quota of queue owner are free for the job own of that queue,
+// which rests. Those of the other queue may grow: one of two cpus, and one of another two that could displace it if that is
+// asked for.
+func besideAnOwner(t *testing.T, owner, other string, displaces bool) *scene {
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf(owner, "lab", 4), queueOf(other, "lab", 4), localOf(owner), localOf(other),
+		job("before", owner, 2, 1, 0, 0), job("ends", owner, 2, 1, 0, 0))
+	s.happens(in(other, between("low", 2, 2, 0, 1)), in(other, between("high", 2, 8, 0, 2)))
+	s.now = s.now.Add(29 * time.Second)
+	s.happens(gone("before"), in(owner, between("own", 2, 4, 0, 3)))
+	s.wantSizes("all is in use", []string{"low", "high", "own"}, 2, 2, 2)
+	s.now = s.now.Add(time.Second)
+	change := []Event{gone("ends")}
+	if displaces {
+		change = append(change, s.changed("high", func(w *Workload) { w.Priority = 1 }))
+	}
+	s.happens(change...)
+	return s
+}
+
+// TestGrowthAtTheCostOfOthersLeavesOwnGrowth: a job that takes what one of lower priority has plans nothing of what a job of
+// another queue will soon grow into of its own quota.
+func TestGrowthAtTheCostOfOthersLeavesOwnGrowth(t *testing.T) {
+	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
+		s := besideAnOwner(t, names[0], names[1], true)
+		s.wantSizes("two are free, and the owner's job rests", []string{"low", "high", "own"}, 0, 4, 2)
+		s.now = s.now.Add(29 * time.Second)
+		s.happens()
+		s.wantSizes("the owner's job has rested", []string{"low", "high", "own"}, 0, 4, 4)
+	}
+}
+
+// TestOthersGrowOnceAnOwnerWillNot: what is kept for the growth of a queue's own job is given to others when that job does
+// not want it any more, or may not have it.
+func TestOthersGrowOnceAnOwnerWillNot(t *testing.T) {
+	for name, change := range map[string]func(*scene) Event{
+		"it ends":                     func(*scene) Event { return gone("own") },
+		"it is deactivated":           func(s *scene) Event { return s.changed("own", func(w *Workload) { w.Inactive = true }) },
+		"it wants no more":            func(s *scene) Event { return s.changed("own", func(w *Workload) { w.PodSets[0].Wanted = 2 }) },
+		"its LocalQueue is stopped":   func(*scene) Event { l := localOf("p"); l.Stopped = true; return l },
+		"its LocalQueue is deleted":   func(*scene) Event { return LocalQueueDeleted{localOf("p").Key} },
+		"its ClusterQueue is stopped": func(*scene) Event { q := queueOf("p", "lab", 4); q.Stopped = true; return q },
+	} {
+		for _, displaces := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, displaces: %v", name, displaces), func(t *testing.T) {
+				s := besideAnOwner(t, "p", "q", displaces)
+				low, high, own := int32(2), int32(2), int32(2)
+				if displaces {
+					low, high = 0, 4
+				}
+				s.wantSizes("two are free, and the owner's job rests", []string{"low", "high", "own"}, low, high, own)
+				ev := change(s)
+				s.happens(ev)
+				if displaces {
+					s.now = s.now.Add(30 * time.Second)
+					s.happens()
+				}
+				if _, ended := ev.(WorkloadGone); ended {
+					high, own = high+2, 0
+				}
+				s.wantSizes(name, []string{"low", "high", "own"}, low, high+2, own)
+			})
+		}
+	}
+}
+
 // newGrowthWorld returns a world whose queues are open and lend each other quota, for jobs that grow beside each other.
 func newGrowthWorld(t *rapid.T) *world {
 	w := emptyWorld(Options{Elastic: elastic.Policy{

@@ -54,6 +54,9 @@ func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 	clear(q.stale)
 	q.stale = q.stale[:0]
 	q.listings++
+	if q.family != nil {
+		q.family.listings++
+	}
 	return q.resizable
 }
 
