@@ -12,23 +12,38 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes.
+// checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes, and in those where most jobs
+// are elastic and grow beside those of other queues.
 func checkElastic(t *testing.T, property func(t *rapid.T, w *world)) {
-	rapid.Check(t, func(t *rapid.T) {
-		var w *world
-		if rapid.Bool().Draw(t, "on nodes") {
-			w = newNodeWorld(t)
-		} else {
-			w = newWorld(t)
-		}
-		w.elastic = true
-		w.options.Elastic = elastic.Policy{
-			GrowAfter:  time.Duration(rapid.IntRange(0, 5).Draw(t, "growth rests")) * time.Second,
-			ResizeCost: time.Duration(rapid.IntRange(0, 3).Draw(t, "a resize costs")) * time.Second,
-		}
-		w.engine.options.Elastic = w.options.Elastic
-		property(t, w)
+	t.Run("any", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			var w *world
+			if rapid.Bool().Draw(t, "on nodes") {
+				w = newNodeWorld(t)
+			} else {
+				w = newWorld(t)
+			}
+			w.resizes(t, 5, 3)
+			property(t, w)
+		})
 	})
+	t.Run("growing", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			w := newGrowthWorld(t)
+			w.resizes(t, 30, 60)
+			property(t, w)
+		})
+	})
+}
+
+// resizes makes jobs elastic, which rest and lose time up to these numbers of seconds.
+func (w *world) resizes(t *rapid.T, longest, dearest int) {
+	w.elastic = true
+	w.options.Elastic = elastic.Policy{
+		GrowAfter:  time.Duration(rapid.IntRange(0, longest).Draw(t, "growth rests")) * time.Second,
+		ResizeCost: time.Duration(rapid.IntRange(0, dearest).Draw(t, "a resize costs")) * time.Second,
+	}
+	w.engine.options.Elastic = w.options.Elastic
 }
 
 // TestSizesStayWithinBoundsAndQuota: a running job always has a size from its minimum to its maximum, no job is

@@ -97,11 +97,8 @@ func TestOthersGrowOnceAnOwnerWillNot(t *testing.T) {
 
 // newGrowthWorld returns a world whose queues are open and lend each other quota, for jobs that grow beside each other.
 func newGrowthWorld(t *rapid.T) *world {
-	w := emptyWorld(Options{Elastic: elastic.Policy{
-		GrowAfter:  time.Duration(rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "growth rests")) * time.Second,
-		ResizeCost: time.Duration(rapid.SampledFrom([]int{0, 0, 3, 60}).Draw(t, "a resize costs")) * time.Second,
-	}})
-	w.elastic = true
+	w := emptyWorld(Options{})
+	w.growth = true
 	w.engine.budget = rapid.SampledFrom([]int{passBudget, passBudget, 4}).Draw(t, "budget of a pass")
 	w.team = CohortSet{Cohort{Name: "team", Parent: "lab"}}
 	w.apply(defaultFlavor)
@@ -184,23 +181,4 @@ func (w *world) growthStep(t *rapid.T) {
 func (w *world) finish(name string) {
 	w.apply(WorkloadGone{w.jobs[name].Key})
 	delete(w.jobs, name)
-}
-
-// checkGrowth checks the property once jobs have come and gone.
-func checkGrowth(t *testing.T, property func(t *rapid.T, w *world)) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newGrowthWorld(t)
-		for range rapid.IntRange(8, 40).Draw(t, "events") {
-			w.growthStep(t)
-		}
-		property(t, w)
-	})
-}
-
-// TestQueuesLeaveNoCapacityForEachOther: once everything has settled, no job of any queue could grow.
-func TestQueuesLeaveNoCapacityForEachOther(t *testing.T) {
-	checkGrowth(t, func(t *rapid.T, w *world) {
-		w.settle(t)
-		w.wantNoneToGrow(t)
-	})
 }

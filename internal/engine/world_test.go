@@ -31,6 +31,7 @@ type world struct {
 	wide    *wideWorld  // nil in a world of cpu in one flavor
 	nodes   *nodeWorld  // nil in a world of quota alone
 	elastic bool        // jobs may be resized
+	growth  bool        // open queues, in which most jobs are elastic: see growthStep
 	churn   *churnWorld // nil in a world whose objects stay
 }
 
@@ -213,6 +214,10 @@ func (w *world) write(i int, how answer) {
 
 // step makes one random change.
 func (w *world) step(t *rapid.T) {
+	if w.growth {
+		w.growthStep(t)
+		return
+	}
 	if w.churn != nil && rapid.IntRange(0, 2).Draw(t, "churn if 0") == 0 {
 		w.churnStep(t)
 		return
