@@ -13,21 +13,53 @@ import (
 // workloads that wait, where its policy allows that.
 
 // inOrderOfGrowth returns the queues of the family with elastic workloads, those with the highest priority that could
-// grow first.
+// grow first; of equal ones, those where such a workload need not rest.
 func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 	queues := slices.DeleteFunc(slices.Clone(f.queues), func(q *clusterQueue) bool { return len(q.elastic) == 0 })
 	if len(queues) < 2 {
 		return queues
 	}
-	highest := map[*clusterQueue]int32{}
+	turns := make(map[*clusterQueue]growthTurn, len(queues))
 	for _, q := range queues {
-		highest[q] = math.MinInt32
-		if t := p.resizableOf(q); len(t.above(math.MinInt32).indices) > 0 {
-			highest[q] = t.jobs[t.above(math.MinInt32).indices[0]].Priority
+		turns[q] = p.growthTurnOf(p.resizableOf(q))
+	}
+	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return turns[a].compare(turns[b]) })
+	return queues
+}
+
+// growthTurn orders the queues of a family for growth.
+type growthTurn struct {
+	highest int32
+	rests   bool
+}
+
+func (p *pass) growthTurnOf(t *resizable) growthTurn {
+	turn := growthTurn{math.MinInt32, true}
+	for n, i := range t.above(math.MinInt32).indices {
+		job := &t.jobs[i]
+		if n > 0 && job.Priority < turn.highest {
+			break
+		}
+		turn.highest = job.Priority
+		if !p.options.Elastic.GrowsAt(job, job.Max).After(p.now) {
+			turn.rests = false
+			break
 		}
 	}
-	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return cmp.Compare(highest[b], highest[a]) })
-	return queues
+	return turn
+}
+
+func (t growthTurn) compare(other growthTurn) int {
+	switch {
+	case t.highest != other.highest:
+		return cmp.Compare(other.highest, t.highest)
+	case t.rests == other.rests:
+		return 0
+	case other.rests:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // ownGrowths has, by queue, what its workloads are to grow into soon of its own quota, for those where that is known.

@@ -30,6 +30,26 @@ func TestQueuesDoNotKeepTheSameForEachOther(t *testing.T) {
 	}
 }
 
+// TestOfOwnersTheOneThatRestsWaits: where there is not enough for the own quota of two queues, a job that rests keeps none
+// from one of the same priority that may grow at once, whichever queue comes first by name.
+func TestOfOwnersTheOneThatRestsWaits(t *testing.T) {
+	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
+		for priority, want := range map[int32][]int32{0: {2, 4}, 1: {4, 2}} {
+			s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("p", "lab", 6), queueOf("q", "lab", 6), queueOf("r", "lab", 0), localOf("p"), localOf("q"), localOf("r"),
+				job("borrows", "r", 6, 1, 0, 0), job("ends", "r", 2, 1, 0, 0), job("before", "r", 2, 1, 0, 0))
+			s.happens(in(names[1], between("ready", 2, 6, 0, 1)))
+			s.now = s.now.Add(29 * time.Second)
+			s.happens(gone("before"), in(names[0], between("rests", 2, 6, priority, 2)))
+			s.wantSizes("all is in use", []string{"rests", "ready"}, 2, 2)
+			s.now = s.now.Add(time.Second)
+			s.happens(gone("ends"))
+			s.now = s.now.Add(29 * time.Second)
+			s.happens()
+			s.wantSizes("two were free, and later both have rested", []string{"rests", "ready"}, want...)
+		}
+	}
+}
+
 // besideAnOwner returns a scene in which two cpus of the own quota of queue owner are free for the job own of that queue,
 // which rests. Those of the other queue may grow: one of two cpus, and one of another two that could displace it if that is
 // asked for.
