@@ -93,9 +93,10 @@ type class struct {
 	// at is the position in clusterQueue.ready. blocked is set if the head did not fit; why is the reason, and short
 	// the quota of which there has to be more.
 	at order.Place
-	// waitsForGrowth is set if it waits for other workloads of the queue to grow.
+	// waitsForGrowth is set if it waits for other workloads of the queue to grow, grower is one for which there was capacity.
 	blocked        bool
 	waitsForGrowth bool
+	grower         *workload
 	why            reason.Reason
 	short          []quota.Index
 	// unreported are the workloads to which why was not reported yet.
@@ -225,7 +226,7 @@ func (q *clusterQueue) unblock(c *class) {
 	if c.waitsForGrowth {
 		q.growthWaiters--
 	}
-	c.blocked, c.waitsForGrowth = false, false
+	c.blocked, c.waitsForGrowth, c.grower = false, false, nil
 	if same := q.blocked[c.priority]; same != nil {
 		if delete(same, c); len(same) == 0 {
 			delete(q.blocked, c.priority)

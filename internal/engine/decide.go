@@ -129,10 +129,10 @@ func (p *pass) decide(f *family) (left bool) {
 	}
 	f.wakeFreed()
 	p.wakePlaces()
-	if p.hasWork(f) || p.review(f) {
+	if p.hasWork(f) || p.review(f) || p.retryGrowthWaiters(f) {
 		return true
 	}
-	return p.grow(f) || len(f.freed) > 0 || p.hasWork(f)
+	return p.grow(f) || len(f.freed) > 0 || p.retryGrowthWaiters(f) || p.hasWork(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -218,7 +218,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		q.ready.Pop()
 		p.block(c, found.choice.Why, found.choice.Short)
 		if found.waitsForGrowth {
-			c.waitsForGrowth = true
+			c.waitsForGrowth, c.grower = true, found.grower
 			q.growthWaiters++
 		}
 		p.blockOnPlaces(c, found.fullFlavors)

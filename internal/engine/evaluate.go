@@ -41,8 +41,9 @@ type outcome struct {
 	// fullFlavors are the flavors whose nodes lack capacity.
 	fullFlavors []string
 	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
-	// would take.
+	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter case.
 	waitsForGrowth bool
+	grower         *workload
 }
 
 // offer returns the flavors that the queue offers.
@@ -86,7 +87,7 @@ func (e *Engine) evaluate(c *class) outcome {
 func (e *Engine) considerTaking(w *workload, c *class, counts []int32) outcome {
 	found := e.consider(w, c, counts)
 	if found.verdict == preempting && e.takesFromGrowth(w, c.queue, &found) {
-		return e.growthOutcome(found.choice,
+		return e.growthOutcome(found.choice, nil,
 			"what running workloads in the same ClusterQueue would give up for it is kept for those of higher priority, which could grow")
 	}
 	return found
@@ -95,8 +96,11 @@ func (e *Engine) considerTaking(w *workload, c *class, counts []int32) outcome {
 // consider determines what can be done for these counts of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	found := e.considerCapacity(w, c, counts)
-	if (found.verdict == admissible || found.verdict == promisable) && e.blocksGrowth(w, c.queue, found.choice) {
-		return e.growthOutcome(found.choice,
+	if found.verdict != admissible && found.verdict != promisable {
+		return found
+	}
+	if grower := e.blocksGrowth(w, c.queue, found.choice); grower != nil {
+		return e.growthOutcome(found.choice, grower,
 			"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
 	}
 	return found

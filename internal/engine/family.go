@@ -50,19 +50,20 @@ func (f *family) enqueue() {
 	}
 }
 
-// recharged notes that something was charged or released: heads by resource may lack something else now.
+// recharged notes that something was charged or released: heads by resource may lack something else now, and others have
+// taken what workloads would grow into.
 func (q *clusterQueue) recharged() {
 	if q != nil && q.family != nil {
 		q.family.charges++
-		if q.family.hasHeads() {
+		if q.family.hasToReview() {
 			q.family.enqueue()
 		}
 	}
 }
 
-// hasHeads reports whether the family has heads of queues by resource.
-func (f *family) hasHeads() bool {
-	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads) > 0 })
+// hasToReview reports whether the family has heads of queues by resource, or classes that wait for others to grow.
+func (f *family) hasToReview() bool {
+	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads) > 0 || q.growthWaiters > 0 })
 }
 
 // leaving counts the evicted workloads that still hold quota.

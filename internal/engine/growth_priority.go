@@ -12,22 +12,25 @@ import (
 // A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
 // of lower priority is admitted into the capacity that it will use: it would only be stopped again.
 
-// blocksGrowth reports whether workloads of higher priority in the queue could grow less if the workload were given the
-// choice.
-func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) bool {
+// blocksGrowth returns a workload of higher priority in the queue that could grow less if the workload were given the
+// choice, nil if there is none.
+func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) *workload {
 	if len(q.elastic) == 0 {
-		return false
+		return nil
 	}
 	t := e.resizableOf(q)
 	above := t.above(w.Priority)
 	switch {
 	case len(above.indices) == 0:
-		return false
+		return nil
 	case e.competes(q, choice.Usage, above.all):
-		return e.anyGrows(q, t, above.indices)
+		return e.firstToGrow(q, t, above.indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
-	return given.onNodes() && e.blocksGrowthOnNodes(w, q, t, above.indices, given)
+	if !given.onNodes() {
+		return nil
+	}
+	return e.blocksGrowthOnNodes(w, q, t, above.indices, given)
 }
 
 // takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
@@ -47,7 +50,7 @@ func (e *Engine) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (
 	e.tryYields(q, t, func(trial *yieldTrial) {
 		trial.release(sizes, func() {
 			trial.takeOffNodes()
-			is = e.blocksGrowth(w, q, found.choice)
+			is = e.blocksGrowth(w, q, found.choice) != nil
 		})
 		e.tried += trial.tried
 	})
@@ -66,20 +69,20 @@ func (e *Engine) competes(q *clusterQueue, usage, all quota.Vector) bool {
 // maxGrowthChecks bounds how many growing workloads are checked for capacity on nodes.
 const maxGrowthChecks = 8
 
-// anyGrows reports whether any of them has capacity to grow soon.
-func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
+// firstToGrow returns the first of them that has capacity to grow soon, nil if there is none.
+func (e *Engine) firstToGrow(q *clusterQueue, t *resizable, indices []int) *workload {
 	left := maxGrowthChecks
 	for _, i := range indices {
 		if most := e.growsSoon(q, t, i); most > 0 {
 			if e.podsOnNodes(t, i, most) > 0 {
-				return true
+				return t.members[i]
 			}
 			if left--; left == 0 {
-				return false
+				return nil
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone. What is planned for it comes
@@ -93,8 +96,8 @@ func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	return most
 }
 
-// blocksGrowthOnNodes reports whether any of them would have less capacity on nodes, beside those before it.
-func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
+// blocksGrowthOnNodes returns the first of them that would have less capacity on nodes, beside those before it.
+func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (grower *workload) {
 	var growing []int
 	var wanted []int32
 	for _, i := range indices {
@@ -119,15 +122,18 @@ func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable,
 	e.places.Try(func() {
 		e.places.Hold(w.Key, e.holding(w, placed{by: given, promised: true}))
 		for n, most := range grown() {
-			is = is || most < before[n]
+			if grower == nil && most < before[n] {
+				grower = t.members[growing[n]]
+			}
 		}
 	})
-	return is
+	return grower
 }
 
-// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says.
-func (e *Engine) growthOutcome(choice flavor.Choice, detail string) outcome {
-	out := outcome{choice: choice, waitsForGrowth: true}
+// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
+// grower is the one of them that has capacity to grow, nil if others have to make room first.
+func (e *Engine) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
+	out := outcome{choice: choice, waitsForGrowth: true, grower: grower}
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
@@ -149,4 +155,35 @@ func (q *clusterQueue) wakeGrowthWaiters() {
 			q.retry(c)
 		}
 	}
+}
+
+// retryGrowthWaiters unblocks the classes that wait for a workload which is not to grow soon any more, as workloads of
+// other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
+// which it did so before. It reports whether that left a class to evaluate.
+func (p *pass) retryGrowthWaiters(f *family) (left bool) {
+	now := p.stateVersionOf(f)
+	for _, q := range f.queues {
+		if q.growthWaiters == 0 || q.growersChecked == now {
+			continue
+		}
+		q.growersChecked = now
+		t := p.resizableOf(q)
+		p.keepAll(f)
+		grows := map[*workload]bool{}
+		for _, c := range q.classes {
+			if _, known := grows[c.grower]; c.grower == nil || known {
+				continue
+			}
+			i, listed := t.find(c.grower.Key)
+			grows[c.grower] = listed && t.members[i] == c.grower && p.firstToGrow(q, t, []int{i}) != nil
+		}
+		p.releaseAllKept(f)
+		for _, c := range q.classes {
+			if c.grower != nil && !grows[c.grower] {
+				q.retry(c)
+				left = true
+			}
+		}
+	}
+	return left
 }

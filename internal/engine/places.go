@@ -310,7 +310,7 @@ func (e *Engine) wakePlaces() {
 	if now := e.places.Changes(); now != e.headsWokenAt {
 		e.headsWokenAt = now
 		for _, f := range e.families {
-			if f.hasHeads() {
+			if f.hasToReview() {
 				f.enqueue()
 			}
 		}

@@ -66,8 +66,10 @@ type clusterQueue struct {
 	cramped   bool
 	// displacementChecked is the state in which no workload could grow at the expense of others.
 	displacementChecked growthState
-	// growthWaiters counts the classes that wait for workloads of the queue to grow.
-	growthWaiters int
+	// growthWaiters counts the classes that wait for workloads of the queue to grow. growersChecked is the state in which it
+	// was last checked whether these are still to grow.
+	growthWaiters  int
+	growersChecked stateVersion
 
 	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
 	// are not ready.
