@@ -29,31 +29,50 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
-	queues, own := p.inOrderOfGrowth(f), ownGrowths{}
-	for _, q := range queues {
+	own := ownGrowths{pass: p, queues: p.inOrderOfGrowth(f)}
+	p.keepAll(f)
+	defer p.releaseAllKept(f)
+	defer own.release()
+	for _, q := range own.queues {
 		p.dropPlans(q)
 		if !p.growsIn(q) {
 			continue
 		}
-		if p.budget <= 0 || p.growAsPlanned(q) {
+		if p.budget <= 0 {
 			return true
 		}
-		p.keepAll(f)
-		changes := p.growthsOf(q)
-		if len(changes) > 0 && p.keepOwnGrowths(q, queues, own) {
-			changes = p.growthsOf(q)
+		more, done := p.growIn(q, &own)
+		if !done {
+			return true
 		}
-		delete(own, q) // they grow now, and the others may have what that leaves of it
-		p.releaseAllKept(f)
-		for _, change := range changes {
-			if p.budget <= 0 {
-				return true
-			}
-			left = !p.enlarge(change) || left
-		}
-		p.displaceForGrowth(q, queues, own)
+		left = left || more
 	}
 	return left
+}
+
+// growIn is grow for one queue, whose turn it is. done is false if the budget ended before that.
+func (p *pass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
+	decided := len(p.decisions)
+	own.begin(q)
+	defer func() {
+		p.keep(q)
+		own.end(q, len(p.decisions) > decided)
+	}()
+	if p.growAsPlanned(q) {
+		return true, false
+	}
+	changes := p.growthsOf(q)
+	if len(changes) > 0 && own.keep(q) {
+		changes = p.growthsOf(q)
+	}
+	for _, change := range changes {
+		if p.budget <= 0 {
+			return true, false
+		}
+		left = !p.enlarge(change) || left
+	}
+	p.displaceForGrowth(q, own)
+	return left, true
 }
 
 // growsIn reports whether workloads may grow in the queue.
@@ -172,7 +191,7 @@ func (p *pass) planGrowth(w *workload, more quota.Vector) {
 // displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
-func (p *pass) displaceForGrowth(q *clusterQueue, queues []*clusterQueue, own ownGrowths) {
+func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 	t := p.resizableOf(q)
 	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.placesVersion, until: q.displacementChecked.until}
 	if now == q.displacementChecked && (now.until.IsZero() || p.now.Before(now.until)) {
@@ -189,19 +208,12 @@ func (p *pass) displaceForGrowth(q *clusterQueue, queues []*clusterQueue, own ow
 		}
 		levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
 	}
-	p.keepAll(q.family)
-	defer p.releaseAllKept(q.family)
-	ownKept := false
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
 		y := t.yieldsOnceTo(priority, levels[priority])
 		if y.Below() == 0 {
 			continue
 		}
-		if !ownKept {
-			ownKept = true
-			p.keepOwnGrowths(q, queues, own)
-			delete(own, q)
-		}
+		own.keep(q)
 		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
 			p.releaseKept(q)
 		} else {

@@ -62,30 +62,54 @@ func (t growthTurn) compare(other growthTurn) int {
 	}
 }
 
-// ownGrowths has, by queue, what its workloads are to grow into soon of its own quota, for those where that is known.
-type ownGrowths map[*clusterQueue]quota.Vector
+// ownGrowths is what the queues of a family, in order of growth, keep of their own quota while others grow: what their
+// workloads are to grow into soon. None of it would come back from a workload of another queue that grows into it first.
+// Where others have borrowed so much that there is not enough for all queues, the first in order has it first: if queues
+// kept the same quota for each other, none would ever grow.
+type ownGrowths struct {
+	*pass
+	queues []*clusterQueue
+	// kept is what each queue keeps, nil until that is asked for.
+	kept map[*clusterQueue]quota.Vector
+}
 
-// keepOwnGrowths keeps for the other queues, given in order of growth, what their workloads are to grow into soon of their own
-// quota: none of it would come back from a workload of another queue that grows into it first. Where others have borrowed
-// so much that there is not enough for all queues, this one included, the first in order has it first: if they kept the
-// same quota for each other, none would ever grow. It reports whether it keeps anything.
-func (p *pass) keepOwnGrowths(q *clusterQueue, queues []*clusterQueue, own ownGrowths) (any bool) {
-	for _, other := range queues {
-		p.tree.Charge(other.Name, quota.Planned, own[other])
+// keep keeps it, if it does not yet, for all queues but the one whose turn it is. It reports whether that is news.
+func (o *ownGrowths) keep(turn *clusterQueue) (news bool) {
+	if o.kept != nil || len(o.queues) < 2 {
+		return false
 	}
-	for _, other := range queues {
-		if _, known := own[other]; !known && p.growsIn(other) {
-			own[other] = p.ownGrowthOf(other)
-			p.tree.Charge(other.Name, quota.Planned, own[other])
+	o.kept = make(map[*clusterQueue]quota.Vector, len(o.queues))
+	for _, q := range o.queues {
+		if o.growsIn(q) {
+			o.end(q, true)
+			news = news || q != turn && len(o.kept[q]) > 0
 		}
 	}
-	p.tree.Release(q.Name, quota.Planned, own[q])
-	for _, other := range queues {
-		if more := own[other]; other != q && len(more) > 0 {
-			other.kept, any = quota.VectorOf(slices.Concat(other.kept, more)...), true
-		}
+	o.begin(turn)
+	return news
+}
+
+// begin begins the turn of a queue: it may use what it keeps.
+func (o *ownGrowths) begin(turn *clusterQueue) {
+	o.tree.Release(turn.Name, quota.Planned, o.kept[turn])
+}
+
+// end ends the turn of a queue: it keeps what it is to grow into after that.
+func (o *ownGrowths) end(turn *clusterQueue, changed bool) {
+	if o.kept == nil {
+		return
 	}
-	return any
+	if changed {
+		o.kept[turn] = o.ownGrowthOf(turn)
+	}
+	o.tree.Charge(turn.Name, quota.Planned, o.kept[turn])
+}
+
+// release releases what all of them keep.
+func (o *ownGrowths) release() {
+	for _, q := range o.queues {
+		o.begin(q)
+	}
 }
 
 // ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
