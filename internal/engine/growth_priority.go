@@ -162,28 +162,41 @@ func (q *clusterQueue) wakeGrowthWaiters() {
 // which it did so before. It reports whether that left a class to evaluate.
 func (p *pass) retryGrowthWaiters(f *family) (left bool) {
 	now := p.stateVersionOf(f)
+	waits := func(q *clusterQueue) bool { return q.growthWaiters > 0 && q.growersChecked != now }
+	if !slices.ContainsFunc(f.queues, waits) {
+		return false
+	}
+	p.keepAll(f)
+	var stopped []*class
 	for _, q := range f.queues {
-		if q.growthWaiters == 0 || q.growersChecked == now {
+		if waits(q) {
+			q.growersChecked = now
+			p.releaseKept(q) // as when its classes are evaluated
+			stopped = append(stopped, p.withoutGrower(q)...)
+			p.keep(q)
+		}
+	}
+	p.releaseAllKept(f)
+	for _, c := range stopped {
+		c.queue.retry(c)
+	}
+	return len(stopped) > 0
+}
+
+// withoutGrower returns the classes of the queue that wait for a workload which is not to grow soon any more.
+func (p *pass) withoutGrower(q *clusterQueue) (out []*class) {
+	t, grows := p.resizableOf(q), map[*workload]bool{}
+	for _, c := range q.classes {
+		if c.grower == nil {
 			continue
 		}
-		q.growersChecked = now
-		t := p.resizableOf(q)
-		p.keepAll(f)
-		grows := map[*workload]bool{}
-		for _, c := range q.classes {
-			if _, known := grows[c.grower]; c.grower == nil || known {
-				continue
-			}
+		if _, known := grows[c.grower]; !known {
 			i, listed := t.find(c.grower.Key)
 			grows[c.grower] = listed && t.members[i] == c.grower && p.firstToGrow(q, t, []int{i}) != nil
 		}
-		p.releaseAllKept(f)
-		for _, c := range q.classes {
-			if c.grower != nil && !grows[c.grower] {
-				q.retry(c)
-				left = true
-			}
+		if !grows[c.grower] {
+			out = append(out, c)
 		}
 	}
-	return left
+	return out
 }

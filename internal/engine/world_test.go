@@ -341,8 +341,15 @@ func (w *world) observe(name string) {
 	w.apply(ev)
 }
 
-// leaving reports whether any job is being evicted.
+// leaving reports whether any job is being evicted, or pods of one that has ended are left.
 func (w *world) leaving() bool {
+	if w.nodes != nil {
+		for _, p := range w.nodes.pods {
+			if _, there := w.jobs[p.Workload.Name]; !there && p.Workload != (Key{}) {
+				return true
+			}
+		}
+	}
 	for _, job := range w.jobs {
 		if job.Evicted || job.Unheld || job.Admission.hasSurplus() {
 			return true
