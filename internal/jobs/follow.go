@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,10 @@ const workloadReplaced = "WorkloadReplaced"
 
 // workloadDisowned is the reason of the event on a job whose Workload has lost its owner reference to the job.
 const workloadDisowned = "WorkloadDisowned"
+
+// disownedPoll is the time between two reconciles of a job whose Workload is disowned: none of its events leads to the
+// job any more, its deletion included.
+const disownedPoll = 2 * time.Second
 
 // workloads returns the Workload that the job follows, nil if there is none, and the others that it controls or that are
 // disowned.

@@ -189,6 +189,25 @@ func TestJobWhoseWorkloadIsDisownedIsQueuedAgain(t *testing.T) {
 	}
 }
 
+// TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne: no event tells of the deletion, as the Workload names
+// the job no longer, and a job that waits has no children whose events would.
+func TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	disowned := list[kueue.WorkloadList](w.world).Items[0]
+	disowned.OwnerReferences = nil
+	if err := w.api.Update(t.Context(), &disowned); err != nil {
+		t.Fatal(err)
+	}
+	for again := w.reconcile().RequeueAfter; again > 0; again = w.reconcile().RequeueAfter {
+		w.clock.SetTime(w.clock.Now().Add(again))
+	}
+	left := list[kueue.WorkloadList](w.world).Items
+	if owned := w.controlled(w.batchJob()); len(left) != 1 || len(owned) != 1 {
+		t.Errorf("the job controls %v of %d Workloads once it is reconciled no more, want a new one", owned, len(left))
+	}
+}
+
 // finishOwnerless finishes the Workload as admission does if it has no owner.
 func finishOwnerless(wl *kueue.Workload) {
 	workload.SetCondition(wl, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound, "gone", metav1.Now().Time)

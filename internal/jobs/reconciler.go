@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -191,6 +192,9 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	plan, err := r.planFollowing(ctx, job, found, others)
 	plan.Writes = append(plan.Writes, r.giveBack(job, others, found, plan.Progress)...)
+	if slices.ContainsFunc(others, func(w *kueue.Workload) bool { return r.isDisowned(job, w) }) {
+		plan.DueBy(r.clock.Now().Add(disownedPoll)) // also if the job waits, and so has no children with events
+	}
 	return plan, err
 }
 
