@@ -18,12 +18,13 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// DefaultOperatorUser is the user that an operator installed by the chart runs as.
+// DefaultOperatorUser is the operator's user where none is named, as in tests. The chart names its service account.
 const DefaultOperatorUser = "system:serviceaccount:muster-system:muster-operator"
 
 // Options are the parameters of Apply. The zero value is valid.
 type Options struct {
-	// OperatorUser is the only user that may resize admitted Workloads, DefaultOperatorUser if empty.
+	// OperatorUser is the only user to whom the policies leave what is the operator's, such as to admit and resize
+	// Workloads; DefaultOperatorUser if empty. Apply refuses one with quotes.
 	OperatorUser string
 
 	// Volcano decides which controller runs Volcano's kinds, VolcanoAuto if empty. If it is Volcano, nothing is
