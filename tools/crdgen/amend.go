@@ -17,7 +17,8 @@ func amend(kind string, root *props) {
 	boundExponents(root)
 	for name, field := range root.Properties {
 		if name != "status" {
-			root.Properties[name] = readable(field)
+			readable(&field)
+			root.Properties[name] = field
 		}
 	}
 	switch kind {
@@ -31,43 +32,26 @@ func amend(kind string, root *props) {
 	case "Workload":
 		// Schema only, no rules: the API server would evaluate rules on the spec at each write of the status, and most
 		// writes of a Workload are those. Its rules are admission policies instead.
-		edit(root, func(template *props) {
-			requireSpec(template)
-			edit(template, boundContainers, "spec")
-			edit(template, defaultResources, "spec")
-		}, "spec", "podSets", "*", "template")
+		edit(root, amendTemplate, "spec", "podSets", "*", "template")
 	case "JobSet":
 		ruleJobSet(root)
 		edit(root, fixNodeChoice, "spec")
-		edit(root, func(template *props) {
-			requireSpec(template)
-			edit(template, requireSpec, "spec", "template")
-			edit(template, boundContainers, "spec", "template", "spec")
-			edit(template, defaultResources, "spec", "template", "spec")
-			defaultJobTemplate(template)
-			fixJobTemplate(template)
+		edit(root, func(jobTemplate *props) {
+			requireSpec(jobTemplate)
+			edit(jobTemplate, amendTemplate, "spec", "template")
+			defaultJobTemplate(jobTemplate)
+			fixJobTemplate(jobTemplate)
 		}, "spec", "replicatedJobs", "*", "template")
 		edit(root, amendClaim, "spec", "volumeClaimPolicies", "*", "templates", "*")
 	case "GenericJob":
 		ruleGenericJob(root)
-		edit(root, func(template *props) {
-			requireSpec(template)
-			edit(template, boundContainers, "spec")
-			edit(template, defaultResources, "spec")
-		}, "spec", "replicaSpecs", "*", "template")
+		edit(root, amendTemplate, "spec", "replicaSpecs", "*", "template")
 	case "Job":
 		ruleVCJob(root)
-		edit(root, func(template *props) {
-			edit(template, boundContainers, "spec")
-			edit(template, defaultResources, "spec")
-		}, "spec", "tasks", "*", "template")
+		edit(root, amendPodSpec, "spec", "tasks", "*", "template", "spec")
 	case "TrainingJob":
 		ruleTrainingJob(root)
-		edit(root, func(template *props) {
-			requireSpec(template)
-			edit(template, boundContainers, "spec")
-			edit(template, defaultResources, "spec")
-		}, "spec", "replicaSpecs", "template")
+		edit(root, amendTemplate, "spec", "replicaSpecs", "template")
 	}
 }
 
@@ -88,6 +72,20 @@ func edit(node *props, change func(*props), path ...string) {
 	}
 	edit(&child, change, path[1:]...)
 	node.Properties[path[0]] = child
+}
+
+// eachChild changes the schemas right below this one: of its fields, of its items, and of the values of a map.
+func eachChild(node *props, change func(*props)) {
+	for name, child := range node.Properties {
+		change(&child)
+		node.Properties[name] = child
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		change(node.Items.Schema)
+	}
+	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
+		change(node.AdditionalProperties.Schema)
+	}
 }
 
 // foreign are the fields of any kind whose contents are Kubernetes types. Their descriptions are dropped: Kubernetes
@@ -115,16 +113,7 @@ func dropForeignProse(node *props) {
 
 func dropProse(node *props) {
 	node.Description = ""
-	for name, child := range node.Properties {
-		dropProse(&child)
-		node.Properties[name] = child
-	}
-	if node.Items != nil && node.Items.Schema != nil {
-		dropProse(node.Items.Schema)
-	}
-	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
-		dropProse(node.AdditionalProperties.Schema)
-	}
+	eachChild(node, dropProse)
 }
 
 const (
@@ -137,23 +126,14 @@ const (
 // hangs every program that reads the object.
 func boundExponents(node *props) {
 	node.Pattern = strings.Replace(node.Pattern, quantityExponent, boundedExponent, 1)
-	for name, child := range node.Properties {
-		boundExponents(&child)
-		node.Properties[name] = child
-	}
-	if node.Items != nil && node.Items.Schema != nil {
-		boundExponents(node.Items.Schema)
-	}
-	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
-		boundExponents(node.AdditionalProperties.Schema)
-	}
+	eachChild(node, boundExponents)
 }
 
 // readable makes the schema refuse numbers that it would accept but that Go types cannot decode: one undecodable object
 // makes every list of its kind fail. API servers before Kubernetes 1.36 do not enforce the format of an integer, so an
 // int32 has bounds too; an int64 needs none, since they refuse integers beyond it in any case. Durations, which a schema
 // accepts as any string, have patterns of their own. A status is exempt, since programs write it.
-func readable(node props) props {
+func readable(node *props) {
 	if node.Format == "int32" || node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
 		least, most := float64(math.MinInt32), float64(math.MaxInt32)
 		if node.Minimum == nil {
@@ -163,16 +143,7 @@ func readable(node props) props {
 			node.Maximum = &most
 		}
 	}
-	for name, child := range node.Properties {
-		node.Properties[name] = readable(child)
-	}
-	if node.Items != nil && node.Items.Schema != nil {
-		*node.Items.Schema = readable(*node.Items.Schema)
-	}
-	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
-		*node.AdditionalProperties.Schema = readable(*node.AdditionalProperties.Schema)
-	}
-	return node
+	eachChild(node, readable)
 }
 
 // boundResourceNames sets the maximum length of resource names, whose Kubernetes type has none, so that the API server
@@ -184,6 +155,17 @@ func boundResourceNames(group *props) {
 	}
 	edit(group, bound, "coveredResources", "*")
 	edit(group, bound, "flavors", "*", "resources", "*", "name")
+}
+
+// amendTemplate changes the template of a pod, and requires that it has a spec.
+func amendTemplate(template *props) {
+	requireSpec(template)
+	edit(template, amendPodSpec, "spec")
+}
+
+func amendPodSpec(podSpec *props) {
+	boundContainers(podSpec)
+	defaultResources(podSpec)
 }
 
 // requireSpec makes the spec of a template required. Kubernetes' Go types make it optional, but a template without one
