@@ -109,6 +109,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	e := &Explanation{
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
+		Unseen:      snapshot.Unseen,
 		PodProblems: podProblems(snapshot.Pods, snapshot.lacksNode, now),
 		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() || snapshot.startedNothing(),
 	}
@@ -117,18 +118,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Asks = asksOf(workload)
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
 	}
-	switch {
-	case snapshot.lacksAllPods(&job):
-		e.Warning = lastWarning(snapshot.Warnings)
-	case snapshot.lacksSomePods(&job):
-		e.Warning = lastWarning(warningsOf(snapshot.Warnings, failedCreate, changeRefused))
-	case snapshot.hasSurplusPods(&job):
-		e.Warning = lastWarning(warningsOf(snapshot.Warnings, changeRefused))
-	}
-	if workload != nil && job.State == Pending {
-		e.Warning = lastEviction(workload)
-	}
-	e.Unseen = snapshot.Unseen
+	e.Warning = warningAbout(snapshot, &job, workload)
 	if job.Message == noWorkloadYet && e.Warning == nil {
 		e.Job.Message = "no Workload yet, and no event that you may read says why: check that Muster's operator runs"
 	}
@@ -139,31 +129,35 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
 		e.QueuesThere = queuesFor(snapshot, job.Namespace)
 	}
-	if workload != nil && job.Reason == reasonAdmissionChecks {
-		e.Checks = checksOf(snapshot, workload)
-		return e // it has its quota: holders do not matter
+	switch waits := job.State == Pending || job.State == Suspended && job.ClusterQueue == ""; {
+	case workload != nil && job.Reason == reasonAdmissionChecks:
+		e.Checks = checksOf(snapshot, workload) // it has its quota: holders do not matter
+	case waits && !hidden:
+		e.explainWait(snapshot, jobs, workload, now)
 	}
-	if hidden || job.State != Pending && (job.State != Suspended || job.ClusterQueue != "") {
-		return e // holders matter only to jobs that wait for quota
-	}
+	return e
+}
+
+// explainWait explains why the job waits for quota, and who holds it. The Workload is nil if the job has none.
+func (e *Explanation) explainWait(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
 	if workload != nil && workload.Status.Admission == nil {
 		e.askEngine(snapshot, jobs, workload, now)
 	}
-	if e.Line != nil {
-		e.Checks = inactiveChecks(snapshot, e.Line.ClusterQueue)
-		e.Accepts = refusingSelector(snapshot, e.Line.ClusterQueue, job.Namespace)
+	if e.Line == nil {
+		return
 	}
+	e.Checks = inactiveChecks(snapshot, e.Line.ClusterQueue)
+	e.Accepts = refusingSelector(snapshot, e.Line.ClusterQueue, e.Job.Namespace)
 	for _, queue := range Queues(snapshot, "", now) {
-		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
-			e.Quotas = quotasFor(&queue, job.Requests)
+		if queue.Name == e.Line.ClusterQueue {
+			e.Quotas = quotasFor(&queue, e.Job.Requests)
 			e.Unlimited = slices.ContainsFunc(queue.Quotas, func(q Quota) bool { return q.Unlimited })
-			e.Holders = holdersOf(jobs, &job, queue.Name)
+			e.Holders = holdersOf(jobs, &e.Job, queue.Name)
 			if e.asksUncovered() {
 				e.Covers = queue.covers()
 			}
 		}
 	}
-	return e
 }
 
 // askEngine builds an engine with the same state as the operator's at that time, and has it explain why the Workload waits.

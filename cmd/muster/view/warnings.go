@@ -22,6 +22,22 @@ func (s *Snapshot) NeedsWarnings(job *Job) bool {
 	return s.lacksAllPods(job) || s.lacksSomePods(job) || s.hasSurplusPods(job)
 }
 
+// warningAbout returns the last warning about a job that lacks pods or has too many, or the last eviction of one that
+// waits, nil if there is none. The Workload is nil if the job has none.
+func warningAbout(snapshot *Snapshot, job *Job, workload *kueue.Workload) *Warning {
+	switch {
+	case workload != nil && job.State == Pending:
+		return lastEviction(workload)
+	case snapshot.lacksAllPods(job):
+		return lastWarning(snapshot.Warnings)
+	case snapshot.lacksSomePods(job):
+		return lastWarning(warningsOf(snapshot.Warnings, failedCreate, changeRefused))
+	case snapshot.hasSurplusPods(job):
+		return lastWarning(warningsOf(snapshot.Warnings, changeRefused))
+	}
+	return nil
+}
+
 // lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only those about
 // pods and sizes say why: it has run for some time, and others may be about what was then.
 func (s *Snapshot) lacksSomePods(job *Job) bool {
