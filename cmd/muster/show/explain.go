@@ -25,42 +25,9 @@ const timeFormat = "2006-01-02 15:04:05 UTC"
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
 	text.WriteString(headline(e) + "\n\n")
-	for i, group := range alike(len(e.Asks), func(i int) (string, string) { return e.Asks[i].PodSet, ask(&e.Asks[i]) }) {
-		line(&text, first(i, "asks"), group.each()+": "+ask(&e.Asks[group.first]))
-	}
-	if len(e.Asks) == 0 {
-		line(&text, "asks", podCount(e.Job.PodsAsked)+inAll(view.Amounts(e.Job.Requests, true)))
-	}
-	line(&text, "queue", placeInLine(e))
-	if e.Accepts != nil {
-		line(&text, "", refusal(e))
-	}
-	if len(e.Covers) > 0 {
-		line(&text, "", "it has quota only for "+listed(e.Covers))
-	}
-	for i := range e.Checks {
-		line(&text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
-	}
-	var podLines []string
-	if !e.Job.State.Over() {
-		podLines = append(podLines, fmt.Sprintf("%s ready or done", pods(&e.Job)))
-	}
-	for i := range e.PodProblems {
-		problem := &e.PodProblems[i]
-		podLines = append(podLines, fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
-	}
-	for i, said := range podLines {
-		line(&text, first(i, "pods"), said)
-	}
-	if w := e.Warning; w != nil {
-		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
-	}
-	if e.NewNodes {
-		line(&text, "nodes", "it waits for new nodes: it was admitted by quota alone, as no node of that time could ever hold its pods")
-		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
-			line(&text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
-		}
-	}
+	asks(&text, e)
+	queueAndChecks(&text, e)
+	podsAndNodes(&text, e)
 	switch {
 	case e.WhyNot != nil:
 		whyNot(&text, e)
@@ -82,8 +49,57 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	return err
 }
 
-// quotaAndHolders writes the quota and its holders, for an explanation without an answer of the engine. A suspended job does not
-// wait for holders, so they are omitted.
+// asks writes what the pod sets request, or the job as a whole if they are not known.
+func asks(text *strings.Builder, e *view.Explanation) {
+	for i, group := range alike(len(e.Asks), func(i int) (string, string) { return e.Asks[i].PodSet, ask(&e.Asks[i]) }) {
+		line(text, first(i, "asks"), group.each()+": "+ask(&e.Asks[group.first]))
+	}
+	if len(e.Asks) == 0 {
+		line(text, "asks", podCount(e.Job.PodsAsked)+inAll(view.Amounts(e.Job.Requests, true)))
+	}
+}
+
+// queueAndChecks writes the queue of the job, whom and what it is for if not for this job, and the checks that are not
+// ready.
+func queueAndChecks(text *strings.Builder, e *view.Explanation) {
+	line(text, "queue", placeInLine(e))
+	if e.Accepts != nil {
+		line(text, "", refusal(e))
+	}
+	if len(e.Covers) > 0 {
+		line(text, "", "it has quota only for "+listed(e.Covers))
+	}
+	for i := range e.Checks {
+		line(text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
+	}
+}
+
+// podsAndNodes writes the state of the pods, what keeps them from being ready, and the nodes that they wait for.
+func podsAndNodes(text *strings.Builder, e *view.Explanation) {
+	var podLines []string
+	if !e.Job.State.Over() {
+		podLines = append(podLines, fmt.Sprintf("%s ready or done", pods(&e.Job)))
+	}
+	for i := range e.PodProblems {
+		problem := &e.PodProblems[i]
+		podLines = append(podLines, fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+	}
+	for i, said := range podLines {
+		line(text, first(i, "pods"), said)
+	}
+	if w := e.Warning; w != nil {
+		line(text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
+	}
+	if e.NewNodes {
+		line(text, "nodes", "it waits for new nodes: it was admitted by quota alone, as no node of that time could ever hold its pods")
+		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
+			line(text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
+		}
+	}
+}
+
+// quotaAndHolders writes the quota and its holders, for an explanation without an answer of the engine. A suspended job
+// does not wait for holders, so they are omitted.
 func quotaAndHolders(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
@@ -198,8 +214,8 @@ func ask(a *view.Ask) string {
 	return text
 }
 
-// unenforcedLevels returns the levels at which pods without places are required to share one domain, which nothing enforces for
-// them. Slices with an exclusive domain are left out: there each pod follows the first pod of its Job.
+// unenforcedLevels returns the levels at which pods without places are required to share one domain, which nothing
+// enforces for them. Slices with an exclusive domain are left out: there each pod follows the first pod of its Job.
 func unenforcedLevels(asks []view.Ask) (levels []string) {
 	for i := range asks {
 		near := asks[i].Near
