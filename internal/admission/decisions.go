@@ -136,24 +136,11 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	if ctx.Err() != nil {
 		return // no write can succeed any more
 	}
-	a.mu.Lock()
-	open := a.open[key]
-	var rest time.Duration
-	if open != nil {
-		rest = open.notBefore.Sub(a.clock.Now())
-		open.attempted = open.attempted || rest <= 0
-	}
-	a.mu.Unlock()
+	open := a.begin(key)
 	switch {
 	case open == nil:
-		a.queue.Forget(key)
 		return
-	case rest > 0: // the item was queued for an earlier decision that was being retried
-		a.queue.AddAfter(key, rest)
-		return
-	}
-	d := open.Decision
-	if open.refusal != nil {
+	case open.refusal != nil:
 		a.reportRefusal(key, open, open.refusal)
 		return
 	}
@@ -164,6 +151,34 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		reader = a.live
 	}
 	outcome, version, err := a.try(ctx, reader, open)
+	a.settle(ctx, key, open, again, outcome, version, err)
+}
+
+// begin returns the open decision of a Workload, whose next attempt is now. It returns nil if there is none, or if that
+// is not due yet: then it is queued for later.
+func (a *decisionWriter) begin(key engine.Key) *openDecision {
+	a.mu.Lock()
+	open := a.open[key]
+	var rest time.Duration
+	if open != nil {
+		rest = open.notBefore.Sub(a.clock.Now())
+		open.attempted = open.attempted || rest <= 0
+	}
+	a.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
+	switch {
+	case open == nil:
+		a.queue.Forget(key)
+	case rest > 0: // the item was queued for an earlier decision that was being retried
+		a.queue.AddAfter(key, rest)
+		return nil
+	}
+	return open
+}
+
+// settle acts on the outcome of an attempt to write a decision: it queues the next one, or ends the decision and
+// reports its outcome to the engine. again is set if this was a retry.
+func (a *decisionWriter) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
+	d := open.Decision
 	switch {
 	case outcome == superseded && d.Admit == nil && !again, outcome == alreadyThere && !again:
 		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
