@@ -151,11 +151,8 @@ func (b replacedFields) setByUser(job *batchv1.Job) bool {
 	return b.Size != nil && !paused(job) && ptr.Deref(job.Spec.Parallelism, 1) != *b.Size
 }
 
-// restored returns the Job as its user made it, except for spec.suspend: without what a start added. A parallelism of 0 is
-// the user's, who lets the Job run no pods, since no Job is started with a grant of none; so is another size of an elastic
-// Job than the queue's, which completions follow. A settled elastic Job keeps its completions, and so does one that its user
-// gave a parallelism which they cannot follow: the API server changes them only to what parallelism is, and would refuse to
-// restore anything. An annotation that cannot be parsed was not written by Muster, and is removed.
+// restored returns the Job as its user made it, except for spec.suspend: without what a start added. An annotation that
+// cannot be parsed was not written by Muster, and is removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	if !hasStarted(job) {
@@ -163,7 +160,17 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	}
 	out.Annotations = without(without(out.Annotations, muster.BeforeAdmissionAnnotation), muster.AskedPodsAnnotation)
 	b := recordedIn(job)
-	template := &out.Spec.Template
+	b.restoreSize(out, job)
+	b.restoreTemplate(&out.Spec.Template)
+	return out
+}
+
+// restoreSize gives out the parallelism and completions that the job asked for. A parallelism of 0 is the user's, who
+// lets the Job run no pods, since no Job is started with a grant of none; so is another size of an elastic Job than the
+// queue's, which completions follow. A settled elastic Job keeps its completions, and so does one that its user gave a
+// parallelism which they cannot follow: the API server changes them only to what parallelism is, and would refuse to
+// restore anything.
+func (b replacedFields) restoreSize(out, job *batchv1.Job) {
 	switch {
 	case b.Size != nil && isSettled(job):
 		if !paused(job) {
@@ -182,6 +189,10 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	if !ptr.Equal(out.Spec.Completions, job.Spec.Completions) && !hasElasticShape(out) {
 		out.Spec.Completions = job.Spec.Completions
 	}
+}
+
+// restoreTemplate gives the template back what a start replaced in it.
+func (b replacedFields) restoreTemplate(template *corev1.PodTemplateSpec) {
 	if b.Labels != nil {
 		template.Labels = orNil(*b.Labels)
 	}
@@ -206,7 +217,6 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	if b.Affinity != nil {
 		template.Spec.Affinity = b.Affinity.Was
 	}
-	return out
 }
 
 // orNil returns nil for an empty map, as the API server does.
