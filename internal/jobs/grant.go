@@ -41,20 +41,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		if podSet == nil {
 			continue // the API rejects such an assignment
 		}
-		left, count := workload.PodsHoldingQuota(w, a)
-		granted := PodSetAdmission{
-			Count: count, Asked: podSet.Count, Left: left,
-			Template: &podSet.Template, Tied: workload.IsTied(podSet),
-			Injection: podspec.Injection{
-				Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
-				NodeSelector: map[string]string{},
-			},
-		}
-		if a.TopologyAssignment != nil {
-			granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
-			granted.Places = PlacesOf(a.TopologyAssignment)
-			granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, SmallestSlice(podSet.TopologyRequest)
-		}
+		granted := podSetGrantOf(w, podSet, a, nodes)
 		for _, name := range sortedFlavors(a) {
 			flavor := flavors[name]
 			if flavor == nil {
@@ -70,6 +57,25 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		out.PodSets[string(a.Name)] = granted
 	}
 	return out
+}
+
+// podSetGrantOf returns what the assignment grants the pod set, without what its flavors and admission checks add.
+func podSetGrantOf(w *kueue.Workload, podSet *kueue.PodSet, a *kueue.PodSetAssignment, nodes Nodes) PodSetAdmission {
+	left, count := workload.PodsHoldingQuota(w, a)
+	granted := PodSetAdmission{
+		Count: count, Asked: podSet.Count, Left: left,
+		Template: &podSet.Template, Tied: workload.IsTied(podSet),
+		Injection: podspec.Injection{
+			Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
+			NodeSelector: map[string]string{},
+		},
+	}
+	if a.TopologyAssignment != nil {
+		granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
+		granted.Places = PlacesOf(a.TopologyAssignment)
+		granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, SmallestSlice(podSet.TopologyRequest)
+	}
+	return granted
 }
 
 // whyWaiting returns what the queue says about a Workload without quota, "" if nothing yet.
