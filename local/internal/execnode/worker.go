@@ -136,25 +136,32 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
+// observed is what a step has seen of the pod, and acts on.
+type observed struct {
+	pod    *corev1.Pod              // as the API server has it
+	gone   bool                     // deleted from the API server
+	state  *kubecontainer.PodStatus // what the container runtime has of it
+	status corev1.PodStatus         // follows from these
+}
+
 // step observes the pod, decides and acts. It returns the time of the next step, zero if only an event triggers it.
 func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
-	pod, gone := w.current()
-	logger := podLogger(ctx, pod)
+	var seen observed
+	seen.pod, seen.gone = w.current()
+	logger := podLogger(ctx, seen.pod)
 	ctx = klog.NewContext(ctx, logger)
-	k := w.node.kubelet
-	adapted := adapt(pod, w.node.isolation.Mounts)
-	state, err := w.look(ctx, pod)
-	if err != nil {
+	var err error
+	if seen.state, err = w.look(ctx, seen.pod); err != nil {
 		logger.Error(err, "Cannot read the state of the pod's containers")
 		return time.Now().Add(firstRetry), false
 	}
-	status := w.statusFrom(ctx, pod, state, false)
-	refusal := refuseIfNeeded(pod, w.node.isolation.Mounts)
+	seen.status = w.statusFrom(ctx, seen.pod, seen.state, false)
+	refusal := refuseIfNeeded(seen.pod, w.node.isolation.Mounts)
 	decision := decide(view{
-		pod: pod, gone: gone, phase: status.Phase, alive: isAlive(state),
-		finished: w.reported && w.deleting == (pod.DeletionTimestamp != nil),
+		pod: seen.pod, gone: seen.gone, phase: seen.status.Phase, alive: isAlive(seen.state),
+		finished: w.reported && w.deleting == (seen.pod.DeletionTimestamp != nil),
 		refusal:  refusal,
-		deadline: deadlineOf(pod, w.lastStatus(pod)), now: time.Now(),
+		deadline: deadlineOf(seen.pod, w.lastStatus(seen.pod)), now: time.Now(),
 	})
 	if decision.pastDeadline {
 		w.failure = &podstatus.Failure{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline"}
@@ -162,34 +169,42 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	if !decision.refused {
 		refusal = nil
 	} else {
-		w.warn(pod, refusal.Reason, refusal.Message)
+		w.warn(seen.pod, refusal.Reason, refusal.Message)
 	}
 	logger.V(4).Info("Worker decided", "action", decision.action)
+	return w.act(ctx, decision, seen, refusal)
+}
+
+// act carries out the decision. refusal is why the pod fails or waits because it cannot run here, nil if it does not. It
+// returns what step returns.
+func (w *worker) act(ctx context.Context, decision decision, seen observed, refusal *refusal) (next time.Time, done bool) {
+	logger, statuses := klog.FromContext(ctx), w.node.kubelet.status
+	adapted := adapt(seen.pod, w.node.isolation.Mounts)
 	switch decision.action {
 	case toRun:
 		if w.tried {
-			k.status.SetPodStatus(logger, pod, status)
+			statuses.SetPodStatus(logger, seen.pod, seen.status)
 		} else {
 			w.tried = true
 			w.wake() // soon there is more to report than that it is starting
 		}
-		return earliest(w.runContainers(ctx, adapted, state, status), decision.wake), false
+		return earliest(w.runContainers(ctx, adapted, seen.state, seen.status), decision.wake), false
 	case toRefuse:
-		refusal.apply(&status)
-		k.status.SetPodStatus(logger, pod, status)
+		refusal.apply(&seen.status)
+		statuses.SetPodStatus(logger, seen.pod, seen.status)
 	case toKill:
-		if !gone && hasRunning(state) { // otherwise it takes no time, and what is reported next says it all
-			k.status.SetPodStatus(logger, pod, w.statusFrom(ctx, pod, state, false))
+		if !seen.gone && hasRunning(seen.state) { // otherwise it takes no time, and what is reported next says it all
+			statuses.SetPodStatus(logger, seen.pod, w.statusFrom(ctx, seen.pod, seen.state, false))
 		}
-		if err := w.kill(ctx, adapted, state, decision.grace); err != nil {
+		if err := w.kill(ctx, adapted, seen.state, decision.grace); err != nil {
 			logger.Error(err, "Cannot stop the pod's containers")
 			return time.Now().Add(firstRetry), false
 		}
 		return time.Now(), false
 	case toFinish:
-		w.finish(ctx, pod, state, refusal)
+		w.finish(ctx, seen.pod, seen.state, refusal)
 	case toForget:
-		w.forget(ctx, pod, state)
+		w.forget(ctx, seen.pod, seen.state)
 		return time.Time{}, true
 	case toRest:
 	}
