@@ -109,7 +109,7 @@ func (b *executorTest) run(t *testing.T, p Plan) error {
 	return b.executor.Run(t.Context(), b.job, p)
 }
 
-// succeeding is the job with a status that is not what it has.
+// withChangedStatus returns the job with another status than it has.
 func (b *executorTest) withChangedStatus() *batchv1.Job {
 	out := b.job.DeepCopy()
 	out.Status.Succeeded++
