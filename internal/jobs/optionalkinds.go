@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -88,22 +89,8 @@ func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *
 	if err != nil {
 		return err
 	}
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(definitionKind)
-	definitions, err := mgr.GetCache().GetInformer(ctx, definition)
+	changed, err := definitionChanges(ctx, mgr.GetCache(), l.Resource)
 	if err != nil {
-		return fmt.Errorf("watching definitions: %w", err)
-	}
-	changed := make(chan struct{}, 1)
-	tell := func(object any) {
-		if o, ok := object.(client.Object); ok && o.GetName() == l.Resource.String() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-	}
-	if _, err := definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
 		return fmt.Errorf("watching definitions: %w", err)
 	}
 	var again <-chan time.Time
@@ -130,6 +117,28 @@ func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *
 			again = time.After(delay)
 		}
 	}
+}
+
+// definitionChanges returns a channel that receives when the definition of the resource is there or has changed. It
+// holds one such message at most.
+func definitionChanges(ctx context.Context, informers ctrlcache.Informers, resource schema.GroupResource) (<-chan struct{}, error) {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(definitionKind)
+	definitions, err := informers.GetInformer(ctx, definition)
+	if err != nil {
+		return nil, err
+	}
+	changed := make(chan struct{}, 1)
+	tell := func(object any) {
+		if o, ok := object.(client.Object); ok && o.GetName() == resource.String() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	_, err = definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }})
+	return changed, err
 }
 
 // watchOptional indexes and watches the objects of the kind, and returns once they are cached.
