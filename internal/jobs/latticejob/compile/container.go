@@ -43,33 +43,42 @@ func (t *task) containers() error {
 		t.pod.Containers = append(t.pod.Containers, *c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.spec.Sidecars)) {
-		spec := t.spec.Sidecars[name]
 		if _, taken := workload[name]; taken {
 			return fmt.Errorf("invalid container '%s': a sidecar has the name of a container", name)
 		}
-		c, err := t.container(name, &spec.SidecarContainer)
-		if err != nil {
+		spec := t.spec.Sidecars[name]
+		if err := t.sidecar(name, &spec); err != nil {
 			return err
 		}
-		for _, variable := range slices.Sorted(maps.Keys(spec.Variables)) {
-			if len(validation.IsRelaxedEnvVarName(variable)) > 0 {
-				return wrongVariable(name, variable)
-			}
-			c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: spec.Variables[variable]})
-		}
-		if err := t.finish(c, &spec.SidecarContainer); err != nil {
-			return err
-		}
-		if !ptr.Deref(spec.Init, false) {
-			t.pod.Containers = append(t.pod.Containers, *c)
-			continue
-		}
-		if len(spec.Command) == 0 {
-			return fmt.Errorf("invalid container '%s': an init sidecar needs a command", name)
-		}
-		c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
-		t.pod.InitContainers = append(t.pod.InitContainers, *c)
 	}
+	return nil
+}
+
+// sidecar compiles a sidecar: a container beside those of the workload or, with init, one that runs before them. Its
+// variables are taken as they are.
+func (t *task) sidecar(name string, spec *lattice.SidecarSpec) error {
+	c, err := t.container(name, &spec.SidecarContainer)
+	if err != nil {
+		return err
+	}
+	for _, variable := range slices.Sorted(maps.Keys(spec.Variables)) {
+		if len(validation.IsRelaxedEnvVarName(variable)) > 0 {
+			return wrongVariable(name, variable)
+		}
+		c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: spec.Variables[variable]})
+	}
+	if err := t.finish(c, &spec.SidecarContainer); err != nil {
+		return err
+	}
+	if !ptr.Deref(spec.Init, false) {
+		t.pod.Containers = append(t.pod.Containers, *c)
+		return nil
+	}
+	if len(spec.Command) == 0 {
+		return fmt.Errorf("invalid container '%s': an init sidecar needs a command", name)
+	}
+	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
+	t.pod.InitContainers = append(t.pod.InitContainers, *c)
 	return nil
 }
 

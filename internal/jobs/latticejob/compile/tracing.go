@@ -28,8 +28,34 @@ const anyBinary = "*"
 // tracing compiles the policy that kills binaries which none of the task's containers may run. If the
 // command of a container is unknown, there is no policy for the pod.
 func (t *task) tracing() error {
-	binaries := map[string]bool{}
-	known := true
+	binaries, known := t.binaries()
+	if !known {
+		return nil
+	}
+	var values []any
+	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
+		values = append(values, binary)
+	}
+	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured(tracingVersion, TracingPolicyKind, "allow-binaries-"+t.full, map[string]any{
+		"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
+		"kprobes": []any{map[string]any{
+			"call":    "security_bprm_check",
+			"syscall": false,
+			"args":    []any{map[string]any{"index": int64(0), "type": "linux_binprm"}},
+			"selectors": []any{map[string]any{
+				"matchArgs":    []any{map[string]any{"index": int64(0), "operator": "NotEqual", "values": values}},
+				"matchActions": []any{map[string]any{"action": "Sigkill"}},
+			}},
+		}},
+	}))
+	return nil
+}
+
+// binaries returns what the task's containers may run: what their security lists, their commands, those of their
+// probes, and what Muster adds. known is false if a container may run any, or has neither a list nor a command of its
+// own.
+func (t *task) binaries() (binaries map[string]bool, known bool) {
+	binaries, known = map[string]bool{}, true
 	take := func(c *lattice.SidecarContainer) {
 		var allowed []string
 		if c.Security != nil {
@@ -54,27 +80,8 @@ func (t *task) tracing() error {
 	for _, c := range t.spec.Sidecars {
 		take(&c.SidecarContainer)
 	}
-	if !known {
-		return nil
-	}
 	if t.training != nil {
 		binaries[shell] = true // the containers' commands read their rank with it
 	}
-	var values []any
-	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
-		values = append(values, binary)
-	}
-	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured(tracingVersion, TracingPolicyKind, "allow-binaries-"+t.full, map[string]any{
-		"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
-		"kprobes": []any{map[string]any{
-			"call":    "security_bprm_check",
-			"syscall": false,
-			"args":    []any{map[string]any{"index": int64(0), "type": "linux_binprm"}},
-			"selectors": []any{map[string]any{
-				"matchArgs":    []any{map[string]any{"index": int64(0), "operator": "NotEqual", "values": values}},
-				"matchActions": []any{map[string]any{"action": "Sigkill"}},
-			}},
-		}},
-	}))
-	return nil
+	return binaries, known
 }
