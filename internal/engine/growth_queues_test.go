@@ -156,7 +156,11 @@ func TestOthersGrowOnceAnOwnerWillNot(t *testing.T) {
 
 // newGrowthWorld returns a world whose queues are open and lend each other quota, for jobs that grow beside each other.
 func newGrowthWorld(t *rapid.T) *world {
-	w := emptyWorld(Options{})
+	var options Options
+	if rapid.IntRange(0, 3).Draw(t, "fair sharing if 0") == 0 {
+		options.FairSharing = &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
+	}
+	w := emptyWorld(options)
 	w.growth = true
 	w.engine.budget = rapid.SampledFrom([]int{passBudget, passBudget, 4}).Draw(t, "budget of a pass")
 	w.team = CohortSet{Cohort{Name: "team", Parent: "lab"}}
@@ -200,7 +204,7 @@ func newGrowthWorld(t *rapid.T) *world {
 // growthStep makes one random change.
 func (w *world) growthStep(t *rapid.T) {
 	running := slices.DeleteFunc(w.names(), func(name string) bool { return w.jobs[name].Admission == nil })
-	switch kind := rapid.IntRange(0, 9).Draw(t, "kind of event"); {
+	switch kind := rapid.IntRange(0, 11).Draw(t, "kind of event"); {
 	case kind < 3 || len(running) == 0:
 		name := fmt.Sprintf("j%03d", len(w.log))
 		most := rapid.Int32Range(1, 8).Draw(t, "pods")
@@ -220,7 +224,15 @@ func (w *world) growthStep(t *rapid.T) {
 		}
 	case kind < 7 && len(w.open) > 0:
 		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, lost}).Draw(t, "answer"))
-	case kind < 8:
+	case kind < 9:
+		w.hold(t, rapid.SampledFrom(running).Draw(t, "held back"))
+	case kind < 10:
+		ev := w.jobs[rapid.SampledFrom(running).Draw(t, "of another priority")]
+		ev.Priority = rapid.Int32Range(0, 2).Draw(t, "new priority")
+		ev.Version++
+		w.jobs[ev.Key.Name] = ev
+		w.apply(ev)
+	case kind < 11:
 		w.clock = w.clock.Add(time.Duration(rapid.SampledFrom([]int{0, 4, 29, 300}).Draw(t, "time passes")) * time.Second)
 	default:
 		w.decide()
