@@ -94,10 +94,8 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
 func (p *pass) fitsBeside(w *workload, given *Admission) bool {
-	for _, a := range p.vectorOf(given) {
-		if w.queue.node.Available(quota.Planned, a.Index) < a.Value {
-			return false
-		}
+	if replicasPlanned(w.queue.node, p.vectorOf(given)) == 0 {
+		return false
 	}
 	asks := p.asksOf(w.PodSets, given.PodSets, nil)
 	return !given.onNodes() || p.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)

@@ -27,12 +27,14 @@ func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 	return queues
 }
 
-// growthTurn orders the queues of a family for growth.
+// growthTurn orders the queues of a family for growth: by the highest priority of their workloads that could grow, and
+// by whether all of these must rest.
 type growthTurn struct {
 	highest int32
 	rests   bool
 }
 
+// growthTurnOf returns that of a queue.
 func (p *pass) growthTurnOf(t *resizable) growthTurn {
 	turn := growthTurn{math.MinInt32, true}
 	for n, i := range t.above(math.MinInt32).indices {
@@ -49,6 +51,7 @@ func (p *pass) growthTurnOf(t *resizable) growthTurn {
 	return turn
 }
 
+// compare returns a negative number if the turn is before the other one.
 func (t growthTurn) compare(other growthTurn) int {
 	switch {
 	case t.highest != other.highest:

@@ -39,8 +39,8 @@ type clusterQueue struct {
 	// them.
 	heads []*class
 	// claimants are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
-	// as it was last published to the other queues; kept is the quota kept for it during a pass, or for growth while others
-	// grow, and keptFor the workload that it is kept for.
+	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
+	// workload that it is kept for.
 	claimants order.Heap[*class]
 	claimed   claim
 	kept      quota.Vector
