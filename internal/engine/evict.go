@@ -32,6 +32,18 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	p.decideEviction(w, eviction, preemptor.Priority)
 }
 
+// forgetPrecedence forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
+// were evicted for it: they may evict it now, or those for which it was evicted.
+func (e *Engine) forgetPrecedence(key Key) {
+	under := e.precedence.Under(key)
+	e.precedence.Forget(key)
+	for loser := range under {
+		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.head().Key == loser {
+			w.class.queue.retry(w.class)
+		}
+	}
+}
+
 func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
 	p.updateCharges(w)

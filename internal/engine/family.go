@@ -166,7 +166,7 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 			e.route(w)
 		}
 		for _, h := range q.holders {
-			e.precedence.Forget(h.Key) // an earlier preemption may not be justified any more
+			e.forgetPrecedence(h.Key) // an earlier preemption may not be justified any more
 		}
 		for _, c := range q.classes {
 			q.unblock(c)

@@ -123,7 +123,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 		e.leaveLocal(w)
 	}
 	if w.Generation != ev.Generation {
-		e.precedence.Forget(w.Key)
+		e.forgetPrecedence(w.Key)
 		e.clearRefusal(w)
 	}
 	w.Workload, w.shape = ev.Workload, shape
@@ -294,7 +294,7 @@ func (e *Engine) forget(w *workload) {
 	e.refused.Remove(w.Key)
 	e.avoiding.Delete(w.Key)
 	e.forgetting.Remove(w.Key)
-	e.precedence.Forget(w.Key)
+	e.forgetPrecedence(w.Key)
 	delete(e.superseded, w.Key)
 	delete(e.workloads, w.Key)
 }

@@ -31,23 +31,30 @@ func insert(edges map[order.Key]sets.Set[order.Key], from, to order.Key) {
 
 // Over returns the workloads for which key was evicted, those for which they were, and so on: none of them may be
 // evicted for key. It is nil if there are none.
-func (p *Precedence) Over(key order.Key) sets.Set[order.Key] {
-	if len(p.winners[key]) == 0 {
+func (p *Precedence) Over(key order.Key) sets.Set[order.Key] { return reached(p.winners, key) }
+
+// Under returns the workloads that were evicted for key, those that were evicted for them, and so on: key may be evicted
+// for none of them. It is nil if there are none.
+func (p *Precedence) Under(key order.Key) sets.Set[order.Key] { return reached(p.losers, key) }
+
+// reached returns all to which edges lead from key, nil if there are none.
+func reached(edges map[order.Key]sets.Set[order.Key], key order.Key) sets.Set[order.Key] {
+	if len(edges[key]) == 0 {
 		return nil
 	}
-	over := sets.New[order.Key]()
+	out := sets.New[order.Key]()
 	for next := []order.Key{key}; len(next) > 0; {
 		last := len(next) - 1
 		at := next[last]
 		next = next[:last]
-		for winner := range p.winners[at] {
-			if !over.Has(winner) {
-				over.Insert(winner)
-				next = append(next, winner)
+		for to := range edges[at] {
+			if !out.Has(to) {
+				out.Insert(to)
+				next = append(next, to)
 			}
 		}
 	}
-	return over
+	return out
 }
 
 // Forget removes key, because the workload is gone or has changed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/order"
@@ -17,25 +18,33 @@ func TestEvictedWorkloadNeverEvictsItsPreemptor(t *testing.T) {
 	for _, tc := range []struct {
 		of      string
 		over    []string
+		under   []string
 		reasons string
 	}{
-		{"a", nil, "a was not evicted"},
-		{"b", []string{"a"}, "b was evicted for a"},
-		{"c", []string{"a", "b"}, "c was evicted for b, and b for a"},
+		{"a", nil, []string{"b", "c"}, "a was not evicted; b was for it, and c for b"},
+		{"b", []string{"a"}, []string{"c"}, "b was evicted for a, and c for b"},
+		{"c", []string{"a", "b"}, nil, "c was evicted for b, and b for a; none was evicted for c"},
 	} {
-		var got []string
-		for k := range p.Over(key(tc.of)) {
-			got = append(got, k.Name)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, tc.over) {
+		if got := names(p.Over(key(tc.of))); !slices.Equal(got, tc.over) {
 			t.Errorf("Over(%s) = %v, want %v: %s", tc.of, got, tc.over, tc.reasons)
+		}
+		if got := names(p.Under(key(tc.of))); !slices.Equal(got, tc.under) {
+			t.Errorf("Under(%s) = %v, want %v: %s", tc.of, got, tc.under, tc.reasons)
 		}
 	}
 	p.Forget(key("b"))
-	if over := p.Over(key("c")); len(over) != 0 {
-		t.Errorf("after b was removed: Over(c) = %v, want none", over)
+	if over, under := p.Over(key("c")), p.Under(key("a")); len(over)+len(under) != 0 {
+		t.Errorf("after b was removed: Over(c) = %v and Under(a) = %v, want none", over, under)
 	}
+}
+
+// names returns the sorted names of the workloads.
+func names(keys sets.Set[order.Key]) (out []string) {
+	for k := range keys {
+		out = append(out, k.Name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // TestPrecedenceHasNoCycles: after any records that the rules allow, and any removals, no workload has precedence over
