@@ -227,6 +227,7 @@ func (q *clusterQueue) unblock(c *class) {
 		q.growthWaiters--
 	}
 	c.blocked, c.waitsForGrowth, c.grower = false, false, nil
+	delete(q.choosers, c)
 	if same := q.blocked[c.priority]; same != nil {
 		if delete(same, c); len(same) == 0 {
 			delete(q.blocked, c.priority)

@@ -129,7 +129,7 @@ func (p *pass) decide(f *family) (left bool) {
 	}
 	f.wakeFreed()
 	p.wakePlaces()
-	if p.hasWork(f) || p.review(f) || p.retryGrowthWaiters(f) {
+	if p.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f) {
 		return true
 	}
 	return p.grow(f) || len(f.freed) > 0 || p.retryGrowthWaiters(f) || p.hasWork(f)
@@ -220,6 +220,9 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		if found.waitsForGrowth {
 			c.waitsForGrowth, c.grower = true, found.grower
 			q.growthWaiters++
+		}
+		if found.mayChoose {
+			p.setChooser(c)
 		}
 		p.blockOnPlaces(c, found.fullFlavors)
 		switch q.Strategy {

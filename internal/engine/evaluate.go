@@ -38,6 +38,9 @@ type outcome struct {
 	lacks []quota.FlavorResource
 	// displaces is set if it takes quota that is kept for workloads after it.
 	displaces bool
+	// mayChoose is set if nothing can be evicted for the chosen flavors, and others would be chosen if more of these were
+	// used.
+	mayChoose bool
 	// fullFlavors are the flavors whose nodes lack capacity.
 	fullFlavors []string
 	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
@@ -154,6 +157,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 		}
 		// Whether it may evict others depends on all that it requests, not only on what was short.
 		choice.Short = quota.Union(choice.Short, choice.Usage.Indices()...)
+		return outcome{choice: choice, lacks: lacks, mayChoose: e.formOf(c).HasChoice()}
 	}
 	return outcome{choice: choice, lacks: lacks}
 }

@@ -61,9 +61,10 @@ func (q *clusterQueue) recharged() {
 	}
 }
 
-// hasToReview reports whether the family has heads of queues by resource, or classes that wait for others to grow.
+// hasToReview reports whether the family has heads of queues by resource, or classes that wait for others to grow or may
+// be given other flavors.
 func (f *family) hasToReview() bool {
-	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads) > 0 || q.growthWaiters > 0 })
+	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads)+len(q.choosers) > 0 || q.growthWaiters > 0 })
 }
 
 // leaving counts the evicted workloads that still hold quota.

@@ -25,6 +25,8 @@ type search struct {
 	short       []quota.Index
 	fullFlavors []string
 	lacks       []quota.FlavorResource
+	// mayChoose is set as in outcome.
+	mayChoose bool
 	// postponed are choices for which others might be preempted if no flavor fits without preemption.
 	postponed []flavor.Choice
 }
@@ -179,7 +181,7 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 			return found
 		}
 	}
-	out := outcome{choice: last, fullFlavors: s.fullFlavors, lacks: s.lacksOf(s.class, s.counts, last)}
+	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
 		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 && !s.couldRun() {
 			out.lacks, out.fullFlavors = nil, s.fullFlavors
@@ -247,6 +249,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 func (s *search) hopeless(choice flavor.Choice) outcome {
 	// Whether it may evict others depends on all that it requests, not only on what was short.
 	s.note(choice.Usage.Indices())
+	s.mayChoose = s.class.form.HasChoice()
 	if split := s.split(); split.Mode != flavor.NoFit {
 		if found, fault := s.fit(split); fault == nil {
 			return found

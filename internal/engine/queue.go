@@ -70,6 +70,9 @@ type clusterQueue struct {
 	// was last checked whether these are still to grow.
 	growthWaiters  int
 	growersChecked stateVersion
+	// choosers are the blocked classes that may be given other flavors once more is used, and the state in which each was
+	// last evaluated.
+	choosers map[*class]stateVersion
 
 	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
 	// are not ready.

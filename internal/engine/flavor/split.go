@@ -100,6 +100,13 @@ func (s *splitter) result() Choice {
 	return out
 }
 
+// HasChoice reports whether any pod set has a choice of flavors.
+func (f *Form) HasChoice() bool {
+	return slices.ContainsFunc(f.sets, func(set formSet) bool {
+		return slices.ContainsFunc(set.choices, func(g formGroup) bool { return len(g.flavors) > 1 })
+	})
+}
+
 // compete reports whether two pod sets may use the same quota, and any pod set has a choice of flavors.
 func compete(sets []formSet) bool {
 	var seen []quota.Index

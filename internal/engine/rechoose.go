@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// With a choice of flavors, a workload may get in because more is used, not less: it is given flavors for which nothing
+// can be evicted, others once these are full, and for the latter something can be evicted.
+
+// maxChoosers bounds how many classes of a queue are evaluated for that: the first in order.
+const maxChoosers = 8
+
+// setChooser notes that the class was blocked with flavors that it would not be given if more of them were used.
+func (e *Engine) setChooser(c *class) {
+	q := c.queue
+	if q.choosers == nil {
+		q.choosers = map[*class]stateVersion{}
+	}
+	q.choosers[c] = e.stateVersionOf(q.family)
+}
+
+// retryChoosers evaluates these classes again at the end of a pass, once per state, so that this ends. It reports whether
+// that left a class to evaluate.
+func (p *pass) retryChoosers(f *family) (left bool) {
+	now := p.stateVersionOf(f)
+	for _, q := range f.queues {
+		first := slices.SortedFunc(maps.Keys(q.choosers), func(a, b *class) int { return order.Compare(a.head(), b.head()) })
+		for _, c := range first[:min(len(first), maxChoosers)] {
+			if q.choosers[c] == now {
+				continue
+			}
+			if p.budget <= 0 {
+				return true
+			}
+			q.choosers[c] = now
+			begin := p.workSoFar()
+			found := p.reevaluate(c)
+			p.budget -= p.costSince(begin)
+			if found.verdict != hopeless {
+				q.unblock(c)
+				left = true
+			}
+		}
+	}
+	return left
+}
