@@ -74,11 +74,7 @@ func (p *pass) review(f *family) (left bool) {
 				return true
 			}
 			head.lackedAt = now
-			begin := p.workSoFar()
-			found := p.reevaluate(head)
-			p.budget -= p.costSince(begin)
-			if found.verdict != hopeless {
-				q.unblock(head)
+			if found, unblocked := p.retryBlocked(head); unblocked {
 				left = true
 			} else if !slices.Equal(found.lacks, head.lacks) {
 				left = p.updateLacks(q, head, found.lacks) || left
@@ -86,6 +82,18 @@ func (p *pass) review(f *family) (left bool) {
 		}
 	}
 	return left
+}
+
+// retryBlocked evaluates a blocked class, and unblocks it if it is not hopeless.
+func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
+	begin := p.workSoFar()
+	found = p.reevaluate(c)
+	p.budget -= p.costSince(begin)
+	if found.verdict == hopeless {
+		return found, false
+	}
+	c.queue.unblock(c)
+	return found, true
 }
 
 // reevaluate evaluates a class as at the beginning of a pass.

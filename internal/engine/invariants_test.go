@@ -227,9 +227,6 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 					continue
 				}
 				found := w.engine.reevaluate(c)
-				if w.entangled() && found.verdict == preempting {
-					continue // victims are searched for the best flavor of each pod set only
-				}
 				if found.verdict != hopeless {
 					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.head().Key, q.Name, found)
 				}

@@ -36,13 +36,8 @@ func (p *pass) retryChoosers(f *family) (left bool) {
 				return true
 			}
 			q.choosers[c] = now
-			begin := p.workSoFar()
-			found := p.reevaluate(c)
-			p.budget -= p.costSince(begin)
-			if found.verdict != hopeless {
-				q.unblock(c)
-				left = true
-			}
+			_, unblocked := p.retryBlocked(c)
+			left = left || unblocked
 		}
 	}
 	return left
