@@ -3,12 +3,14 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -97,10 +99,27 @@ func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now ti
 		return
 	}
 	cause := causes[e.Cause]
-	message := fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
+	message := fmt.Sprintf(preemptorBegins+"%s"+preemptorEnds+" JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
 		e.PreemptorUID, preemptorJobUID, cause.words, e.PreemptorPath, e.Path)
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: cause.reason, Message: message}, now)
 	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
+}
+
+// preemptorBegins and preemptorEnds are around the UID of the preemptor in the message of a preemption.
+const preemptorBegins, preemptorEnds = "Preempted to accommodate a workload (UID: ", ","
+
+// preemptorOf returns the UID of the workload that the Workload, which has not changed since, was last evicted for; ""
+// if there is none.
+func preemptorOf(w *kueue.Workload) types.UID {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPreempted)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != w.Generation {
+		return ""
+	}
+	message, of := strings.CutPrefix(c.Message, preemptorBegins)
+	if uid, _, ends := strings.Cut(message, preemptorEnds); of && ends {
+		return types.UID(uid)
+	}
+	return ""
 }
 
 // wait writes into the Workload's status why it waits.

@@ -3,9 +3,11 @@ package admission
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -25,5 +27,24 @@ func NewReplica(cfg *config.Configuration, now time.Time, objects ...client.Obje
 		}
 	}
 	replica.Arrange(now)
+	noteEvictions(replica, objects) // a family that begins knows of none
 	return replica
+}
+
+// noteEvictions tells the replica which workload was last evicted for which other one, as their status says. The operator's
+// engine knows it of its own decisions.
+func noteEvictions(replica *engine.Engine, objects []client.Object) {
+	keys := map[types.UID]engine.Key{}
+	for _, object := range objects {
+		if w, is := object.(*kueue.Workload); is {
+			keys[w.UID] = keyOf(w)
+		}
+	}
+	for _, object := range objects {
+		if w, is := object.(*kueue.Workload); is {
+			if preemptor, there := keys[preemptorOf(w)]; there {
+				replica.NoteEviction(keyOf(w), preemptor)
+			}
+		}
+	}
 }

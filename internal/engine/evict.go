@@ -32,6 +32,14 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	p.decideEviction(w, eviction, preemptor.Priority)
 }
 
+// NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
+// decided, it bars the one from preempting the other.
+func (e *Engine) NoteEviction(evicted, preemptor Key) {
+	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil && !e.precedence.Over(preemptor).Has(evicted) {
+		e.precedence.Note(preemptor, evicted)
+	}
+}
+
 // forgetPrecedence forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
 // were evicted for it: they may evict it now, or those for which it was evicted.
 func (e *Engine) forgetPrecedence(key Key) {
