@@ -84,25 +84,6 @@ func (p *pass) review(f *family) (left bool) {
 	return left
 }
 
-// retryBlocked evaluates a blocked class, and unblocks it if it is not hopeless.
-func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
-	begin := p.workSoFar()
-	found = p.reevaluate(c)
-	p.budget -= p.costSince(begin)
-	if found.verdict == hopeless {
-		return found, false
-	}
-	c.queue.unblock(c)
-	return found, true
-}
-
-// reevaluate evaluates a class as at the beginning of a pass.
-func (e *Engine) reevaluate(c *class) (found outcome) {
-	e.keepAll(c.queue.family)
-	defer e.releaseAllKept(c.queue.family)
-	return e.evaluateIgnoringKept(c)
-}
-
 // updateLacks updates what a head lacks, and which classes wait behind it. It reports whether a class may pass.
 func (e *Engine) updateLacks(q *clusterQueue, head *class, lacks []quota.FlavorResource) (passes bool) {
 	head.lacks = lacks

@@ -28,6 +28,25 @@ func (q *clusterQueue) retry(c *class) {
 	f.again[c] = struct{}{}
 }
 
+// retryBlocked evaluates a blocked class, and unblocks it if it is not hopeless.
+func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
+	begin := p.workSoFar()
+	found = p.reevaluate(c)
+	p.budget -= p.costSince(begin)
+	if found.verdict == hopeless {
+		return found, false
+	}
+	c.queue.unblock(c)
+	return found, true
+}
+
+// reevaluate evaluates a class as at the beginning of a pass.
+func (e *Engine) reevaluate(c *class) (found outcome) {
+	e.keepAll(c.queue.family)
+	defer e.releaseAllKept(c.queue.family)
+	return e.evaluateIgnoringKept(c)
+}
+
 // wakeFreed unblocks the classes that were short of quota that was released, and those to retry after a sweep.
 //
 // With fair sharing, any change of shares may allow other evictions, so that all classes of queues that can reclaim

@@ -80,8 +80,15 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 	}
 	form.shareRefusals(podSets)
 	form.onNodes = form.takesAny(func(flavor string) bool { return offer.Flavors[flavor].Topology != "" })
-	form.compete = len(form.sets) > 1 && form.fault.Code == reason.None && compete(form.sets)
+	form.compete = len(form.sets) > 1 && form.fault.Code == reason.None && form.HasChoice() && compete(form.sets)
 	return form
+}
+
+// HasChoice reports whether any pod set has a choice of flavors.
+func (f *Form) HasChoice() bool {
+	return slices.ContainsFunc(f.sets, func(set formSet) bool {
+		return slices.ContainsFunc(set.choices, func(g formGroup) bool { return len(g.flavors) > 1 })
+	})
 }
 
 func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {

@@ -100,21 +100,13 @@ func (s *splitter) result() Choice {
 	return out
 }
 
-// HasChoice reports whether any pod set has a choice of flavors.
-func (f *Form) HasChoice() bool {
-	return slices.ContainsFunc(f.sets, func(set formSet) bool {
-		return slices.ContainsFunc(set.choices, func(g formGroup) bool { return len(g.flavors) > 1 })
-	})
-}
-
-// compete reports whether two pod sets may use the same quota, and any pod set has a choice of flavors.
+// compete reports whether two pod sets may use the same quota.
 func compete(sets []formSet) bool {
 	var seen []quota.Index
-	shared, choice := false, false
+	shared := false
 	for _, set := range sets {
 		var own []quota.Index
 		for _, g := range set.choices {
-			choice = choice || len(g.flavors) > 1
 			for _, f := range g.flavors {
 				own = append(own, f.indices...)
 			}
@@ -122,5 +114,5 @@ func compete(sets []formSet) bool {
 		shared = shared || slices.ContainsFunc(own, func(i quota.Index) bool { return slices.Contains(seen, i) })
 		seen = append(seen, own...)
 	}
-	return shared && choice
+	return shared
 }
