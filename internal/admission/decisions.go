@@ -13,6 +13,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 const (
@@ -208,7 +209,7 @@ func (a *decisionWriter) settle(ctx context.Context, key engine.Key, open *openD
 // reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
 func (a *decisionWriter) reportRefusal(key engine.Key, open *openDecision, err error) {
 	if a.close(key, open) {
-		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
+		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: a.clock.Now()})
 	}
 }
 

@@ -87,6 +87,16 @@ func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	}
 }
 
+// TestEventsHaveNoControlCharacters: an event may quote what a user wrote, and kubectl prints it.
+func TestEventsHaveNoControlCharacters(t *testing.T) {
+	fake := events.NewFakeRecorder(1)
+	recorder := newBoundedRecorder(fake, newWriteBudget(clocktesting.NewFakePassiveClock(now)))
+	recorder.Eventf(newWorkload("w", 1, nil), nil, "Warning", "InvalidJob", eventAction, "no class %q, %s", "a\u202e", "100%d\x1b[2J")
+	if got, want := <-fake.Events, `Warning InvalidJob no class "a\u202e", 100%d\x1b[2J`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestWarningsWaitForTheWriteBudget: a permanent failure is reported once, so its event must not be dropped while the
 // API server is busy.
 func TestWarningsWaitForTheWriteBudget(t *testing.T) {

@@ -260,7 +260,7 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependenci
 		status = metav1.ConditionFalse
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message,
+		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	reportAudit(q, around.difference, now)
 	q.Status.PendingWorkloads = int32(u.Pending)
@@ -341,7 +341,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around de
 		}
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: message,
+		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)

@@ -2,10 +2,13 @@ package admission
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // maxLateWarnings bounds the warnings that wait for the write budget, and the memory that they take.
@@ -35,7 +38,7 @@ func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 		return
 	}
 	select {
-	case r.late <- func() { r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...) }:
+	case r.late <- func() { r.pass(regarding, related, eventtype, reason, action, note, args...) }:
 	default:
 		droppedEvents.Inc()
 	}
@@ -54,8 +57,13 @@ func (r *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype
 	if !r.budget.mayRecordEvent() {
 		return false
 	}
-	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	r.pass(regarding, related, eventtype, reason, action, note, args...)
 	return true
+}
+
+// pass records the event without control characters: its note may repeat what users wrote, and kubectl prints it.
+func (r *boundedRecorder) pass(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
 }
 
 // Start implements manager.Runnable: it records the waiting warnings as the budget permits, until the context ends.

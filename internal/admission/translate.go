@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/plain"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -214,7 +215,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Inactive:      !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
 		BackoffReason: backoffReason(w),
 		Unheld:        !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
-		Gated:         w.Annotations[kueue.AdmissionGatedByAnnotation],
+		Gated:         plain.Text(w.Annotations[kueue.AdmissionGatedByAnnotation]), // as its message has it
 		PodSets:       podSets,
 		Refused:       refused,
 		Admission:     admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),

@@ -193,7 +193,9 @@ func (x *Executor) change(ctx context.Context, w Write) error {
 // changeStatus patches the status. One that takes quota from a Workload is written in brief if it is too large: others
 // wait for the quota.
 func (x *Executor) changeStatus(ctx context.Context, w Write) error {
-	err := x.client.Status().Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+	desired := w.object.DeepCopyObject().(client.Object)
+	makePlain(desired)
+	err := x.client.Status().Patch(ctx, desired, diff(w.base))
 	seen, is := w.base.(*kueue.Workload)
 	if !is || !refusal.IsTooLarge(err) {
 		return err
@@ -379,7 +381,8 @@ func (x *Executor) recordStanding(job client.Object, e Event) (told bool) {
 	return told
 }
 
-// emit passes an event on. Its message is never used as a format, and is cut to the API's limit.
+// emit passes an event on. Its message is never used as a format, has no control characters, and is cut to the
+// API's limit.
 func (x *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
 	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

@@ -1,9 +1,16 @@
 package workload
 
-import "strings"
+import (
+	"strings"
 
-// Cut truncates text to at most limit bytes without splitting a character, and marks the cut with an ellipsis.
+	"github.com/musterhq/muster/internal/plain"
+)
+
+// Cut returns a text for a condition, a status or an event: on one line and without control characters, which users may
+// have put into names that the text repeats, since kubectl prints it to terminals. It has at most limit bytes; a cut
+// splits no character and is marked with an ellipsis.
 func Cut(text string, limit int) string {
+	text = plain.Text(text)
 	if len(text) <= limit {
 		return text
 	}

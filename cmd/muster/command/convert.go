@@ -7,6 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/musterhq/muster/cmd/muster/convert"
+	"github.com/musterhq/muster/cmd/muster/show"
 )
 
 func newConvert(streams genericiooptions.IOStreams) *cobra.Command {
@@ -43,7 +44,7 @@ func convertFile(streams genericiooptions.IOStreams, path string) error {
 		return err
 	}
 	defer in.Close()
-	if err := convert.Stream(in, streams.Out, func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) }); err != nil {
+	if err := convert.Stream(in, show.Programs(streams.Out), func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) }); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

@@ -138,7 +138,8 @@ func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, 
 	if err != nil {
 		return nil, usageError("%w", err)
 	}
-	return func(e *view.Explanation) error { return printer.PrintObj(e, out) }, nil
+	to := writerFor(o.kube, out)
+	return func(e *view.Explanation) error { return printer.PrintObj(e, to) }, nil
 }
 
 // explain finds the named job, reads its pods and warning events, and explains it.

@@ -16,6 +16,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/musterhq/muster/cmd/muster/localcluster"
+	"github.com/musterhq/muster/cmd/muster/show"
 )
 
 func newKubectl() *cobra.Command {
@@ -44,7 +45,7 @@ func runKubectl(args []string) int {
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // as kubectl does: an unreadable -v is reported by the flags
 	root := kubectl.NewDefaultKubectlCommand()
 	cmdutil.BehaviorOnFatal(func(message string, code int) {
-		fmt.Fprint(os.Stderr, extendKubectlError(message, clusterFlags(root)))
+		fmt.Fprint(show.NewOutput(os.Stderr), extendKubectlError(message, clusterFlags(root)))
 		os.Exit(code)
 	})
 	if err := cli.RunNoErrOutput(root); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/show"
 )
 
 // pluginName is the program's name as a kubectl plugin.
@@ -33,6 +35,7 @@ func Main(arguments []string) int {
 
 // run is Main without process globals, for tests.
 func run(ctx context.Context, arguments []string, streams genericiooptions.IOStreams) int {
+	streams.Out, streams.ErrOut = show.NewOutput(streams.Out), show.NewOutput(streams.ErrOut)
 	root := newRoot(streams)
 	if name := filepath.Base(arguments[0]); strings.HasPrefix(name, pluginName) {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl muster"}

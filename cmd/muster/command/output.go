@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/musterhq/muster/cmd/muster/show"
 )
 
 // outputFlags are kubectl's -o and --no-headers, and --sort-by, for values that are not API objects.
@@ -40,6 +42,16 @@ func (o *outputFlags) tableOptions() printers.PrintOptions {
 	return printers.PrintOptions{NoHeaders: o.noHeaders, Wide: o.format() == "wide"}
 }
 
+// writerFor returns the writer for a format of -o. JSON and YAML are as their encoders write them. Templates and paths print
+// texts as they are, so a terminal gets them with control characters escaped.
+func writerFor(kube *genericclioptions.PrintFlags, out io.Writer) io.Writer {
+	_, terminal := show.Terminal(out)
+	if format := *kube.OutputFormat; terminal && format != "json" && format != "yaml" {
+		return out
+	}
+	return show.Programs(out)
+}
+
 // renderer converts a list of values to a table, to an API object, and each value to its name.
 type renderer[T any] struct {
 	table  func([]T) *metav1.Table
@@ -54,7 +66,7 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 	case o.isTable():
 		printer, columns := printers.NewTablePrinter(o.tableOptions()), printers.GetNewTabWriter(out)
 		return func(values []T) error {
-			if err := printer.PrintObj(r.table(values), columns); err != nil {
+			if err := printer.PrintObj(show.Printable(r.table(values), o.format() == "wide"), columns); err != nil {
 				return fmt.Errorf("print the table: %w", err)
 			}
 			return columns.Flush()
@@ -76,5 +88,6 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 	case err != nil:
 		return nil, usageError("%w", err)
 	}
-	return func(values []T) error { return printer.PrintObj(r.object(values), out) }, nil
+	to := writerFor(o.kube, out)
+	return func(values []T) error { return printer.PrintObj(r.object(values), to) }, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
+
+	"github.com/musterhq/muster/cmd/muster/show"
 )
 
 // version is the version of the chart that this build belongs to, set by the linker (-X).
@@ -80,6 +82,6 @@ func printBuild(streams genericiooptions.IOStreams, b build, output string) erro
 	if err != nil {
 		return fmt.Errorf("write the version: %w", err)
 	}
-	_, err = streams.Out.Write(text)
+	_, err = show.Programs(streams.Out).Write(text) // it holds nothing that a user wrote
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // console prints the demo's output: on a terminal, lines scroll above a picture of queues and jobs; elsewhere each
@@ -121,7 +122,7 @@ func (c *console) change(elapsed float64, subject, phrase string) {
 func jobPhrase(job *view.Job) string {
 	phrase := fmt.Sprintf("%-9s  %d/%d pods", job.State, job.PodsReady, job.PodsAsked)
 	if why := show.Why(job); why != "" {
-		phrase += "  " + why
+		phrase += "  " + plain.Cut(why, 300)
 	}
 	return phrase
 }

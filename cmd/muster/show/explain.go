@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // linesShown is how many holders of quota are listed, and how many different verdicts on pod sets; the rest are only
@@ -24,7 +25,11 @@ const timeFormat = "2006-01-02 15:04:05 UTC"
 // Explanation writes an explanation as text.
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
-	text.WriteString(headline(e) + "\n\n")
+	first := headline(e)
+	text.WriteString(plain.Cut(first, textMost) + "\n\n")
+	if whole := plain.Text(first); whole != plain.Cut(first, textMost) {
+		line(&text, "in full", whole)
+	}
 	asks(&text, e)
 	queueAndChecks(&text, e)
 	podsAndNodes(&text, e)
@@ -334,7 +339,10 @@ func resume(job *view.Job, line *view.Line) string {
 	return fmt.Sprintf("muster kubectl patch localqueue %s -n %s %s", job.Queue, job.Namespace, patch)
 }
 
-func line(text *strings.Builder, label, value string) { fmt.Fprintf(text, "  %-9s %s\n", label, value) }
+// line writes one line, whatever the value holds.
+func line(text *strings.Builder, label, value string) {
+	fmt.Fprintf(text, "  %-9s %s\n", label, plain.Text(value))
+}
 
 // first returns the label for the first of several lines, and "" for the others.
 func first(i int, label string) string {

@@ -5,11 +5,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // Size gives the width and height of a terminal, in characters.
@@ -17,7 +17,7 @@ type Size func() (width, height int)
 
 // Terminal reports whether out is a terminal that can be redrawn, and returns a function that gives its current size.
 func Terminal(out io.Writer) (Size, bool) {
-	file, ok := out.(*os.File)
+	file, ok := fileOf(out).(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil, false
 	}
@@ -34,7 +34,7 @@ func Terminal(out io.Writer) (Size, bool) {
 func ColourWanted() bool { return os.Getenv("NO_COLOR") == "" }
 
 // Screen keeps a picture at the bottom of a terminal and redraws it in place; lines printed above it scroll as usual.
-// It is not safe for concurrent use.
+// Control characters in the lines are escaped. It is not safe for concurrent use.
 type Screen struct {
 	out    io.Writer
 	size   Size
@@ -45,7 +45,7 @@ type Screen struct {
 
 // NewScreen returns a Screen that draws on out, a terminal according to Terminal.
 func NewScreen(out io.Writer, size Size, colour bool) *Screen {
-	return &Screen{out: out, size: size, colour: colour}
+	return &Screen{out: fileOf(out), size: size, colour: colour}
 }
 
 // Draw replaces the picture. Lines wider than the terminal are truncated and lines beyond its height are dropped, since
@@ -59,7 +59,7 @@ func (s *Screen) Draw(lines []string) {
 	var text strings.Builder
 	text.WriteString(s.erase())
 	for _, line := range lines {
-		line = cut(line, width)
+		line = plain.Cut(line, width)
 		if s.colour {
 			line = paint(line)
 		}
@@ -71,7 +71,7 @@ func (s *Screen) Draw(lines []string) {
 
 // Print writes a line above the picture.
 func (s *Screen) Print(line string) {
-	_, _ = io.WriteString(s.out, s.erase()+line+"\n")
+	_, _ = io.WriteString(s.out, s.erase()+plain.Text(line)+"\n")
 	s.drawn = 0
 	if s.last != nil {
 		s.Draw(s.last)
@@ -87,13 +87,6 @@ func (s *Screen) erase() string {
 		return ""
 	}
 	return fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn)
-}
-
-func cut(line string, width int) string {
-	if utf8.RuneCountInString(line) <= width {
-		return line
-	}
-	return string([]rune(line)[:max(0, width-1)]) + "…"
 }
 
 // stateColours are the colours of the states in a table. They are redundant: the word itself carries the meaning.

@@ -11,10 +11,31 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // onlyWide is the priority of a column that is printed only with -o wide.
 const onlyWide = 1
+
+// textMost is how many characters of a text of others fit a cell of a table, or the first line of an explanation. The
+// whole text is in -o wide, in -o json and further down in the explanation.
+const textMost = 300
+
+// Printable returns the table as it can be printed: each cell on one line, without control characters, and cut to
+// textMost characters unless it is wide.
+func Printable(table *metav1.Table, wide bool) *metav1.Table {
+	for _, row := range table.Rows {
+		for i, cell := range row.Cells {
+			switch text, is := cell.(string); {
+			case is && wide:
+				row.Cells[i] = plain.Text(text)
+			case is:
+				row.Cells[i] = plain.Cut(text, textMost)
+			}
+		}
+	}
+	return table
+}
 
 // JobTable returns a table with a row for each job. withNamespace adds the column NAMESPACE.
 func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
@@ -170,7 +191,7 @@ func wideColumns(names ...string) []metav1.TableColumnDefinition {
 // Lines renders a table as lines of text, the header first.
 func Lines(table *metav1.Table, options printers.PrintOptions) ([]string, error) {
 	var text bytes.Buffer
-	if err := printers.NewTablePrinter(options).PrintObj(table, &text); err != nil {
+	if err := printers.NewTablePrinter(options).PrintObj(Printable(table, options.Wide), &text); err != nil {
 		return nil, fmt.Errorf("print the table: %w", err)
 	}
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")

@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // countJobs fills in status.replicatedJobsStatus: an entry for each replicated job from the first plan on, in
@@ -96,7 +97,7 @@ func (p *planner) allReady() bool {
 // setCondition sets a condition, and adds an event if it changed. A condition that does not exist is not added as
 // False.
 func (p *planner) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
-	before := meta.FindStatusCondition(p.js.Status.Conditions, string(kind))
+	before, message := meta.FindStatusCondition(p.js.Status.Conditions, string(kind)), workload.Cut(message, workload.ConditionMessageBytes)
 	if status == metav1.ConditionFalse && before == nil {
 		return
 	}

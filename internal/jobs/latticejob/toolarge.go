@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // An object that is too large to be stored stays so until the spec changes, so the job fails, as one that cannot be
@@ -16,7 +17,7 @@ import (
 // tooLarge returns that status.
 func (l *planner) tooLarge(err error) lattice.LatticeJobStatus {
 	why := fmt.Sprintf("one of its objects is too large to be stored (%v): give it fewer tasks, or move what is long in them into files", err)
-	return lattice.LatticeJobStatus{Phase: lattice.Pending, Message: fmt.Sprintf(lattice.CompileFailedMessage, why), ObservedGeneration: ptr.To(l.job.Generation)}
+	return lattice.LatticeJobStatus{Phase: lattice.Pending, Message: workload.Cut(fmt.Sprintf(lattice.CompileFailedMessage, why), messageBytes), ObservedGeneration: ptr.To(l.job.Generation)}
 }
 
 // wasTooLarge reports whether the status says that an object of the spec, as it is now, was too large.

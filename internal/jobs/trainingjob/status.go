@@ -10,6 +10,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // report fills in the status. Once the job has ended, conditions and counts stay as they are.
@@ -92,6 +93,7 @@ func (p *planner) clear(kind breezeml.JobConditionType, reason, message string) 
 
 // setCondition sets a condition and its times of last update and transition.
 func (p *planner) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
+	message = workload.Cut(message, workload.ConditionMessageBytes)
 	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: p.now, LastTransitionTime: p.now}
 	if is {
 		c.Status = corev1.ConditionTrue

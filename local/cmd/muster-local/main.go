@@ -44,11 +44,13 @@ func main() {
 func run(ctx context.Context, name string, args []string) int {
 	root := command(name)
 	root.SetArgs(args)
+	root.SetOut(printable{os.Stdout})
+	root.SetErr(printable{os.Stderr})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+	fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", name, err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
