@@ -110,6 +110,8 @@ type class struct {
 	formedOf int
 	own      quota.Vector
 	claimAt  order.Place
+	// never is whether the present nodes could hold it.
+	never neverOnNodes
 	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
 	// behind it, and heldBy is the head that this class waits behind.
 	lacks    []quota.FlavorResource

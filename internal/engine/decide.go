@@ -216,7 +216,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		}
 		p.budget -= p.costSince(begin)
 		q.ready.Pop()
-		p.block(c, found.choice.Why, found.choice.Short)
+		p.block(c, p.whyHopeless(c, found), found.choice.Short)
 		if found.waitsForGrowth {
 			c.waitsForGrowth, c.grower = true, found.grower
 			q.growthWaiters++

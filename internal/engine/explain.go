@@ -51,6 +51,8 @@ type explainer struct {
 	out reason.Explanation
 	// first is the workload for which others would be evicted: w, or the head of its class.
 	first *workload
+	// probed is the class of w alone, as it was evaluated.
+	probed *class
 	// nearest are the flavors that come closest to fitting, needs what they are asked for together, and short what of
 	// that is not free.
 	nearest []*flavor.FlavorFit
@@ -189,7 +191,10 @@ func (x *explainer) explainWait() {
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
-		x.findHolders(found, form.OnNodes())
+		if found.verdict != hopeless || !x.whyHopeless(x.probed, found).Code.Never() {
+			x.findHolders(found, form.OnNodes())
+		}
+		x.findStuckHead()
 		if why.Code == reason.None {
 			why = x.whyNow(found)
 		}
@@ -206,10 +211,19 @@ func (x *explainer) hasPromised() bool {
 	return places == admissible && fits(x.w.queue.node, x.w.promise.usage)
 }
 
-// probe evaluates a workload as if it were the next in line.
-func (x *explainer) probe(w *workload) (*flavor.Form, outcome) {
+// classOf returns a class of the workload alone.
+func (e *Engine) classOf(w *workload) *class {
 	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
 	c.waiting.Push(w.rank())
+	return c
+}
+
+// probe evaluates a workload as if it were the next in line.
+func (x *explainer) probe(w *workload) (*flavor.Form, outcome) {
+	c := x.classOf(w)
+	if w == x.w {
+		x.probed = c
+	}
 	return x.formOf(c), x.evaluateIgnoringKept(c)
 }
 
@@ -242,10 +256,13 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		x.findUnready()
 		return why
 	}
-	if x.out.Behind != nil {
+	switch {
+	case x.out.BehindCode != reason.None:
+		return whyBehindStuck(q, x.out.BehindCode)
+	case x.out.Behind != nil:
 		return whyBehind(q)
 	}
-	why := found.choice.Why
+	why := x.whyHopeless(x.probed, found)
 	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
@@ -256,10 +273,23 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	case promisable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
 		if why.Preempted == 0 {
-			why.Preempted = len(x.out.Awaits)
+			why.Preempted, why.Ending = x.countAwaited()
 		}
 	}
 	return why
+}
+
+// countAwaited returns how many of the workloads that still hold what is short are evicted, and how many were deactivated
+// or deleted and end on their own account.
+func (x *explainer) countAwaited() (evicted, ending int) {
+	for _, name := range x.out.Awaits {
+		if x.workloads[Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
+			ending++
+		} else {
+			evicted++
+		}
+	}
+	return evicted, ending
 }
 
 // findUnready lists the workloads whose pods must be ready first.
@@ -267,6 +297,24 @@ func (x *explainer) findUnready() {
 	for _, w := range sortedByKey(x.workloads) {
 		if w.charged.count.unready && (x.options.BlockUntilReady == BlockAll || w.charged.queue == x.w.queue) {
 			x.out.Unready = append(x.out.Unready, reason.NameOf(w.Key))
+		}
+	}
+}
+
+// findStuckHead says of the head of a strict queue that the workload waits behind whether it is never admitted with the
+// present quota and nodes.
+func (x *explainer) findStuckHead() {
+	if x.out.Behind == nil || x.w.queue.Strategy != Strict {
+		return
+	}
+	head := x.workloads[Key{Namespace: x.out.Behind.Namespace, Name: x.out.Behind.Name}]
+	if head == nil || head.class == nil {
+		return
+	}
+	c := x.classOf(head)
+	if found := x.evaluateIgnoringKept(c); found.verdict == hopeless {
+		if code := x.whyHopeless(c, found).Code; code.Never() {
+			x.out.BehindCode = code
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (x *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims 
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
 	case x.first != x.w && x.precedence.Over(x.first.Key).Has(w.Key):
-		out.NotPreemptable = "spared: an earlier workload that asks for the same was evicted for it before"
+		out.NotPreemptable = "an earlier workload that asks for the same was evicted for it before, and does not take that back"
 	case victims.Has(out.Name):
 		out.Preemptable = true
 	default:

@@ -251,7 +251,7 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 				t.Fatalf("%s is said to have places %s, but has none then: %+v", of, f.Nodes.Relaxation, nodes)
 			}
 			admitted, forOthers := after.calm(t, of)
-			if f.Fit == reason.Fits && x.Behind == nil && x.Code == reason.TopologyPlacementFailed && len(forOthers) == 0 && !admitted {
+			if f.Fit == reason.Fits && x.Behind == nil && (x.Code == reason.TopologyPlacementFailed || x.Code == reason.ExceedsNodes) && len(forOthers) == 0 && !admitted {
 				last, _ := after.engine.Explain(of)
 				if last.Code != reason.WaitingForPodsReady && last.Behind == nil {
 					w.describe(t)

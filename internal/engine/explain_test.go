@@ -378,7 +378,7 @@ func TestWorkloadBehindAnotherOfItsKindIsExplainedAsThatOne(t *testing.T) {
 		"admit urgent in p", "admit owner in q")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "second"})
 	want := []string{"Waiting WaitingForQuota 2/2", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
-		"held by borrower 1m: spared: an earlier workload that asks for the same was evicted for it before",
+		"held by borrower 1m: an earlier workload that asks for the same was evicted for it before, and does not take that back",
 		"held by owner 1m: within the quota of ClusterQueue q or its cohort", "held by urgent 1m: its priority 5 is above 0",
 		"would fit after borrower"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {

@@ -78,6 +78,7 @@ func (f *family) leaving() (n int) {
 // reshape rebuilds the families after quotas or cohorts have changed. Families that are not affected stay as they
 // are.
 func (e *Engine) reshape() {
+	e.nodesVersion++
 	concerned := sets.New[*clusterQueue]()
 	e.markAffected(concerned) // by the tree as it was
 	groups := map[string][]*clusterQueue{}

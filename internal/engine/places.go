@@ -18,6 +18,9 @@ type placing struct {
 	promisedPlaces  map[Key]*workload
 	// placesVersion counts the changes that may affect where there is capacity.
 	placesVersion int
+	// nodesVersion counts the changes of nodes, topologies, flavors and quota after which a workload may fit, or may never
+	// fit, whatever ends.
+	nodesVersion int
 	// headsWokenAt is the change count of places for which heads by resource were last woken.
 	headsWokenAt uint64
 	// departing counts the workloads that are expected to release places or node capacity: those being evicted, those
@@ -44,11 +47,13 @@ func newPlacing() placing {
 func (ev NodeSet) apply(e *Engine) {
 	e.places.SetNode(ev.Node)
 	e.placesVersion++
+	e.nodesVersion++
 }
 
 func (ev NodeDeleted) apply(e *Engine) {
 	e.places.DeleteNode(ev.Name)
 	e.placesVersion++
+	e.nodesVersion++
 }
 
 func (ev TopologySet) apply(e *Engine) {
@@ -91,6 +96,7 @@ func (e *Engine) updateFlavor(name string) {
 // refreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
 // these.
 func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
+	e.nodesVersion++
 	placed := map[Key]*workload{}
 	for key, w := range e.workloads {
 		if w.placed.by.hasAny(flavors) {

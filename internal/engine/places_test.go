@@ -98,7 +98,7 @@ func TestGangGetsPlacesForAllItsPods(t *testing.T) {
 func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
 	s := cluster(t)
 	for size := range int64(3) {
-		s.want("a job arrives", s.happens(job("large", "q", 1, 5+size, 0, 0)), "large waits: TopologyPlacementFailed")
+		s.want("a job arrives", s.happens(job("large", "q", 1, 5+size, 0, 0)), "large waits: ExceedsNodes")
 		s.happens(gone("large"))
 	}
 	if left := s.engine.blockedByFlavor["default"]; len(left) != 0 {
@@ -109,7 +109,7 @@ func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
 // TestADeletedFlavorIsForgotten, also by what waited for places in it.
 func TestADeletedFlavorIsForgotten(t *testing.T) {
 	s := cluster(t)
-	s.want("a job arrives", s.happens(job("large", "q", 1, 5, 0, 0)), "large waits: TopologyPlacementFailed")
+	s.want("a job arrives", s.happens(job("large", "q", 1, 5, 0, 0)), "large waits: ExceedsNodes")
 	s.want("the flavor is deleted", s.happens(FlavorDeleted{"default"}), "large waits: NoMatchingFlavor")
 	if left := s.engine.blockedByFlavor; len(left) != 0 {
 		t.Errorf("%d flavors are kept, want none", len(left))
@@ -134,7 +134,7 @@ func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
 
 func TestPodsOfOthersCount(t *testing.T) {
 	s := cluster(t, pod("", 0, "a1", 1), pod("", 1, "b1", 1))
-	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: TopologyPlacementFailed")
+	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: ExceedsNodes")
 	s.want("a foreign pod is gone", s.happens(podGone("", 1)), "admit gang in q")
 	s.wantPlaces("gang", "b1:1", "b2:1")
 }
@@ -295,7 +295,7 @@ func TestHeadByResourceBlocksRequestsForWhatNodesLack(t *testing.T) {
 	s.want("a head is short of gpu", s.happens(withGPU(job("head", "q", 1, 1, 0, 1), 2)), "head waits: TopologyPlacementFailed")
 	s.want("a workload that requests gpu arrives", s.happens(withGPU(job("small", "q", 1, 1, 0, 2), 1)), "small waits: WaitingForQuota")
 	s.want("a workload does not fit the other flavor", s.happens(job("cpu", "q", 1, 1, 0, 3)), "admit cpu in q")
-	s.want("a head that never fits arrives", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: TopologyPlacementFailed")
+	s.want("a head that never fits arrives", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: ExceedsNodes")
 }
 
 func TestOnDemandWorkloadThatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
@@ -396,7 +396,7 @@ func TestTaintInvalidatesPlaces(t *testing.T) {
 	tainted := node("a1", "a", 4)
 	tainted.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
 	s.happens(tainted)
-	s.want("a gang that needs all nodes arrives", s.happens(job("gang", "q", 4, 4, 0, 0)), "gang waits: TopologyPlacementFailed")
+	s.want("a gang that needs all nodes arrives", s.happens(job("gang", "q", 4, 4, 0, 0)), "gang waits: ExceedsNodes")
 	s.want("the taint is removed", s.happens(node("a1", "a", 4)), "admit gang in q")
 }
 
@@ -434,8 +434,8 @@ func TestMissingNodeCapacityIsExplained(t *testing.T) {
 	s := cluster(t, cordoned(node("b2", "b", 4)))
 	s.happens(job("runs", "q", 1, 1, 0, 0), within(job("gang", "q", 3, 3, 0, 1)))
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
-	if x.Code != "TopologyPlacementFailed" {
-		t.Errorf("reason %s: %s, want TopologyPlacementFailed", x.Code, x.Message)
+	if x.Code != "ExceedsNodes" {
+		t.Errorf("reason %s: %s, want ExceedsNodes", x.Code, x.Message)
 	}
 	said := x.PodSets[0].Flavors[0].Nodes
 	if said == nil || said.Fits || len(said.PodSets) != 1 || said.PodSets[0].Count != 3 || said.PodSets[0].Fits != 2 || said.PodSets[0].Nodes != 4 {
@@ -453,7 +453,7 @@ func TestMissingNodeCapacityForAllPodSetsIsExplained(t *testing.T) {
 	leader := gang.PodSets[0]
 	leader.Name, leader.Count, leader.PerPod = "leader", 1, map[string]int64{"cpu": 1}
 	gang.PodSets = append(gang.PodSets, leader)
-	s.want("a gang arrives whose pod sets fit a rack each but not together", s.happens(gang), "gang waits: TopologyPlacementFailed")
+	s.want("a gang arrives whose pod sets fit a rack each but not together", s.happens(gang), "gang waits: ExceedsNodes")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
 	if x.Together == nil || len(x.Together.PodSets) != 2 || !x.Together.PodSets[0].Together {
 		t.Fatalf("explanation of both pod sets together = %+v", x.Together)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -63,7 +64,10 @@ func whyBehind(q *clusterQueue) reason.Reason {
 	if q.Strategy == ByResource {
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
 	}
-	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
+	if code := q.stuckHead(); code != reason.None {
+		return whyBehindStuck(q, code)
+	}
+	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q)}
 }
 
 // setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
@@ -86,7 +90,12 @@ func (w *workload) blameChanged(why reason.Reason) bool {
 // code of the reason is the same, but the message would hide what it lacks.
 func (w *workload) blamesHead() bool {
 	c := w.class
-	return c != nil && c.isHead() && c.head().Key == w.Key && w.reported == whyBehind(c.queue).Message() && w.why.Message() != w.reported
+	return c != nil && c.isHead() && c.head().Key == w.Key && c.queue.saysBehind(w.reported) && w.why.Message() != w.reported
+}
+
+// saysBehind reports whether the message says that a workload waits behind a head of the queue.
+func (q *clusterQueue) saysBehind(message string) bool {
+	return q.Strategy == Strict && strings.HasPrefix(message, behindText(q)) || message == whyBehind(q).Message()
 }
 
 // isHead reports whether the class waits behind no other, in a queue where some do.

@@ -193,7 +193,7 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 // ofCapacity reports whether a job with this reason waits for quota or nodes. If it lacks both, the reason is what it
 // lacked first when it was evaluated, and it is evaluated again when there is more.
 func ofCapacity(code string) bool {
-	return code == string(reason.WaitingForQuota) || code == string(reason.TopologyPlacementFailed)
+	return code == string(reason.WaitingForQuota) || code == string(reason.TopologyPlacementFailed) || code == string(reason.ExceedsNodes)
 }
 
 // muster reads the JSON of a command about the namespace, and returns its exit code.

@@ -42,12 +42,12 @@ const (
 	refusedExclusive
 )
 
-// avoidedFilter is the text for nodes that are avoided.
-const avoidedFilter = "refused by kube-scheduler"
+// avoidedFilter is the text for nodes that are avoided, notReadyFilter for those that have failed.
+const avoidedFilter, notReadyFilter = "refused by kube-scheduler", "not ready"
 
 func newRefusals() refusals {
 	r := refusals{index: map[string]refusal{}}
-	for _, text := range []string{"", "foreign", "other", "cordoned", "not ready", "hostname of another node", "topologyDomain", "nodeSelector", "affinity", "nodeName",
+	for _, text := range []string{"", "foreign", "other", "cordoned", notReadyFilter, "hostname of another node", "topologyDomain", "nodeSelector", "affinity", "nodeName",
 		avoidedFilter, "hostPort", "exclusive placement"} {
 		r.of(text)
 	}

@@ -209,7 +209,7 @@ func (m *Map) smallerPods(asks []Ask, i int) string {
 			}
 		}
 		if low == 0 {
-			return fmt.Sprintf("without %s", name)
+			continue // the nodes are full: a pod without any of it is another job, not a smaller one
 		}
 		number := func(amount int64) string { return quota.Number(quota.ToQuantity(corev1.ResourceName(name), amount)) }
 		return fmt.Sprintf("with %s %s for each pod rather than %s", number(low), name, number(wanted))

@@ -71,6 +71,9 @@ func (s *Shortfall) Message() string {
 // MentionsAvoided reports whether a Message counts nodes that are avoided.
 func MentionsAvoided(message string) bool { return strings.Contains(message, avoidedFilter+": ") }
 
+// MentionsNotReady reports whether a Message counts nodes that are not ready, and may be again.
+func MentionsNotReady(message string) bool { return strings.Contains(message, notReadyFilter+": ") }
+
 // shortfall explains why a search that is still open has found nothing: the first ask that has no places
 // even alone or, if there is none, that the asks do not fit together.
 func (m *Map) shortfall(f *search) *Shortfall {

@@ -40,8 +40,10 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 		return s.unfair(c)
 	case known:
 		return b.borrowing(c)
+	case s.Spared.Has(h.Key) && h.Priority > s.Priority:
+		return fmt.Sprintf("its priority %d is above %d, and the workload was evicted for it before", h.Priority, s.Priority)
 	case s.Spared.Has(h.Key):
-		return "spared: the workload was evicted for it before"
+		return "the workload was evicted for it before, and does not take that back"
 	case queue == s.Queue:
 		return b.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
 	case s.standingOf(queue).Protected:

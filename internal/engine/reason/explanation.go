@@ -39,6 +39,8 @@ type Explanation struct {
 	// workload that lacks something that this one also requests, and BehindLacks is what that one lacks.
 	Behind      *Name    `json:"behind,omitempty"`
 	BehindLacks []string `json:"behindLacks,omitempty"`
+	// BehindCode is the code of the head of a strict queue that is never admitted with the present quota and nodes.
+	BehindCode Code `json:"behindCode,omitempty"`
 
 	// AwaitsNodes says that it was admitted by quota alone, because no node at the time could ever hold it, and that
 	// not all of its pods have a node yet.

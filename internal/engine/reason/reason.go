@@ -35,6 +35,9 @@ const (
 	NoMatchingFlavor Code = "NoMatchingFlavor"
 	// ExceedsMaxQuota: it requests more than the queue could give if it were empty.
 	ExceedsMaxQuota Code = "ExceedsMaxQuota"
+	// ExceedsNodes: the present nodes could not hold its pods as close together as requested even if nothing else ran on
+	// them.
+	ExceedsNodes Code = "ExceedsNodes"
 	// TopologyPlacementFailed: there is quota, but the nodes have no capacity for all its pods as close together as
 	// requested.
 	TopologyPlacementFailed Code = "TopologyPlacementFailed"
@@ -50,7 +53,10 @@ func (c Code) Actionable() bool {
 
 // ToFix reports whether something must be fixed before a workload with this code is admitted: it does not suffice that
 // others end.
-func (c Code) ToFix() bool { return c.Actionable() || c == ExceedsMaxQuota }
+func (c Code) ToFix() bool { return c.Actionable() || c.Never() }
+
+// Never reports whether a workload with this code is never admitted with the present quota and nodes, whoever ends.
+func (c Code) Never() bool { return c == ExceedsMaxQuota || c == ExceedsNodes }
 
 // Reason is why a workload waits. The zero value means that nothing keeps it waiting.
 type Reason struct {
@@ -61,8 +67,8 @@ type Reason struct {
 	// tried, in the order of the queue.
 	PodSet  string
 	Flavors []Verdict
-	// Preempted is the number of workloads evicted for it.
-	Preempted int
+	// Preempted is the number of workloads evicted for it, Ending that of others that are ending and hold what it lacks.
+	Preempted, Ending int
 }
 
 // SameBlame reports whether both reasons, of the same code, name the same thing to fix. For ExceedsMaxQuota that is the
@@ -130,8 +136,14 @@ func (r Reason) Message() string {
 		verdicts = append(verdicts, r.Detail)
 	}
 	message := fmt.Sprintf("couldn't assign flavors to pod set %s: %s", r.PodSet, strings.Join(verdicts, ", "))
+	if r.Code == ExceedsNodes {
+		message += ". It never fits on these nodes, even if nothing else runs on them"
+	}
 	if r.Preempted > 0 {
 		message += fmt.Sprintf(". Pending the preemption of %d workload(s)", r.Preempted)
+	}
+	if r.Ending > 0 {
+		message += fmt.Sprintf(". Pending the end of %d workload(s), which was not preempted", r.Ending)
 	}
 	return message
 }

@@ -76,7 +76,7 @@ func (w *world) cordon(name string) {
 		tooMany := corev1.ResourceList{gpu: resource.MustParse("99")} // so that it gets no place in any case
 		pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: tooMany, Limits: tooMany}
 		w.Create(probe)
-		rejected := w.UntilWorkload(probe.Name, "waits for nodes", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
+		rejected := w.UntilWorkload(probe.Name, "waits for nodes", harness.Waits("ExceedsNodes", ""))
 		w.Delete(probe)
 		if strings.Contains(meta.FindStatusCondition(rejected.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
 			return

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// A workload that no end of others would let run is told so, and so is who waits behind it in a strict queue: 9 pods of
+// 8 GPUs wait for ever where 8 nodes have 8 GPUs each, and all of a StrictFIFO queue with them.
+
+// neverOnNodes is whether the present nodes could not hold a class even if nothing else ran on them, as of a revision of
+// its queue and a version of the nodes.
+type neverOnNodes struct {
+	known           bool
+	revision, nodes int
+	never           bool
+}
+
+// whyHopeless returns why the head of the class, for which nothing can be done at present, waits. While nodes are not
+// ready, nobody is told that the nodes never suffice.
+func (e *Engine) whyHopeless(c *class, found outcome) reason.Reason {
+	why := found.choice.Why
+	if why.Code == reason.TopologyPlacementFailed && !place.MentionsNotReady(why.Message()) && e.exceedsNodes(c) {
+		why.Code = reason.ExceedsNodes
+	}
+	return why
+}
+
+// exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even if
+// nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
+func (e *Engine) exceedsNodes(c *class) bool {
+	form := e.formOf(c)
+	if was := c.never; was.known && was.revision == c.queue.revision && was.nodes == e.nodesVersion {
+		return was.never
+	}
+	counts := form.ReducedBy(form.Reducible())
+	c.never = neverOnNodes{known: true, revision: c.queue.revision, nodes: e.nodesVersion, never: !c.queue.OnDemand}
+	ways := 0
+	for given := range form.Possible(counts, c.queue.node) {
+		asks := e.asksOf(c.shape.podSets, given, nil)
+		if ways++; len(asks) == 0 || ways > maxCombinations || e.places.EverFits(asks) {
+			c.never.never = false
+			break
+		}
+	}
+	return c.never.never
+}
+
+// stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else
+// None.
+func (q *clusterQueue) stuckHead() reason.Code {
+	if q.Strategy == Strict && q.head != nil && q.head.blocked && q.head.why.Code.Never() {
+		return q.head.why.Code
+	}
+	return reason.None
+}
+
+// behindText begins the message of all that wait behind the head of a strict queue.
+func behindText(q *clusterQueue) string {
+	return "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"
+}
+
+// whyBehindStuck is whyBehind in a strict queue whose head, for the reason of the code, is never admitted.
+func whyBehindStuck(q *clusterQueue, head reason.Code) reason.Reason {
+	with := map[reason.Code]string{reason.ExceedsMaxQuota: "this quota", reason.ExceedsNodes: "these nodes"}[head]
+	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q) + "; the head never starts with " + with + " (" + string(head) +
+		"): it must be changed or deleted, or there must be more"}
+}
