@@ -93,17 +93,27 @@ func replace(w *kueue.Workload, places map[string]*kueue.TopologyAssignment) (ch
 }
 
 // evict marks the Workload evicted, with the preemptor or the reason. It keeps its quota until its pods are gone.
-func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now time.Time) {
+func evict(w *kueue.Workload, e *engine.Eviction, by preemptorJob, now time.Time) {
 	if e.Cause == preempt.NodeFailures {
 		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: e.Detail}, now)
 		return
 	}
 	cause := causes[e.Cause]
 	message := fmt.Sprintf(preemptorBegins+"%s"+preemptorEnds+" JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
-		e.PreemptorUID, preemptorJobUID, cause.words, e.PreemptorPath, e.Path)
+		e.PreemptorUID, by.uid, cause.words, e.PreemptorPath, e.Path)
+	if by.title != "" && e.Preemptor.Namespace == w.Namespace {
+		message += preemptorName + by.title // who may read this Workload may read that job, also once it is gone
+	}
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: cause.reason, Message: message}, now)
 	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
 }
+
+// preemptorJob is the job that another was evicted for: its UID, and its kind and name, such as job/high.
+type preemptorJob struct{ uid, title string }
+
+// preemptorName is before the title of the preemptor in the message of a preemption within a namespace. A preemptor of
+// another namespace is not named: not everybody may know it.
+const preemptorName = "; preemptor: "
 
 // preemptorBegins and preemptorEnds are around the UID of the preemptor in the message of a preemption.
 const preemptorBegins, preemptorEnds = "Preempted to accommodate a workload (UID: ", ","

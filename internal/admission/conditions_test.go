@@ -114,7 +114,7 @@ func TestAPreemptionSaysWhyInTheWordsOfTheAPI(t *testing.T) {
 		preempt.FairShare:               {"InCohortFairSharing", "Fair Sharing within the cohort"},
 	} {
 		w := admittedWorkload("w")
-		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, "j", now)
+		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, preemptorJob{uid: "j"}, now)
 		message := "Preempted to accommodate a workload (UID: u, JobUID: j) due to " + want[1] + "; preemptor path: /lab/a; preemptee path: /lab/b"
 		for kind, reason := range map[string]string{"Evicted": "Preempted", "Preempted": want[0]} {
 			c := meta.FindStatusCondition(w.Status.Conditions, kind)

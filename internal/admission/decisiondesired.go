@@ -38,7 +38,7 @@ func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *e
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
-	evict(out, e, a.jobUID(ctx, e.Preemptor), a.clock.Now())
+	evict(out, e, a.preemptorJob(ctx, e.Preemptor), a.clock.Now())
 	return out, unknown, nil
 }
 
@@ -107,11 +107,15 @@ func (a *decisionWriter) places(ctx context.Context, given *engine.Admission, be
 	return placeReader{a.client}.assignments(ctx, given, before)
 }
 
-// jobUID returns the UID of the Workload's job, "" if it has none.
-func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
+// preemptorJob returns the job of the Workload; one without a job stands for itself.
+func (a *decisionWriter) preemptorJob(ctx context.Context, key engine.Key) preemptorJob {
 	var w kueue.Workload
 	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
-		return "" // it only informs users, and the preemptor may be gone by now
+		return preemptorJob{} // it only informs users, and the preemptor may be gone by now
 	}
-	return w.Labels[kueue.JobUIDLabel]
+	by := preemptorJob{uid: w.Labels[kueue.JobUIDLabel], title: "workload/" + w.Name}
+	if owner := metav1.GetControllerOf(&w); owner != nil {
+		by.title = strings.ToLower(owner.Kind) + "/" + owner.Name
+	}
+	return by
 }

@@ -60,12 +60,12 @@ func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 		"evicted for the one":          {by, func() {}, reason.WaitingForQuota},
 		"evicted for another":          {"another-uid", func() {}, reason.WaitingForPreemptedWorkloads},
 		"evicted, and changed since":   {by, func() { waits.Generation++ }, reason.WaitingForPreemptedWorkloads},
-		"evicted for lack of its pods": {"", func() { evict(waits, &engine.Eviction{Cause: preempt.NodeFailures, Detail: by}, "", now) }, reason.WaitingForPreemptedWorkloads},
+		"evicted for lack of its pods": {"", func() { evict(waits, &engine.Eviction{Cause: preempt.NodeFailures, Detail: by}, preemptorJob{}, now) }, reason.WaitingForPreemptedWorkloads},
 	} {
 		t.Run(name, func(t *testing.T) {
 			waits = newWorkload("waits", 1, quantities("cpu", "1"))
 			if tc.evictedFor != "" {
-				evict(waits, &engine.Eviction{Cause: preempt.ReclaimedWhileBorrowing, PreemptorUID: tc.evictedFor}, "", now)
+				evict(waits, &engine.Eviction{Cause: preempt.ReclaimedWhileBorrowing, PreemptorUID: tc.evictedFor}, preemptorJob{}, now)
 				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", now)
 			}
 			tc.since()

@@ -103,7 +103,7 @@ func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*k
 		message += " for " + by
 	}
 	if r.Unwanted {
-		message += " as its job asks for no more"
+		message += " as its job has ended or asks for no more"
 	}
 	if r.Detail != "" {
 		message += ": " + r.Detail

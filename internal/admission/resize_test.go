@@ -135,15 +135,15 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 		f.decide()
 	}
 	wants(1)
-	f.wantSizes("lowered to one pod, below the minimum of two", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("lowered to one pod, below the minimum of two", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	f.shrunk("large")
 	wants(2)
-	f.wantSizes("raised to two pods", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("raised to two pods", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	says(0)
 	observe()
 	says(2)
 	f.decide()
-	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	wants(0)
 	f.wantSizes("raised to all pods", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }

@@ -160,7 +160,7 @@ func holder() *kueue.Workload {
 
 func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 	moved := gang(place.NodeCount{Node: "b", Count: 2})
-	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, "", now) }
+	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, preemptorJob{}, now) }
 	for name, tc := range map[string]struct {
 		then     func(*kueue.Workload)
 		want     []string
@@ -204,7 +204,7 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 func TestEvictionForNodeFailureRequeuesAtOnce(t *testing.T) {
 	w := holder()
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}
-	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, "", now)
+	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, preemptorJob{}, now)
 	expect(t, "conditions", []string{
 		"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
 		"Admitted=True Admitted: The workload is admitted",

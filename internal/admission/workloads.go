@@ -36,7 +36,9 @@ const (
 type workloads struct {
 	client client.Client
 	// cache reads from the informers. Its objects are shared and must not be modified.
-	cache  client.Reader
+	cache client.Reader
+	// live reads from the API server: the cache keeps little of the status of pods.
+	live   client.Reader
 	policy lifecycle.Policy
 	clock  clock.PassiveClock
 	events *jobEvents
@@ -47,7 +49,7 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *jobEvents) 
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, events: events}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policy, clock: clock.RealClock{}, events: events}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
@@ -96,7 +98,7 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if err := r.cache.Get(ctx, req.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	step, err := r.next(ctx, &w)
+	step, err := r.nextWithProblem(ctx, &w)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -128,6 +130,22 @@ func (r *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step
 	facts, err := r.facts(ctx, w)
 	if err != nil {
 		return lifecycle.Step{}, err
+	}
+	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
+}
+
+// nextWithProblem is next, and for a Workload whose pods were not ready in time finds out why, while its pods exist.
+func (r *workloads) nextWithProblem(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
+	facts, err := r.facts(ctx, w)
+	if err != nil {
+		return lifecycle.Step{}, err
+	}
+	step := lifecycle.Next(w, facts, r.policy, r.clock.Now())
+	if !lifecycle.GivesUpPods(w, step) {
+		return step, nil
+	}
+	if facts.PodsProblem = r.podsProblem(ctx, w); facts.PodsProblem == "" {
+		return step, nil
 	}
 	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
 }

@@ -46,7 +46,7 @@ func inactive(w *kueue.Workload) *kueue.Workload {
 }
 
 func newWorkloads(w *world, policy lifecycle.Policy) *workloads {
-	return &workloads{client: w, cache: w, policy: policy, clock: testclock.NewFakePassiveClock(now)}
+	return &workloads{client: w, cache: w, live: w, policy: policy, clock: testclock.NewFakePassiveClock(now)}
 }
 
 func requestFor(name string) ctrl.Request {

@@ -78,9 +78,13 @@ func ResetChecks(w *kueue.Workload, now time.Time) {
 		if check.State == kueue.CheckStateRetry {
 			retries = ptr.To(saturate(int64(ptr.Deref(retries, 0)) + 1))
 		}
+		said := check.Message
+		for strings.HasPrefix(said, checkResetMessage) { // its controller changed the state and left the message
+			said = strings.TrimPrefix(said, checkResetMessage)
+		}
 		*check = kueue.AdmissionCheckState{
 			Name: check.Name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
-			Message: Cut(checkResetMessage+check.Message, ConditionMessageBytes), RetryCount: retries,
+			Message: Cut(checkResetMessage+said, ConditionMessageBytes), RetryCount: retries,
 		}
 	}
 }

@@ -302,3 +302,15 @@ func TestQueuedSince(t *testing.T) {
 		})
 	}
 }
+
+// TestResetsOfACheckDoNotNest: its controller may change the state again and leave the message.
+func TestResetsOfACheckDoNotNest(t *testing.T) {
+	w := &kueue.Workload{Status: kueue.WorkloadStatus{AdmissionChecks: []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateRetry, Message: "no room"}}}}
+	for range 3 {
+		workload.ResetChecks(w, time.Time{})
+		if got, want := w.Status.AdmissionChecks[0].Message, "Reset to Pending after eviction. Previously: no room"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		w.Status.AdmissionChecks[0].State = kueue.CheckStateRetry
+	}
+}

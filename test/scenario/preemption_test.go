@@ -114,8 +114,9 @@ func (h *history) check(t *testing.T, gpus int64) {
 
 // preemptionMessage returns the message of the conditions of a preempted Workload.
 func preemptionMessage(preemptor *kueue.Workload, cause, path, victimPath string) string {
-	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
-		preemptor.UID, preemptor.OwnerReferences[0].UID, cause, path, victimPath)
+	owner := &preemptor.OwnerReferences[0]
+	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s; preemptor: %s/%s",
+		preemptor.UID, owner.UID, cause, path, victimPath, strings.ToLower(owner.Kind), owner.Name)
 }
 
 // TestAHigherPriorityPreemptsAndTheVictimRunsAgain: a gang of a higher priority evicts another, which runs again after

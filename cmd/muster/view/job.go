@@ -3,16 +3,12 @@ package view
 import (
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/podproblem"
 )
 
 // State is the state of a job, in one word.
@@ -61,6 +57,9 @@ type Job struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
+	// Preempted is, for a job that waits, its last preemption: while it waits, nothing else says why it was stopped.
+	Preempted *Preemption `json:"preempted,omitempty"`
+
 	// PodsReady counts pods that are ready or have succeeded, PodsAsked those that the job runs at the same time.
 	PodsReady int32 `json:"podsReady"`
 	PodsAsked int32 `json:"podsAsked"`
@@ -92,6 +91,9 @@ type Job struct {
 // WaitsUnseen reports whether the job waits and has no Workload.
 func (j *Job) WaitsUnseen() bool { return j.State == Pending && j.Workload == "" }
 
+// SaysNothing reports whether the job has no Workload, and nothing that was read so far says why.
+func (j *Job) SaysNothing() bool { return j.WaitsUnseen() && j.Message == noWorkloadYet }
+
 // Title returns the job's name as users type it: jobset/pytorch.
 func (j *Job) Title() string { return strings.ToLower(j.Kind) + "/" + j.Name }
 
@@ -107,21 +109,7 @@ func (j *Job) ResourceName() string {
 }
 
 // PodLabel returns the key of the label whose value, on the job's pods, is the job's name; "" for a kind that has none.
-func (j *Job) PodLabel() string {
-	switch j.Kind {
-	case "JobSet":
-		return jobset.JobSetNameKey
-	case "GenericJob":
-		return tensorstack.GenericJobLabel
-	case "VCJob", "LatticeJob":
-		return volcano.JobNameKey
-	case "TrainingJob":
-		return breezeml.JobNameLabel
-	case "Job":
-		return batchv1.JobNameLabel
-	}
-	return ""
-}
+func (j *Job) PodLabel() string { return podproblem.Label(j.APIGroup, j.Kind) }
 
 // Why returns reason and message as one phrase, empty if there is neither.
 func (j *Job) Why() string {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,34 +9,17 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/musterhq/muster/internal/replicas"
+	"github.com/musterhq/muster/internal/podproblem"
 )
 
 // podProblems groups the problems of pods, one entry for all pods with the same reason and message. isGone reports
 // whether a node is known not to exist.
 func podProblems(pods []corev1.Pod, isGone func(node string) bool, now time.Time) []PodProblem {
-	byComplaint := map[[2]string]*PodProblem{}
-	for i := range pods {
-		reason, message := complaint(&pods[i], isGone, now)
-		if reason == "" {
-			continue
-		}
-		key := [2]string{reason, message}
-		problem := byComplaint[key]
-		if problem == nil {
-			problem = &PodProblem{Example: pods[i].Name, Reason: reason, Message: message}
-			byComplaint[key] = problem
-		}
-		problem.Pods++
-		problem.Example = min(problem.Example, pods[i].Name)
+	found := podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) })
+	problems := make([]PodProblem, 0, len(found))
+	for _, p := range found {
+		problems = append(problems, PodProblem{Pods: p.Pods, Example: p.Example, Reason: p.Reason, Message: p.Message})
 	}
-	problems := make([]PodProblem, 0, len(byComplaint))
-	for _, problem := range byComplaint {
-		problems = append(problems, *problem)
-	}
-	slices.SortFunc(problems, func(a, b PodProblem) int {
-		return cmp.Or(cmp.Compare(b.Pods, a.Pods), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
-	})
 	return problems
 }
 
@@ -49,11 +31,6 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 			return "Terminating", why
 		}
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return c.Reason, c.Message
-		}
-	}
 	if ignoredByScheduler(pod, now) {
 		if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
 			return "NotScheduled", fmt.Sprintf("the scheduler %s has not tried it yet: it waits until the PodGroup %s exists and has as many pods as must run together",
@@ -61,28 +38,7 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 		}
 		return "NotScheduled", fmt.Sprintf("the scheduler %s has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod", pod.Spec.SchedulerName)
 	}
-	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason != "" {
-		return pod.Status.Reason, pod.Status.Message
-	}
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
-			return waiting.Reason, withoutPod(waiting.Message, pod)
-		}
-		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			message = fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode)
-			if why := replicas.WhyNotStarted(ended); why != "" {
-				message += ": " + why
-			}
-			return ended.Reason, message
-		}
-	}
-	return "", ""
-}
-
-// withoutPod removes the name of the pod from the end of a kubelet's message, which would keep pods with the same problem
-// apart.
-func withoutPod(message string, pod *corev1.Pod) string {
-	return strings.TrimSuffix(message, fmt.Sprintf(" pod=%s_%s(%s)", pod.Name, pod.Namespace, pod.UID))
+	return podproblem.Of(pod, now)
 }
 
 // schedulerLatency is how long a scheduler may take to report on a new pod before the pod counts as ignored.

@@ -56,16 +56,36 @@ func (d *draft) requeueUnready(cause string) {
 		tries++
 	}
 	if policy.BackoffLimit != nil && tries > *policy.BackoffLimit {
-		d.markForDeactivation(kueue.WorkloadRequeuingLimitExceeded, requeuingLimitMessage)
+		d.markForDeactivation(kueue.WorkloadRequeuingLimitExceeded, d.withProblem(requeuingLimitMessage))
 		return
 	}
 	w := d.edit()
 	workload.Evict(w, workload.Eviction{
 		Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: cause,
-		Message: fmt.Sprintf("Exceeded the PodsReady timeout %s/%s", w.Namespace, w.Name),
+		Message: d.withProblem(fmt.Sprintf("Exceeded the PodsReady timeout %s/%s", w.Namespace, w.Name)),
 	}, d.now)
 	workload.Postpone(w, d.now.Add(workload.Backoff(tries, policy.BackoffBase, d.policy.BackoffMax)))
 	w.Status.RequeueState.Count = ptr.To(tries)
+}
+
+// withProblem appends to the message what kept the pods from being ready, if that is known.
+func (d *draft) withProblem(message string) string {
+	if d.facts.PodsProblem == "" {
+		return message
+	}
+	return message + ": " + d.facts.PodsProblem
+}
+
+// GivesUpPods reports whether the step takes the quota from the Workload, or marks it for that, since its pods were not
+// ready in time.
+func GivesUpPods(w *kueue.Workload, step Step) bool {
+	if step.Status == nil || workload.IsEvicted(w) || workload.IsTrue(w, kueue.WorkloadDeactivationTarget) {
+		return false
+	}
+	evicted := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadEvicted)
+	target := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadDeactivationTarget)
+	return evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
+		target != nil && target.Status == metav1.ConditionTrue && target.Reason == kueue.WorkloadRequeuingLimitExceeded
 }
 
 // exceededExecutionTime marks a Workload for deactivation that was admitted for longer than its maximum execution

@@ -132,3 +132,30 @@ func TestTheRequeueTimeOfACheckIsClearedWhenItHasPassed(t *testing.T) {
 		t.Errorf("step = %+v, want no requeueState", step)
 	}
 }
+
+// TestAnEvictionSaysWhatKeptThePodsFromBeingReady: the pods are gone soon, and what was wrong with them would be too. At
+// the last attempt the deactivation says it.
+func TestAnEvictionSaysWhatKeptThePodsFromBeingReady(t *testing.T) {
+	facts := open()
+	facts.PodsProblem = "2 of 2 pods like a-0: ImagePullBackOff: no image x"
+	step := next(t, admitted(), facts, policy, 40*time.Minute)
+	expectConditions(t, step, "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a: 2 of 2 pods like a-0: ImagePullBackOff: no image x")
+	last := policy
+	last.PodsReady = ptr.To(*policy.PodsReady)
+	last.PodsReady.BackoffLimit = ptr.To[int32](0)
+	deactivates := next(t, admitted(), facts, last, 40*time.Minute)
+	expectConditions(t, deactivates,
+		"DeactivationTarget=True RequeuingLimitExceeded: exceeding the maximum number of re-queuing retries: 2 of 2 pods like a-0: ImagePullBackOff: no image x")
+	for name, tc := range map[string]struct {
+		of   lifecycle.Step
+		want bool
+	}{
+		"an eviction": {step, true}, "a deactivation": {deactivates, true},
+		"before the deadline":     {next(t, admitted(), facts, policy, time.Minute), false},
+		"an eviction for a check": {next(t, admitted().check("x", kueue.CheckStateRetry), checking("x"), policy, time.Minute), false},
+	} {
+		if got := lifecycle.GivesUpPods(admitted().Workload, tc.of); got != tc.want {
+			t.Errorf("%s gives up pods: %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -18,6 +18,9 @@ type Facts struct {
 	// ClusterQueue is the one whose quota the Workload holds, or else that of its LocalQueue; nil if it does not
 	// exist.
 	ClusterQueue *kueue.ClusterQueue
+	// PodsProblem says what kept the pods from being ready, "" if that is not known. It is in the message of an eviction
+	// for that: the pods go, and their problem with them.
+	PodsProblem string
 }
 
 // Policy is the part of the lifecycle that the administrator configures.

@@ -1,0 +1,61 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+)
+
+// TestAReadyTimeoutKeepsTheProblemOfThePods, in the words of the pods that are there at that time, found by the label of
+// the job's API.
+func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		apiVersion, kind, label string
+		status                  corev1.PodStatus
+		want                    string
+	}{
+		"a Job without its image": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no image \x1b[31mx"}}}}},
+			`: 2 of 2 pods like p0: ImagePullBackOff: no image \x1b[31mx`},
+		"a JobSet out of memory": {"jobset.x-k8s.io/v1alpha2", "JobSet", "jobset.sigs.k8s.io/jobset-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}},
+			": 2 of 2 pods like p0: OOMKilled: container c: exit code 137, killed: out of memory"},
+		"a VCJob without its claim": {"batch.volcano.sh/v1alpha1", "Job", "volcano.sh/job-name", corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `persistentvolumeclaim "data" not found`}}},
+			`: 2 of 2 pods like p0: Unschedulable: persistentvolumeclaim "data" not found`},
+		"pods without a problem": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{}, ""},
+		"pods of another job":    {"batch/v1", "Job", "other", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := admittedWorkload("a")
+			of.OwnerReferences = []metav1.OwnerReference{{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "train", UID: "j", Controller: ptr.To(true)}}
+			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), of)
+			for _, pod := range []string{"p1", "p0"} {
+				if err := w.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod, Labels: map[string]string{tc.label: "train"}}, Status: tc.status}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := newWorkloads(w, lifecycle.Policy{PodsReady: &lifecycle.PodsReady{Timeout: time.Minute, BackoffBase: time.Second}, BackoffMax: time.Hour})
+			r.clock = testclock.NewFakePassiveClock(now.Add(2 * time.Minute))
+			if _, err := r.Reconcile(t.Context(), requestFor("a")); err != nil {
+				t.Fatal(err)
+			}
+			evicted := meta.FindStatusCondition(w.workload("a").Status.Conditions, kueue.WorkloadEvicted)
+			if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPodsReadyTimeout {
+				t.Fatalf("condition Evicted = %+v, want the timeout", evicted)
+			}
+			if got, want := evicted.Message, "Exceeded the PodsReady timeout ns/a"+tc.want; got != want || strings.ContainsRune(got, '\x1b') {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,28 @@
+package podproblem
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// Label returns the key of the label whose value, on the pods of a job of this kind and group, is the job's name; "" for
+// a kind that has none. Volcano's kind Job is also known as VCJob.
+func Label(group, kind string) string {
+	switch {
+	case kind == "JobSet":
+		return jobset.JobSetNameKey
+	case kind == "GenericJob":
+		return tensorstack.GenericJobLabel
+	case kind == "VCJob", kind == "LatticeJob", kind == "Job" && group == volcano.GroupVersion.Group:
+		return volcano.JobNameKey
+	case kind == "TrainingJob":
+		return breezeml.JobNameLabel
+	case kind == "Job":
+		return batchv1.JobNameLabel
+	}
+	return ""
+}
