@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/testcluster"
 )
@@ -168,6 +171,55 @@ func TestWatchAppendsWhatChanged(t *testing.T) {
 	cancel()
 	if code := <-ended; code != exitDone {
 		t.Errorf("exit code after the end of the watch = %d, want 0", code)
+	}
+}
+
+// asKubectl runs `muster kubectl` in a process of its own, since kubectl exits it.
+func asKubectl(t *testing.T, cluster *testcluster.Cluster, arguments ...string) (code int, out, errOut string) {
+	t.Helper()
+	program := exec.CommandContext(t.Context(), os.Args[0], append([]string{"kubectl"}, arguments...)...)
+	program.Env = append(os.Environ(), asMuster+"=1", "KUBECONFIG="+cluster.Kubeconfig)
+	var failures bytes.Buffer
+	program.Stderr = &failures
+	text, err := program.Output()
+	if program.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return program.ProcessState.ExitCode(), string(text), failures.String()
+}
+
+// TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue, although Volcano's queues, whose full name that is, are served too.
+// Those have their short name and their full one.
+func TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue(t *testing.T) {
+	cluster := testcluster.Get(t)
+	namespace := cluster.Namespace(t)
+	for _, object := range []client.Object{
+		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "short-names-flavor"}},
+		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpu"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "lab"}},
+		&scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: "short-names-volcano"}},
+	} {
+		if err := cluster.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]string{
+		"get queues -o name":                                           "localqueue.kueue.x-k8s.io/gpu\n",
+		"get queue -o name":                                            "localqueue.kueue.x-k8s.io/gpu\n",
+		"get queue gpu -o name":                                        "localqueue.kueue.x-k8s.io/gpu\n",
+		"get queues gpu -o name":                                       "localqueue.kueue.x-k8s.io/gpu\n",
+		"get queue/gpu -o name":                                        "localqueue.kueue.x-k8s.io/gpu\n",
+		"get lq -o name":                                               "localqueue.kueue.x-k8s.io/gpu\n",
+		"get flavors short-names-flavor -o name":                       "resourceflavor.kueue.x-k8s.io/short-names-flavor\n",
+		"get flavor short-names-flavor -o name":                        "resourceflavor.kueue.x-k8s.io/short-names-flavor\n",
+		"get q short-names-volcano -o name":                            "queue.scheduling.volcano.sh/short-names-volcano\n",
+		"get queues.scheduling.volcano.sh short-names-volcano -o name": "queue.scheduling.volcano.sh/short-names-volcano\n",
+	} {
+		if code, out, errOut := asKubectl(t, cluster, append(strings.Fields(command), "-n", namespace)...); code != 0 || out != want {
+			t.Errorf("kubectl %s: exit code %d, output %q, want %q; %s", command, code, out, want, errOut)
+		}
+	}
+	if code, out, errOut := asKubectl(t, cluster, "describe", "queue", "gpu", "-n", namespace); code != 0 || !strings.Contains(out, "LocalQueue") {
+		t.Errorf("kubectl describe queue gpu: exit code %d, output %q; %s", code, out, errOut)
 	}
 }
 

@@ -68,7 +68,21 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {
 			return slices.DeleteFunc(view.Jobs(snapshot, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
 		},
-		changes: show.JobChanges(),
+		complete: tellMistakes,
+		changes:  show.JobChanges(),
 	}
 	return jobs.run(ctx, streams)
+}
+
+// tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them. It
+// reads events only if there are such jobs.
+func tellMistakes(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
+	if !slices.ContainsFunc(jobs, func(job view.Job) bool { return job.SaysNothing() }) {
+		return nil
+	}
+	warnings, err := cluster.WarningsIn(ctx, namespace)
+	if err == nil {
+		view.TellMistakes(jobs, warnings)
+	}
+	return err
 }

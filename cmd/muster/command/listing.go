@@ -28,6 +28,8 @@ type listing[T any] struct {
 	// scope returns what to read, and the namespace that the values are limited to ("" for all).
 	scope func() (scope observe.Scope, namespace string, err error)
 	list  func(snapshot *view.Snapshot, namespace string, now time.Time) []T
+	// complete, unless nil, adds to the values of a single listing what takes more requests.
+	complete func(ctx context.Context, cluster *observe.Cluster, namespace string, values []T) error
 	// changes selects the changed values for output that is appended.
 	changes *show.Changes[T]
 }
@@ -65,6 +67,11 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	found, err := list(snapshot, time.Now())
 	if err != nil {
 		return err
+	}
+	if l.complete != nil {
+		if err := l.complete(ctx, cluster, namespace, found); err != nil {
+			return l.explain(err)
+		}
 	}
 	if len(found) == 0 && l.output.isTable() {
 		emptyNote(streams.ErrOut, l.what, namespace)

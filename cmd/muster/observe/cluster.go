@@ -165,3 +165,13 @@ func (c *Cluster) warnings(ctx context.Context, job *view.Job, field, value stri
 	}
 	return events.Items, nil
 }
+
+// WarningsIn lists the Warning events of a namespace, "" for all; none if the user may not read them.
+func (c *Cluster) WarningsIn(ctx context.Context, namespace string) ([]corev1.Event, error) {
+	var events corev1.EventList
+	of := client.MatchingFields{"type": corev1.EventTypeWarning}
+	if err := c.client.List(ctx, &events, client.InNamespace(namespace), of); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("list warning events: %w", err)
+	}
+	return events.Items, nil
+}

@@ -92,6 +92,9 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 	for i, said := range podLines {
 		line(text, first(i, "pods"), said)
 	}
+	if e.Job.Preempted != nil {
+		line(text, "preempted", e.Job.Preempted.String()+ranBefore(&e.Job))
+	}
 	if w := e.Warning; w != nil {
 		line(text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
 	}
@@ -101,6 +104,14 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 			line(text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
 		}
 	}
+}
+
+// ranBefore says how long a job that waits had run before it was stopped, over all its attempts.
+func ranBefore(job *view.Job) string {
+	if job.RunSeconds == nil || *job.RunSeconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it had run %s", view.Seconds(job.RunSeconds))
 }
 
 // quotaAndHolders writes the quota and its holders, for an explanation without an answer of the engine. A suspended job
@@ -282,48 +293,6 @@ func placeInLine(e *view.Explanation) string {
 			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, first, e.Job.Priority, since)
 	}
 	return fmt.Sprintf("%s of ClusterQueue %s (priority %d)", e.Job.Queue, e.Line.ClusterQueue, e.Job.Priority)
-}
-
-// nextCommand returns the command that the user would probably run next.
-func nextCommand(e *view.Explanation) string {
-	job := &e.Job
-	switch {
-	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
-		// Kubernetes has a kind Workload too; the short name kwl is unambiguous.
-		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
-	case job.State == view.Pending && job.Reason == string(reason.OnHold):
-		return resume(job, e.Line)
-	case len(e.Checks) > 0:
-		names := ""
-		for i := range e.Checks {
-			if e.Checks[i].State != view.CheckMissing {
-				names += " " + e.Checks[i].Name
-			}
-		}
-		if names == "" {
-			return "muster kubectl get admissionchecks"
-		}
-		return "muster kubectl describe admissionchecks" + names
-	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
-		return "muster explain " + e.Title(e.WhyNot.Unready[0])
-	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
-		if e.Line == nil {
-			return "muster kubectl get localqueues -n " + job.Namespace // there is none of that name
-		}
-		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // `muster queues` needs rights beyond the namespace
-	case job.State == view.Pending && job.Workload != "" && e.Line != nil && e.Line.Missing:
-		return "muster queues" // those of the namespace may be none
-	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
-		return "muster queues -n " + job.Namespace
-	case job.PodLabel() == "":
-		return ""
-	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.NoLogs:
-		// It has no pods with logs (yet, or any more, or at all); its events may help.
-		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
-	case job.Kind == "Job":
-		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())
-	}
-	return fmt.Sprintf("muster kubectl logs -n %s -l %s=%s --prefix", job.Namespace, job.PodLabel(), job.Name)
 }
 
 // resume returns the command that removes the stopPolicy, or the annotation, that holds the job.

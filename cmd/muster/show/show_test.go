@@ -324,7 +324,7 @@ func TestExplanationByTheEngine(t *testing.T) {
   flavor    h100      40 of 576 gpu free, 24 more needed, borrowed quota included; fits by preemption of ml/job/tune  <- nearest
             a100      untolerated taint {reserved true NoSchedule <nil>} in flavor a100
             v100      more than it could ever give: 64 gpu asked, 8 at most
-            t4        fits: 80 of 80 gpu free
+            t4        enough quota: 80 of 80 gpu free
             l4        0 of 80 gpu free, 72 more needed; fits once the evicted jobs have terminated
   held by   ml/workload/w-old  8 gpu (priority 0, is terminating)
             ml/jobset/pretrain  512 gpu (priority 0, cannot be preempted: withinClusterQueue is Never)
@@ -332,7 +332,7 @@ func TestExplanationByTheEngine(t *testing.T) {
   would fit by preemption of ml/job/tune
             after the end of ml/jobset/pretrain and ml/workload/w-old
   unseen    you may not list all limitranges: what they would add is missing here
-  next      muster queues -n ml
+  next      muster explain ml/workload/w-first
 `
 	var got bytes.Buffer
 	if err := Explanation(&got, e); err != nil {

@@ -153,10 +153,29 @@ func active(queue *view.Queue) string {
 // blame matches the prefix of a message about the first pod set that does not fit. Tables omit it.
 var blame = regexp.MustCompile(`couldn't assign flavors to pod set \S+: `)
 
-func short(why string) string { return blame.ReplaceAllString(why, "") }
+// exceeded matches Kueue's words for a request beyond the quota.
+var exceeded = regexp.MustCompile(`insufficient quota for (\S+) in flavor (\S+), previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\) > maximum capacity \((\S+)\)`)
 
-// Why returns a job's reason and message, shortened for tables.
-func Why(job *view.Job) string { return short(job.Why()) }
+// short omits which pod set does not fit, and says in plain words what exceeds the quota.
+func short(why string) string {
+	return exceeded.ReplaceAllStringFunc(blame.ReplaceAllString(why, ""), func(some string) string {
+		m := exceeded.FindStringSubmatch(some)
+		asked := m[4]
+		if m[3] != "0" {
+			asked = m[3] + " + " + m[4]
+		}
+		return fmt.Sprintf("never with this quota: %s of %s asked in flavor %s, %s at most", asked, m[1], m[2], m[5])
+	})
+}
+
+// Why returns a job's reason and message, shortened for tables, and for whom it was stopped before it waited.
+func Why(job *view.Job) string {
+	why := short(job.Why())
+	if job.Preempted == nil || strings.HasPrefix(job.Message, "was evicted: ") { // which says it too
+		return why
+	}
+	return why + "; preempted " + job.Preempted.String()
+}
 
 func join(reason, message string) string {
 	if reason == "" || message == "" {

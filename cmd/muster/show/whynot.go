@@ -15,7 +15,16 @@ import (
 // what would let the job be admitted.
 func whyNot(text *strings.Builder, e *view.Explanation) {
 	x := e.WhyNot
+	switch x.Code {
+	case reason.ExceedsNodes:
+		line(text, "never", "with these nodes: they could not hold its pods even if nothing else ran on them")
+	case reason.ExceedsMaxQuota:
+		line(text, "never", "with this quota: its queue could not give so much even if nothing else used it")
+	}
 	switch {
+	case x.Behind != nil && x.BehindCode != reason.None:
+		line(text, "behind", fmt.Sprintf("%s, the head of the queue, which is StrictFIFO: no job may overtake it, and it never starts with %s (%s)",
+			e.Title(*x.Behind), neverWith(x.BehindCode), x.BehindCode))
 	case len(x.BehindLacks) > 0:
 		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind), strings.Join(x.BehindLacks, ", ")))
 	case x.Behind != nil:
@@ -36,6 +45,25 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	for i, way := range remedies(e) {
 		line(text, first(i, "would fit"), way)
 	}
+	if before := x.Position - 1; before > 0 && len(x.WouldPreempt) == 0 && x.State == reason.Waiting {
+		line(text, "before it", fmt.Sprintf("%s of the queue, which may take what becomes free first", jobCount(before)))
+	}
+}
+
+// jobCount formats a number of jobs.
+func jobCount(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}
+
+// neverWith names what a job with the code exceeds.
+func neverWith(code reason.Code) string {
+	if code == reason.ExceedsNodes {
+		return "these nodes"
+	}
+	return "this quota"
 }
 
 // verdicts writes what the flavors say of each pod set.
@@ -78,12 +106,15 @@ func verdict(text *strings.Builder, e *view.Explanation, podSet *reason.PodSet, 
 func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	switch flavor.Fit {
 	case reason.Refused:
+		if flavor.Message == "flavor "+flavor.Flavor+" not found" {
+			return "there is no ResourceFlavor of this name"
+		}
 		return flavor.Message
 	case reason.TooLarge:
 		return "more than it could ever give: " + tooLarge(flavor.Amounts)
 	case reason.Fits:
 		if e.Unlimited {
-			return "fits: its quota is without limit"
+			return fitsOrHas(e, flavor) + ": its quota is without limit"
 		}
 	}
 	var numbers []string
@@ -98,13 +129,23 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	}
 	switch flavor.Fit {
 	case reason.Fits:
-		return "fits: " + said
+		return fitsOrHas(e, flavor) + ": " + said
 	case reason.FitsAfterEvicted:
 		return said + "; fits once the evicted jobs have terminated"
 	case reason.FitsByPreemption:
 		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
 	}
 	return said
+}
+
+// fitsOrHas begins the verdict of a flavor with enough quota: it says that the job fits only if nothing else keeps it from
+// being admitted.
+func fitsOrHas(e *view.Explanation, flavor *reason.FlavorVerdict) string {
+	x := e.WhyNot
+	if x != nil && (x.Behind != nil || x.Together != nil || x.Code.Never()) || flavor.Nodes != nil && !flavor.Nodes.Fits {
+		return "enough quota"
+	}
+	return "fits"
 }
 
 // tooLarge lists the resources of which the job asks for more than the flavor's total capacity, whoever holds it now.
@@ -183,7 +224,7 @@ func remedies(e *view.Explanation) []string {
 		}
 		ways = append(ways, "with pods of "+names(e, givers)+", which would go on with fewer")
 	}
-	if len(x.WouldFitAfter) > 0 {
+	if len(x.WouldFitAfter) > 0 && x.Position <= 1 {
 		ways = append(ways, "after the end of "+names(e, x.WouldFitAfter))
 	}
 	return ways
@@ -213,7 +254,7 @@ func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
 		}
 	}
 	if nodes.Relaxation != "" && flavor.Fit != reason.TooLarge {
-		line(text, "  fits", nodes.Relaxation)
+		line(text, "  change", "it would fit: "+nodes.Relaxation)
 	}
 }
 
@@ -227,7 +268,7 @@ func together(text *strings.Builder, nodes *place.Diagnosis) {
 		line(text, first(i, "together"), fmt.Sprintf("%s: %s", abridged(group.names), nodes.PodSets[group.first].Message()))
 	}
 	if nodes.Relaxation != "" {
-		line(text, "  fits", nodes.Relaxation)
+		line(text, "  change", "it would fit: "+nodes.Relaxation)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
 	together(&text, &place.Diagnosis{PodSets: []place.AskDiagnosis{leader, workers}, Relaxation: "pod sets \"leader\", \"workers\" within one block rather than one rack"})
 	want := `  together  leader: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32
             workers: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32; excluded: cordoned: 4
-    fits    pod sets "leader", "workers" within one block rather than one rack
+    change  it would fit: pod sets "leader", "workers" within one block rather than one rack
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)

@@ -116,6 +116,11 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	workload := findWorkload(snapshot, &job)
 	if workload != nil {
 		e.Asks = asksOf(workload)
+		for i := range e.Asks {
+			if job.State.Over() {
+				e.Asks[i].Given, e.Asks[i].Left = nil, nil // what it gave back as it ended is not what it was admitted with
+			}
+		}
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
 	}
 	e.Warning = warningAbout(snapshot, &job, workload)

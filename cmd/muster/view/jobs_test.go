@@ -386,7 +386,7 @@ func TestJobs(t *testing.T) {
 				func(w *kueue.Workload) { w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(120))} })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
-			"PendingEvaluation: was evicted: Exceeded the PodsReady timeout ml/train; queued again in 60s"}},
+			"PendingEvaluation: was evicted: its pods were not ready in time; queued again in 60s"}},
 	}, {
 		name: "a deactivated job shows the cause",
 		snapshot: Snapshot{

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
@@ -41,6 +40,9 @@ func (s *subject) describe(now time.Time) Job {
 		s.noteResized(now)
 	}
 	job.State, job.Reason, job.Message = s.status(now)
+	if s.workload != nil && (job.State == Pending || job.State == Suspended) {
+		job.Preempted = s.preemption()
+	}
 	if job.State == Starting && job.StartedAt != nil && now.Sub(job.StartedAt.Time) >= slowStart {
 		job.Message = join(job.Message, "none of its pods is ready yet")
 	}
@@ -177,7 +179,11 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 	isEvicted := evicted != nil && evicted.Status == metav1.ConditionTrue
 	switch {
 	case isEvicted && holds:
-		return Evicting, evicted.Reason, s.withTitles(evicted.Message)
+		message := worded(s.withTitles(evicted.Message))
+		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil && target.Status == metav1.ConditionTrue {
+			message += "; it does not queue again, but is deactivated: " + target.Message
+		}
+		return Evicting, evicted.Reason, message
 	case w.Spec.Active != nil && !*w.Spec.Active && holds:
 		state, _, _ := s.runningStatus()
 		return state, kueue.WorkloadDeactivated, "spec.active of its Workload is false, but it holds its quota still"
@@ -193,7 +199,7 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 			reason, message = reserved.Reason, reserved.Message
 		}
 		if reason == kueue.WorkloadPendingEvaluation && isEvicted {
-			message = "was evicted: " + s.withTitles(evicted.Message)
+			message = "was evicted: " + worded(s.withTitles(evicted.Message))
 		}
 		return Pending, reason, message + untilRequeue(w, now)
 	case !workload.IsAdmitted(w):
@@ -225,29 +231,20 @@ func (s *subject) runningStatus() (state State, reason, message string) {
 	return Starting, "", message
 }
 
+// timedOut matches the words of the Workload API for pods that were not ready in time.
+var timedOut = regexp.MustCompile(`^Exceeded the PodsReady timeout [^/:\s]+/[^/:\s]+`)
+
+// worded returns the message of an eviction in plain words.
+func worded(message string) string {
+	return timedOut.ReplaceAllLiteralString(message, "its pods were not ready in time")
+}
+
 // join joins two remarks, either of which may be empty.
 func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + "; " + b
-}
-
-// preemptorPattern matches how the message of a preemption names the preemptor.
-var preemptorPattern = regexp.MustCompile(`a workload \(UID: ([^,)]*), JobUID: ([^)]*)\)`)
-
-// withTitles replaces the UIDs of another Workload in a message by the title of its job, if the reader may see that.
-func (s *subject) withTitles(message string) string {
-	return preemptorPattern.ReplaceAllStringFunc(message, func(some string) string {
-		uids := preemptorPattern.FindStringSubmatch(some)
-		if title := s.titles[types.UID(uids[2])]; title != "" && uids[2] != "" {
-			return title
-		}
-		if title := s.titles[types.UID(uids[1])]; title != "" {
-			return title
-		}
-		return some
-	})
 }
 
 func times(n int32) string {

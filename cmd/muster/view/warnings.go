@@ -78,7 +78,7 @@ func lastEviction(w *kueue.Workload) *Warning {
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == kueue.WorkloadEvictedByPreemption {
 		return nil
 	}
-	return &Warning{Reason: c.Reason, Message: c.Message, ReportedAt: c.LastTransitionTime}
+	return &Warning{Reason: c.Reason, Message: worded(c.Message), ReportedAt: c.LastTransitionTime}
 }
 
 // lastObserved returns when an event was last observed, from whichever field has it.
@@ -92,4 +92,17 @@ func lastObserved(e *corev1.Event) metav1.Time {
 		return metav1.NewTime(e.EventTime.Time)
 	}
 	return e.CreationTimestamp
+}
+
+// TellMistakes sets the reason and message of each job that says nothing to those of its last warning.
+func TellMistakes(jobs []Job, warnings []corev1.Event) {
+	for i := range jobs {
+		if !jobs[i].SaysNothing() {
+			continue
+		}
+		about := slices.DeleteFunc(slices.Clone(warnings), func(w corev1.Event) bool { return string(w.InvolvedObject.UID) != jobs[i].UID })
+		if last := lastWarning(about); last != nil {
+			jobs[i].Reason, jobs[i].Message = last.Reason, "no Workload yet: "+last.Message
+		}
+	}
 }
