@@ -9,7 +9,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +kubebuilder:resource:scope=Cluster,shortName={rf}
+// +kubebuilder:resource:scope=Cluster,shortName={flavor,flavors,rf}
 // +kubebuilder:printcolumn:name="Topology",JSONPath=".spec.topologyName",type=string,description="Topology by which pods are placed"
 // +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since creation"
 type ResourceFlavor struct {
