@@ -257,3 +257,14 @@ func TestThisBuildReadsBuildInfo(t *testing.T) {
 		t.Errorf("version of a build from source = %s, linked as %s", got.Version, version)
 	}
 }
+
+// TestErrorsHaveNoControlCharacters: what a command repeats, here a path, goes through one writer.
+func TestErrorsHaveNoControlCharacters(t *testing.T) {
+	for _, arguments := range [][]string{{"replay", "/no\x1b[2J\u202efile"}, {"convert", "/no\x1b[2J\u202efile"}, {"explain", "a\x1b[2J\u202e/b/c/d"}} {
+		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+		code := run(t.Context(), append([]string{"muster"}, arguments...), streams)
+		if code == exitDone || !strings.Contains(errOut.String(), `\x1b[2J\u202e`) || strings.ContainsAny(errOut.String()+out.String(), "\x1b\u202e") {
+			t.Errorf("%q: exit code %d, output %q, errors %q", arguments, code, out, errOut)
+		}
+	}
+}

@@ -247,6 +247,12 @@ func TestDiagnose(t *testing.T) {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
 		"smaller pods fit": {
 			nil, gpus(1, 6), "", `pod set "main" with 4 gpu for each pod rather than 6`},
+		"the nodes are full, and a pod without any gpu would be another job": {
+			func(s *scene) {
+				for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+					s.pod("on-"+name, name, 4)
+				}
+			}, gpus(1, 1), "", ""},
 		"nothing helps": {
 			func(s *scene) {
 				for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
