@@ -56,7 +56,9 @@ type Engine struct {
 	options Options
 	// budget is passBudget, or less in tests.
 	budget int
-	// tried counts the workloads that evaluations have tried at other sizes on nodes.
+	// evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
+	// nodes.
+	evaluations int
 	tried       int
 	tree        quota.Tree
 	queues      map[string]*clusterQueue

@@ -57,6 +57,7 @@ func (e *Engine) offer(q *clusterQueue) flavor.Offer {
 // evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
 // requested is considered only if the full one is not available.
 func (e *Engine) evaluate(c *class) outcome {
+	e.evaluations++
 	form := e.formOf(c)
 	w := e.workloads[c.head().Key]
 	full := e.considerTaking(w, c, form.Full())

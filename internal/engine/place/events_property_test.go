@@ -188,6 +188,7 @@ func TestTryUndoesEverything(t *testing.T) {
 		}
 		m.TakeFreed()
 		m.TakeInvalid()
+		m.TakeReduced()
 		before := answers(m, asks)
 		change := func() { m.Hold(key(drawName(t, "workload")), drawHoldingOrNone(t, w)) }
 		m.Try(func() {
@@ -202,8 +203,8 @@ func TestTryUndoesEverything(t *testing.T) {
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
 			t.Fatalf("answers after the trial (-before +after):\n%s", diff)
 		}
-		if freed, invalid := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(invalid) > 0 {
-			t.Fatalf("the trial was reported: freed %v, invalid %v", freed, invalid)
+		if freed, invalid, reduced := m.TakeFreed(), m.TakeInvalid(), m.TakeReduced(); len(freed)+len(invalid)+len(reduced) > 0 {
+			t.Fatalf("the trial was reported: freed %v, invalid %v, reduced %v", freed, invalid, reduced)
 		}
 	})
 }

@@ -239,7 +239,7 @@ func (m *Map) settle(n *node) {
 	if grew {
 		m.markFreed(n)
 	}
-	if reduced {
+	if reduced && m.trial == 0 {
 		m.markReduced(n.Labels)
 	}
 	if m.trial == 0 && len(n.host.places) > 0 && (m.free.overcommitted(held, n.slot) || m.free.overcommitted(planned, n.slot) || len(n.ports) > 0) {
