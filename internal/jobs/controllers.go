@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -45,6 +46,7 @@ type Served interface {
 	kind() schema.GroupKind
 	owned(podGroups bool) []client.Object
 	controllerOf(object client.Object) []string
+	podLabels(uid types.UID) map[string]string
 	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
 	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error
 }
@@ -87,6 +89,10 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	}
 	if err := (countForgetter{mgr.GetClient()}).addTo(mgr); err != nil {
 		return fmt.Errorf("adding what forgets the counts of deleted namespaces: %w", err)
+	}
+	left := &orphans{client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}, apis: apis}
+	if err := left.addTo(mgr); err != nil {
+		return err
 	}
 	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
@@ -140,6 +146,8 @@ func (a API[T]) controllerOf(object client.Object) []string {
 var notInInitialList = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
+
+func (a API[T]) podLabels(uid types.UID) map[string]string { return a.PodLabels(uid) }
 
 // owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
 // from an earlier start are loosened.

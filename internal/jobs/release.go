@@ -103,20 +103,20 @@ func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, 
 		return false, nil
 	}
 	owner := metav1.GetControllerOf(w)
-	left, err := r.runningPods(ctx, w, client.MatchingLabels(r.api.PodLabels(owner.UID)), client.Limit(1))
+	left, err := runningPods(ctx, r.live, w, client.MatchingLabels(r.api.PodLabels(owner.UID)), client.Limit(1))
 	if err != nil || len(left) > 0 || r.api.UnlabelledPods == nil {
 		return len(left) > 0, err
 	}
-	left, err = r.runningPods(ctx, w, client.MatchingLabelsSelector{Selector: r.api.UnlabelledPods(owner.Name)})
+	left, err = runningPods(ctx, r.live, w, client.MatchingLabelsSelector{Selector: r.api.UnlabelledPods(owner.Name)})
 	later := func(pod metav1.PartialObjectMetadata) bool { return w.DeletionTimestamp.Before(&pod.CreationTimestamp) }
 	return slices.ContainsFunc(left, func(pod metav1.PartialObjectMetadata) bool { return !later(pod) }), err
 }
 
 // runningPods lists, from the API server, the selected pods in the Workload's namespace that have not ended.
-func (r *reconciler[T]) runningPods(ctx context.Context, w *kueue.Workload, which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func runningPods(ctx context.Context, live client.Reader, w *kueue.Workload, which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.live.List(ctx, pods, append(which, client.InNamespace(w.Namespace),
+	err := live.List(ctx, pods, append(which, client.InNamespace(w.Namespace),
 		client.MatchingFieldsSelector{Selector: fields.AndSelectors(
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))})...)

@@ -36,8 +36,8 @@ type Eviction struct {
 
 // Evict marks the Workload evicted. It keeps its quota until GiveBack, since its pods still run. Until then further
 // evictions change and count nothing; after it, a new eviction replaces a past one. A Workload without quota is
-// evicted from its queue. A Workload without owners gives its quota back in the same write: nothing could report
-// later that its pods are gone.
+// evicted from its queue. A Workload without owners, and that was not made for a job, gives its quota back in the same
+// write: nothing could report later that its pods are gone.
 func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	if IsEvicted(w) && HoldsQuota(w) {
 		return
@@ -57,9 +57,19 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	}
 }
 
-// IsOwned reports whether the Workload has an owner, whose controller reports when its pods are gone. The owner need
-// not be a controller reference: the pods of a group own their Workload together.
-func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 }
+// IsOwned reports whether it is reported when the pods of the Workload are gone: by the controller of an owner, or, if the
+// job of the Workload was deleted without its pods, by package jobs. The owner need not be a controller reference: the
+// pods of a group own their Workload together.
+func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 || IsOrphaned(w) }
+
+// IsOrphaned reports whether the Workload was made for a job and has no owner any more, for instance since the job was
+// deleted with the propagation policy Orphan. Pods of the job may run on.
+func IsOrphaned(w *kueue.Workload) bool {
+	return len(w.OwnerReferences) == 0 && w.Labels[kueue.JobUIDLabel] != ""
+}
+
+// OrphanedMessage is the message of the condition Finished of an orphaned Workload.
+const OrphanedMessage = "The job that the workload was created for no longer exists"
 
 // ReportsReadiness reports whether the Workload's PodsReady condition can be expected: it has an owner, or has the
 // condition already. A Workload for which it cannot be expected does not time out, and others do not wait for it.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -147,9 +148,47 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestAnOrphanIsFinished(t *testing.T) {
-	w := admitted().bare().with(func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "job"} })
-	expectConditions(t, next(t, w, open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was created for no longer exists")
+// orphan returns the Workload as it is when its job was deleted without what it owned.
+func orphan(b builder) builder {
+	return b.bare().with(func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "job"} })
+}
+
+// TestAnOrphanIsFinishedOnceItHoldsNoQuota: while it holds quota, pods of its job may run. So it keeps its quota when it is
+// evicted, too, and its finalizer when it is deleted.
+func TestAnOrphanIsFinishedOnceItHoldsNoQuota(t *testing.T) {
+	expectConditions(t, next(t, orphan(pending()), open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was created for no longer exists")
+	for name, w := range map[string]builder{
+		"running":     orphan(admitted()),
+		"evicted":     orphan(admitted().evicted(kueue.WorkloadEvictedByPreemption)),
+		"deactivated": orphan(admitted().inactive().evicted(kueue.WorkloadDeactivated)),
+		"deleted": orphan(admitted()).with(func(w *kueue.Workload) {
+			w.DeletionTimestamp, w.Finalizers = ptr.To(metav1.NewTime(began)), []string{kueue.ResourceInUseFinalizer}
+		}),
+	} {
+		if step := next(t, w, open(), policy, 0); step.Object != nil || step.Delete != lifecycle.Nothing || step.Status != nil && step.Status.Status.Admission == nil {
+			t.Errorf("%s: step = %+v, want its quota kept", name, step)
+		}
+	}
+	// It is evicted like others: package jobs stops its pods.
+	if step := next(t, orphan(admitted().inactive()), open(), policy, 0); step.Status == nil || step.Status.Status.Admission == nil ||
+		!meta.IsStatusConditionTrue(step.Status.Status.Conditions, kueue.WorkloadEvicted) {
+		t.Errorf("deactivated just now: step = %+v, want it evicted, with its quota", step)
+	}
+}
+
+// TestAnOrphanDoesNotStayForEver: there is no job with which its Workload would be deleted.
+func TestAnOrphanDoesNotStayForEver(t *testing.T) {
+	over := func(b builder) builder { return b.is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded") }
+	for name, w := range map[string]builder{"of a job that had ended": orphan(over(admitted())), "that waited": orphan(over(pending()))} {
+		expectDue(t, next(t, w, open(), lifecycle.Policy{}, time.Minute), 5*time.Minute)
+		if step := next(t, w, open(), lifecycle.Policy{}, 5*time.Minute); step.Delete != lifecycle.TheWorkload {
+			t.Errorf("%s: step = %+v, want it deleted after five minutes", name, step)
+		}
+		expectDue(t, next(t, w, open(), lifecycle.Policy{AfterFinished: ptr.To(time.Hour)}, 5*time.Minute), time.Hour)
+	}
+	if step := next(t, over(admitted()), open(), lifecycle.Policy{}, 24*time.Hour); step.Delete != lifecycle.Nothing {
+		t.Errorf("with a job: step = %+v, want it kept", step)
+	}
 }
 
 func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {

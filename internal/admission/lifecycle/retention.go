@@ -3,28 +3,26 @@ package lifecycle
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// orphanedMessage is the message of the Finished condition of a Workload whose job is gone.
-const orphanedMessage = "The job that the workload was created for no longer exists"
-
-// orphaned reports whether the Workload was made for a job but has no owner any more, for instance after the job was
-// deleted with the propagation policy Orphan.
-func orphaned(w *kueue.Workload) bool {
-	return len(w.OwnerReferences) == 0 && w.Labels[kueue.JobUIDLabel] != ""
-}
+// orphanRetention is how long an orphaned Workload is kept after its end, unless that is configured: there is no job with
+// which it would be deleted.
+const orphanRetention = 5 * time.Minute
 
 // removeFinalizer removes the finalizer of a deleted Workload that has no job or has finished. Package jobs removes
-// that of others, when the job's pods are gone.
+// that of others, and of orphaned ones with quota, when the job's pods are gone.
 func removeFinalizer(w *kueue.Workload) Step {
 	i := slices.Index(w.Finalizers, kueue.ResourceInUseFinalizer)
-	if i < 0 || len(w.OwnerReferences) > 0 && !workload.IsFinished(w) {
+	pods := len(w.OwnerReferences) > 0 || workload.IsOrphaned(w) && workload.HoldsQuota(w)
+	if i < 0 || pods && !workload.IsFinished(w) {
 		return Step{}
 	}
 	out := w.DeepCopy()
@@ -32,10 +30,14 @@ func removeFinalizer(w *kueue.Workload) Step {
 	return Step{Object: out}
 }
 
-// finished deletes a finished Workload after its retention period.
+// finished deletes a finished Workload after its retention period. Without one it is kept for as long as its job.
 func (d *draft) finished() Step {
 	finished := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadFinished)
-	if d.policy.AfterFinished != nil && d.reached(finished.LastTransitionTime.Add(*d.policy.AfterFinished)) {
+	keep := d.policy.AfterFinished
+	if keep == nil && workload.IsOrphaned(d.w) {
+		keep = ptr.To(orphanRetention)
+	}
+	if keep != nil && d.reached(finished.LastTransitionTime.Add(*keep)) {
 		return Step{Delete: TheWorkload}
 	}
 	return d.step()
