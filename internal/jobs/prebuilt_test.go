@@ -95,6 +95,90 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	}
 }
 
+// TestAPrebuiltWorkloadPlacesAsTheJobAsks: it may not have looser constraints, and may write the same ones in another way.
+func TestAPrebuiltWorkloadPlacesAsTheJobAsks(t *testing.T) {
+	const rack, block = "example.com/rack", "example.com/block"
+	asks := func(annotations map[string]string, request *kueue.PodSetTopologyRequest, spec func(*corev1.PodSpec)) kueue.PodSet {
+		set := cpus(4, "1")[0]
+		for key, value := range annotations {
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, "kueue.x-k8s.io/podset-"+key, value)
+		}
+		set.TopologyRequest = request
+		if spec != nil {
+			spec(&set.Template.Spec)
+		}
+		return set
+	}
+	// A job's annotations are read, and the order of its pods is added.
+	job := func(annotations map[string]string, spec func(*corev1.PodSpec)) kueue.PodSet {
+		sets := []kueue.PodSet{asks(annotations, nil, spec)}
+		if mistake := RequestTopology(sets, func(int) Ranks { return Ranks{IndexLabel: "index"} }); mistake != nil {
+			t.Fatal(mistake.Message)
+		}
+		return sets[0]
+	}
+	within := func(level string) *kueue.PodSetTopologyRequest {
+		return &kueue.PodSetTopologyRequest{Required: ptr.To(level)}
+	}
+	derived := asks(nil, within(rack), nil) // as of an exclusive JobSet
+	sliced := map[string]string{"slice-required-topology": rack, "slice-size": "2"}
+	tolerate := func(tolerations ...corev1.Toleration) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) { s.Tolerations = tolerations }
+	}
+	a, b := corev1.Toleration{Key: "a", Value: "1"}, corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists}
+	written := a
+	written.Operator = corev1.TolerationOpEqual
+	on := func(pools ...string) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			terms := &corev1.NodeSelector{}
+			for _, pool := range pools {
+				terms.NodeSelectorTerms = append(terms.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{pool}}}})
+			}
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+		}
+	}
+	apart := func(s *corev1.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: rack}}}}
+	}
+	spread := func(how corev1.UnsatisfiableConstraintAction) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: rack, WhenUnsatisfiable: how}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		said, own kueue.PodSet
+		want      bool
+	}{
+		"the same level":                  {asks(nil, within(rack), nil), job(map[string]string{"required-topology": rack}, nil), true},
+		"a wider level":                   {asks(nil, within(rack), nil), job(map[string]string{"required-topology": "kubernetes.io/hostname"}, nil), false},
+		"no level":                        {asks(nil, nil, nil), job(map[string]string{"required-topology": rack}, nil), false},
+		"a level in an annotation alone":  {asks(map[string]string{"required-topology": rack}, nil, nil), job(map[string]string{"required-topology": rack}, nil), false},
+		"a level that the job asks not":   {asks(nil, within(rack), nil), job(nil, nil), false},
+		"preferred, not required":         {asks(nil, &kueue.PodSetTopologyRequest{Preferred: ptr.To(rack)}, nil), job(map[string]string{"required-topology": rack}, nil), false},
+		"the same slices":                 {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack), PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), true},
+		"the same slices, as a layer":     {asks(nil, &kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: rack, Size: 2}}}, nil), job(sliced, nil), true},
+		"smaller slices":                  {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack), PodSetSliceSize: ptr.To[int32](1)}, nil), job(sliced, nil), false},
+		"slices of a wider level":         {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(block), PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), false},
+		"no group":                        {asks(nil, within(rack), nil), job(map[string]string{"required-topology": rack, "group-name": "g"}, nil), false},
+		"a derived request":               {asks(nil, within(rack), nil), derived, true},
+		"without the derived request":     {asks(nil, nil, nil), derived, true},
+		"another than the derived one":    {asks(nil, within(block), nil), derived, false},
+		"tolerations in another order":    {asks(nil, nil, tolerate(b, written)), job(nil, tolerate(a, b)), true},
+		"another toleration":              {asks(nil, nil, tolerate(a, b)), job(nil, tolerate(a)), false},
+		"node terms in another order":     {asks(nil, nil, on("y", "x")), job(nil, on("x", "y")), true},
+		"another node term":               {asks(nil, nil, on("x", "y")), job(nil, on("x")), false},
+		"apart, which the Workload omits": {asks(nil, nil, nil), job(nil, apart), false},
+		"apart":                           {asks(nil, nil, apart), job(nil, apart), true},
+		"a hard spread that is omitted":   {asks(nil, nil, nil), job(nil, spread(corev1.DoNotSchedule)), false},
+		"a soft spread that is omitted":   {asks(nil, nil, nil), job(nil, spread(corev1.ScheduleAnyway)), true},
+	} {
+		if got := asksTheSame([]kueue.PodSet{tc.said}, []kueue.PodSet{tc.own}); got != tc.want {
+			t.Errorf("%s: asks the same: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 func TestRequestOf(t *testing.T) {
 	for text, want := range map[string]int32{"60": 60, "2147483647": 2147483647, "0": 0, "-1": 0, "": 0, "1h": 0, "2147483648": 0} {
 		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}), PriorityFacts{})
