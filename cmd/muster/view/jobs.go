@@ -74,7 +74,7 @@ func subjects(snapshot *Snapshot) (found []*subject) {
 	}
 	for i := range snapshot.Workloads {
 		workload := &snapshot.Workloads[i]
-		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
+		if owner := metav1.GetControllerOfNoCopy(workload); owner == nil || !shown[owner.UID] {
 			s := workloadSubject(workload)
 			s.deleted = snapshot.Deleted[s.meta.UID]
 			found = append(found, s)

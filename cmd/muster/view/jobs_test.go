@@ -461,6 +461,28 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/workload/w-", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s",
 			"has no owner: its own controller would start its pods now"}},
 	}, {
+		name: "a Workload that only points at a job is not the job's",
+		snapshot: Snapshot{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{
+				aWorkload("train", admitted(20), with(kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", 30)),
+				aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
+					w.Name, w.UID, w.CreationTimestamp, w.OwnerReferences[0].Controller = "foreign", "uid-foreign", at(40), nil
+				}),
+			},
+		},
+		want: []line{
+			{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""},
+			{"ml/workload/foreign", "gpu", Pending, "0/4", "32 gpu", "20s", "-", "WaitingForQuota: 32 more needed"},
+		},
+	}, {
+		name: "a Workload whose job was deleted without its pods holds their quota",
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20), func(w *kueue.Workload) {
+			w.Labels = map[string]string{kueue.JobUIDLabel: "gone"}
+		})}},
+		want: []line{{"ml/workload/w-", "gpu", Running, "0/4", "32 gpu", "20s", "40s",
+			"its job was deleted without its pods, which keep its quota until they end"}},
+	}, {
 		name: "a Workload of a VCJob that is gone already, or may not be listed",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
 			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "batch.volcano.sh/v1alpha1", "Job"

@@ -184,7 +184,8 @@ func (s *Snapshot) watched() []client.Object {
 	return objects
 }
 
-// owners indexes objects by the UID of their owner.
+// owners indexes objects by the UID of the owner that controls them: an object that only points at a job is not the
+// job's.
 type owners struct {
 	workloads map[types.UID]*kueue.Workload
 	jobs      map[types.UID][]*batchv1.Job
@@ -197,7 +198,7 @@ func (s *Snapshot) owners() owners {
 	}
 	for i := range s.Workloads {
 		workload := &s.Workloads[i]
-		for _, owner := range workload.OwnerReferences {
+		if owner := metav1.GetControllerOfNoCopy(workload); owner != nil {
 			// A job that is queued again with a new Workload keeps the finished one for a while.
 			if known := o.workloads[owner.UID]; known == nil || newer(workload, known) {
 				o.workloads[owner.UID] = workload
