@@ -50,6 +50,16 @@ const (
 	// given its quota. While it runs, users cannot give it more.
 	AskedPodsAnnotation = "muster.dev/asked-pods"
 
+	// QueuedAnnotation is on a batch Job and says whether it is queued, by one of the values below. Users cannot change it:
+	// labels, owner references and the LocalQueue default, which they can change, decide only once.
+	QueuedAnnotation = "muster.dev/queued"
+	// QueuedItself marks a Job that queues for itself, whatever owners it names. Its queue alone starts it.
+	QueuedItself = "true"
+	// QueuedByOwner marks a Job that the operator created for a queued job, which queues for it.
+	QueuedByOwner = "by-owner"
+	// NotQueued marks a Job that does not queue, and is none of the jobs of the owner that it names.
+	NotQueued = "false"
+
 	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, creates a headless Service for each of its replicated
 	// jobs, named <jobset>-<replicated job>, in addition to that of its subdomain.
 	ServicePerReplicatedJobAnnotation = "muster.dev/service-per-replicated-job"

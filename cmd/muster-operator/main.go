@@ -138,7 +138,7 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 	if err := publish(mgr, cfg); err != nil {
 		return err
 	}
-	if err := hooks.addTo(mgr, cfg); err != nil {
+	if err := hooks.addTo(ctx, mgr, cfg); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

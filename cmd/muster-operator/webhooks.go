@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	webhookserver "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
+	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
-	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -50,7 +51,7 @@ func (h webhooks) options(o options) webhookserver.Options {
 }
 
 // addTo registers the webhooks. The manager is not ready before they are served.
-func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
+func (h webhooks) addTo(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 	if !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error 
 		}
 	}
 	if *cfg.BatchJob.Webhook {
-		batchjob.AddWebhook(mgr, jobsetapi.API)
+		batchjob.AddWebhook(mgr, cmp.Or(ownName(ctx, mgr.GetConfig()), install.DefaultOperatorUser))
 	}
 	if err := mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()); err != nil {
 		return fmt.Errorf("adding the check of the webhooks: %w", err)

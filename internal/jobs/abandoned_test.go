@@ -53,7 +53,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 			t.Fatal(err)
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&kueue.Workload{}).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := (&client.ListOptions{}).ApplyOptions(opts)
 			options.FieldSelector = nil // the fake API server supports no != selectors

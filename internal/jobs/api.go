@@ -288,7 +288,7 @@ type Plan struct {
 	// nothing of the plan is done: what cannot be undone must not depend on a cache that may be stale. The read costs a
 	// request each time, so IfGone is set only when something is about to change.
 	IfGone client.Object
-	// StartedUnheld says that the plan stops a job that nothing held back when it was created.
+	// StartedUnheld says that the plan stops a job that waits for quota and was started by somebody else.
 	StartedUnheld bool
 }
 

@@ -88,6 +88,14 @@ func Stop(job *batchv1.Job, why *Event) Write {
 	return stop
 }
 
+// Stops reports whether one of the writes suspends the Job, which runs.
+func Stops(writes []Write, job *batchv1.Job) bool {
+	return !ptr.Deref(job.Spec.Suspend, false) && slices.ContainsFunc(writes, func(w Write) bool {
+		stopped, is := w.object.(*batchv1.Job)
+		return is && w.verb == verbChange && stopped.UID == job.UID && ptr.Deref(stopped.Spec.Suspend, false)
+	})
+}
+
 // Shrink returns the write that takes pods, and their quota, from a running Job. The status of a Job does not say of
 // which size it is: while it counts fewer pods than the Job is to have, the Job controller may have created more, and
 // once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job controller

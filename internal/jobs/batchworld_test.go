@@ -42,6 +42,7 @@ func newBatchJob(queue string, suspended bool) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1}}
 	if queue != "" {
 		job.Labels = map[string]string{kueue.QueueLabel: queue}
+		job.Annotations = map[string]string{muster.QueuedAnnotation: muster.QueuedItself} // as an admission policy does
 	}
 	job.Spec.Parallelism, job.Spec.Completions, job.Spec.Suspend = ptr.To[int32](2), ptr.To[int32](2), ptr.To(suspended)
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
@@ -230,6 +231,37 @@ func TestBatchJobWithoutAQueueIsLeftAlone(t *testing.T) {
 				t.Errorf("writes = %v, want none", w.writes)
 			}
 		})
+	}
+}
+
+// TestTheMarkOfAJobThatLeftItsQueueIsChanged, once: its users may start it then.
+func TestTheMarkOfAJobThatLeftItsQueueIsChanged(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels = nil
+	w := newBatchWorld(t, fault{}, job, 0)
+	for range 2 {
+		w.reconcile()
+	}
+	if mark := w.batchJob().Annotations[muster.QueuedAnnotation]; mark != muster.NotQueued || len(w.writes) != 1 {
+		t.Errorf("the mark is %q after the writes %v, want %q and one write", mark, w.writes, muster.NotQueued)
+	}
+}
+
+// TestAJobKeepsItsMarkWithoutItsLabel: its Workload keeps it in its queue.
+func TestAJobKeepsItsMarkWithoutItsLabel(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	for _, labels := range []map[string]string{nil, {kueue.QueueLabel: ""}} {
+		job := w.batchJob()
+		job.Labels, job.Spec.Suspend = labels, ptr.To(false)
+		job.Generation++
+		if err := w.api.Update(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		if job := w.batchJob(); !*job.Spec.Suspend || job.Annotations[muster.QueuedAnnotation] != muster.QueuedItself {
+			t.Errorf("with the labels %v: suspended: %t, mark %q, want it held in its queue", labels, *job.Spec.Suspend, job.Annotations[muster.QueuedAnnotation])
+		}
 	}
 }
 

@@ -32,10 +32,10 @@ var (
 	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Restarts of workers of a TrainingJob, or of a VCJob, after a failure.", "job_namespace", "framework")
 )
 
-// startedUnheld counts jobs that should have been queued but were created ready to run, because neither webhook nor
-// admission policy suspended them. They may have had pods without quota until they were stopped.
+// startedUnheld counts each start of a job that waits for quota, at its creation or later: neither webhook nor admission
+// policy held it. It may have had pods without quota until it was stopped.
 var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
-	"Jobs with a queue that were not held when they were created, by kind. They were stopped once observed.", "kind")
+	"Starts of jobs that waited for quota, at their creation or by a user later, by kind. Each was stopped once observed.", "kind")
 
 // jobStates records the last observed state of each job of a kind, so that each creation, end and restart is counted
 // once. What happens while no leader runs is not counted. The zero value is ready for use.

@@ -15,12 +15,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
 // A job that another job creates is not queued: its owner is queued for it, stops it and starts it. An owner reference
 // does not prove that, since users may set any on their jobs. So a job is its owner's only if the owner would create one
-// of its name, and a job that has a Workload of its own follows that, whatever its owners are.
+// of its name, and if it was not marked, at its creation by a user, as one that is nobody's. A job that has a Workload of
+// its own follows that, whatever its owners are.
+
+// IsNobodys reports whether the object was marked as a job that belongs to no other job, whatever owners it names.
+func IsNobodys(object client.Object) bool {
+	mark := object.GetAnnotations()[muster.QueuedAnnotation]
+	return mark == muster.QueuedItself || mark == muster.NotQueued
+}
+
+// leftAlone returns the plan for a job of an external kind that is in no queue: its users start it. If it was marked as
+// queued, for instance because the LocalQueue default has been deleted since, the mark is changed.
+func leftAlone(job client.Object) Plan {
+	if job.GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
+		return Plan{}
+	}
+	return Plan{Writes: []Write{Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}
+}
 
 // QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
 func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, apis ...Served) (bool, error) {
@@ -37,7 +54,7 @@ func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, a
 // do so if it does not know the version in the reference.
 func (a API[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if a.CreatesJob == nil || !refersTo(owner, a.kind()) || !slices.ContainsFunc(a.Owns, sameType(object)) {
+	if a.CreatesJob == nil || IsNobodys(object) || !refersTo(owner, a.kind()) || !slices.ContainsFunc(a.Owns, sameType(object)) {
 		return false, nil
 	}
 	job := a.New()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
 	"github.com/musterhq/muster/internal/jobs/genericjob"
@@ -68,6 +69,12 @@ func TestJobsAreQueuedByTheOwnersThatCreateThem(t *testing.T) {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owners}}
 	}
 	ofTheSet := controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
+	marked := func(mark string, owners []metav1.OwnerReference) client.Object {
+		job := named("js-workers-1", owners)
+		job.SetAnnotations(map[string]string{muster.QueuedAnnotation: mark})
+		return job
+	}
+	gone := controlledBy(jobSetVersion, "JobSet", "js", "11111111-1111-1111-1111-111111111111")
 	inner := newJobSet("cq")
 	inner.Name, inner.OwnerReferences = "js-workers-0", ofTheSet
 	training := newTrainingJob()
@@ -77,6 +84,10 @@ func TestJobsAreQueuedByTheOwnersThatCreateThem(t *testing.T) {
 		want bool
 	}{
 		"Job of a JobSet":                           {named("js-workers-1", ofTheSet), true},
+		"made by the operator":                      {marked(muster.QueuedByOwner, ofTheSet), true},
+		"made by a user, in a queue":                {marked(muster.QueuedItself, ofTheSet), false},
+		"made by a user, in no queue":               {marked(muster.NotQueued, ofTheSet), false},
+		"made by a user, of nothing":                {marked(muster.QueuedItself, gone), false},
 		"in another version of the API":             {named("js-workers-1", controlledBy("jobset.x-k8s.io/v1", "JobSet", "js", "js-uid")), true},
 		"of a JobSet that is gone":                  {named("gone-workers-1", controlledBy(jobSetVersion, "JobSet", "gone", "gone-uid")), true},
 		"of an earlier JobSet of the name":          {named("js-workers-1", controlledBy(jobSetVersion, "JobSet", "js", "earlier")), true},
@@ -148,6 +159,7 @@ func TestBatchJobThatGetsAnOwnerFollowsItsWorkload(t *testing.T) {
 func TestJobsOfAJobSetDoNotConcernTheQueuesOfBatchJobs(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Name, job.OwnerReferences = "js-workers-0", controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
+	job.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 	w := newBatchWorld(t, fault{}, job, 0)
 	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobsetapi.API)
 	w.put(newJobSet(""))
@@ -180,6 +192,7 @@ func TestJobSetDoesNotWaitForJobsThatAreNotItsOwn(t *testing.T) {
 			other := newBatchJob("cq", false)
 			other.Name, other.UID, other.Status.Active = tc.job, "other", 2
 			other.OwnerReferences = controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
+			other.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 			own := jobs.WorkloadFor(batchv1.SchemeGroupVersion.WithKind("Job"), other)
 			tc.change(own)
 			w := newWorld(t, fault{}, newJobSet("cq"), other, own, clusterQueue("cq"), flavor())

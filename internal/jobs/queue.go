@@ -87,16 +87,13 @@ type queueChoice struct {
 	Make *kueue.LocalQueue
 }
 
-// runsAlready reports whether a job runs without a queue: it has children, or it may have pods and is older than the
+// runsAlready reports whether a job runs without a queue: it has children or may have pods, and is older than the
 // LocalQueue that would take it in. A job younger than that queue has pods only because nothing held it back when it
-// was created.
+// was created, and children only because a user has set their owner.
 func runsAlready(job client.Object, described Description, facts QueueFacts, children int) bool {
-	if children > 0 {
-		return true
-	}
 	local := facts.Local[muster.DefaultQueue]
 	created := job.GetCreationTimestamp()
-	return described.Running && (local == nil || !local.CreationTimestamp.Before(&created))
+	return (children > 0 || described.Running) && (local == nil || !local.CreationTimestamp.Before(&created))
 }
 
 // chooseQueue returns the queue of a job. started says that the job already runs without a queue: it is not taken in by

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -160,4 +161,30 @@ func TestMadeForLabelIsAValidValue(t *testing.T) {
 			t.Fatalf("the label value %q is invalid: %v", value, errs)
 		}
 	})
+}
+
+// TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt: a user could make children of a younger one before it is queued, by
+// their owner references.
+func TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt(t *testing.T) {
+	local := userLocalQueue("default")
+	local.CreationTimestamp = metav1.NewTime(now)
+	for name, tc := range map[string]struct {
+		after    time.Duration // how long after the LocalQueue the job was created
+		running  bool
+		children int
+		want     bool
+	}{
+		"older, with children":   {-time.Minute, false, 1, true},
+		"older, with pods":       {-time.Minute, true, 0, true},
+		"older, without either":  {-time.Minute, false, 0, false},
+		"younger, with children": {time.Minute, false, 1, false},
+		"younger, with pods":     {time.Minute, true, 0, false},
+		"of the same second":     {0, false, 1, true},
+	} {
+		job := jobWith(nil)
+		job.CreationTimestamp = metav1.NewTime(now.Add(tc.after))
+		if got := runsAlready(job, Description{Running: tc.running}, facts(local), tc.children); got != tc.want {
+			t.Errorf("%s: runs on without the queue: %t, want %t", name, got, tc.want)
+		}
+	}
 }

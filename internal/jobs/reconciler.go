@@ -238,7 +238,7 @@ func (r *reconciler[T]) planFollowing(ctx context.Context, job T, found *kueue.W
 	case queued:
 		return r.planQueued(ctx, seen, described, queue, found, own, others)
 	case r.api.External:
-		return Plan{}, nil
+		return leftAlone(job), nil
 	}
 	seen.Admission = Admission{Grant: Unqueued}
 	return r.planAlone(ctx, seen)

@@ -1,10 +1,13 @@
 package jobs
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // Write is one change of the cluster. It is made by a constructor such as Create, Change, Apply or Delete.
@@ -86,6 +89,22 @@ func Remove(object client.Object) Write { return Write{verb: verbRemove, object:
 // object gives only the kind and the namespace. Those with one of the names are left.
 func RemoveAll(object client.Object, except ...string) Write {
 	return Write{verb: verbRemoveAll, object: object, except: except}
+}
+
+// Marked returns the Change of an object as one that also sets the annotation muster.dev/queued.
+func (w Write) Marked(mark string) Write {
+	if w.verb != verbChange || w.object.GetAnnotations()[muster.QueuedAnnotation] == mark {
+		return w
+	}
+	marked := w.object.DeepCopyObject().(client.Object)
+	annotations := maps.Clone(marked.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[muster.QueuedAnnotation] = mark
+	marked.SetAnnotations(annotations)
+	w.object = marked
+	return w
 }
 
 // OrWarn returns the write with the reason of a Warning that is recorded on the job if the API server refuses the

@@ -19,6 +19,9 @@ func jobRules() []rule {
 	running := func(pods string) edits {
 		return edits{"spec>parallelism": 2, "spec>completions": 9, "metadata>annotations": map[string]any{asked: pods}}
 	}
+	const mark = "muster.dev/queued"
+	marked := func(value string) edits { return edits{"metadata>annotations": map[string]any{mark: value}} }
+	ownedByJobSet := edits{"metadata>ownerReferences": "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: j, uid: u, controller: true}]"}
 	return []rule{
 		{of, "a running Job has no more pods than it asked for", inJobSize, "the Job asked for 2 pods at a time when it was given its quota, and cannot have more while it runs",
 			[]attempt{
@@ -48,10 +51,39 @@ func jobRules() []rule {
 				{what: "by the operator", before: running("2"), change: edits{"metadata>annotations": nil}, user: operator},
 				{what: "another annotation", before: running("2"), change: edits{"metadata>annotations": map[string]any{asked: "2", "a": "b"}}, user: maker},
 			}},
+		{of, "only the operator marks which Jobs are queued, and starts those", inJobQueued, "the annotations muster.dev/queued and muster.dev/before-admission of a Job are for system:serviceaccount:muster-system:muster-operator to set",
+			[]attempt{
+				{what: "a Job of a queued JobSet, to be", change: marked("by-owner"), user: maker},
+				{what: "one that queues no more", before: marked("true").with(suspended), change: edits{"metadata>annotations": nil}, user: maker},
+				{what: "one that never did", before: marked("true"), change: marked("false"), user: maker},
+				{what: "one that queues", before: suspended, change: marked("true"), user: maker},
+				{what: "what its start replaced", before: edits{"metadata>annotations": map[string]any{"muster.dev/before-admission": "{}"}}, change: edits{"metadata>annotations": nil}, user: maker},
+			},
+			[]attempt{
+				{what: "by the operator", before: marked("true"), change: edits{"metadata>annotations": nil}, user: operator},
+				{what: "a Job of a queued JobSet, by the operator", change: marked("by-owner"), user: operator},
+				{what: "by an administrator", before: marked("true"), change: marked("false")},
+				{what: "a copy of a queued Job", change: marked("true").with(suspended), user: maker},
+				{what: "another annotation", before: marked("true").with(suspended), change: edits{"metadata>annotations": map[string]any{mark: "true", "a": "b"}}, user: maker},
+			}},
+		{of, "only the controller of JobSets makes a JobSet the controller of a Job", inJobQueued, "only the controller of JobSets, which may update jobsets/status, makes a JobSet the controller of a Job",
+			[]attempt{
+				{what: "later", before: edits{}, change: ownedByJobSet, user: maker},
+				{what: "a second one", before: edits{"metadata>ownerReferences": "yaml:[{apiVersion: batch/v1, kind: CronJob, name: c, uid: v}]"}, change: ownedByJobSet, user: editor},
+			},
+			[]attempt{
+				{what: "by the operator", before: edits{}, change: ownedByJobSet, user: operator},
+				{what: "by an administrator", before: edits{}, change: ownedByJobSet},
+				{what: "one that queues for itself", before: marked("true").with(suspended), change: ownedByJobSet, user: maker},
+				{what: "not as its controller", before: edits{}, change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: j, uid: u}]"}, user: maker},
+				{what: "a JobSet of another API", before: edits{}, change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: example.com/v1, kind: JobSet, name: j, uid: u, controller: true}]"}, user: maker},
+			}},
 		{of, "a Job of a queued JobSet runs no more pods than the queue admits", inSetJobSize, "how many pods a Job of a queued JobSet runs, and when, is for system:serviceaccount:muster-system:muster-operator to say",
 			[]attempt{
 				{what: "more pods", before: ofJobSet, change: more, user: maker},
 				{what: "more pods of one that is the JobSet's no more", before: ofJobSet, change: more.with(edits{"metadata>ownerReferences": nil}), user: maker},
+				{what: "more pods of one with the mark alone", before: marked("by-owner").with(edits{"spec>parallelism": 2}), change: more, user: maker},
+				{what: "one with the mark alone is started", before: marked("by-owner").with(suspended), change: edits{"spec>suspend": false}, user: maker},
 				{what: "one that is stopped is started", before: ofJobSet.with(suspended), change: edits{"spec>suspend": false}, user: maker},
 			},
 			[]attempt{

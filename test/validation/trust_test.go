@@ -11,6 +11,7 @@ func trustRules() []rule {
 	ownedBy := func(version, kind string) edits {
 		return edits{"metadata>ownerReferences": "yaml:[{apiVersion: " + version + ", kind: " + kind + ", name: j, uid: u, controller: true}]"}
 	}
+	uid := func(of string) edits { return edits{"metadata>labels": "yaml:{kueue.x-k8s.io/job-uid: " + of + "}"} }
 	ofJobSet := ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet")
 	fewer := edits{"spec>podSets>0>count": 1}
 	admission := edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main}]}"}
@@ -65,6 +66,25 @@ func trustRules() []rule {
 				{what: "another change of one that says it", before: queued, change: edits{"spec>active": false}, user: reporter},
 				{what: "a new one without", change: edits{}, user: reporter},
 			}},
+		{of, "who may update Workloads alone changes spec.active", inActive, "of a Workload you may change spec.active alone",
+			[]attempt{
+				{what: "another queue", before: edits{}, change: edits{"spec>queueName": "other"}, user: editor},
+				{what: "a priority", before: edits{}, change: edits{"spec>priority": 7}, user: editor},
+				{what: "fewer pods", before: edits{}, change: fewer, user: editor},
+				{what: "a label", before: edits{}, change: edits{"metadata>labels": "yaml:{kueue.x-k8s.io/job-uid: u}"}, user: editor},
+				{what: "an annotation", before: edits{}, change: edits{"metadata>annotations": "yaml:{example.com/a: b}"}, user: editor},
+				{what: "an owner", before: edits{}, change: ownedBy("example.com/v1", "Anything"), user: editor},
+				{what: "no finalizer", before: edits{"metadata>finalizers": "yaml:[example.com/f]"}, change: edits{"metadata>finalizers": nil}, user: editor},
+				{what: "spec.active and a limit", before: edits{}, change: edits{"spec>active": false, "spec>maximumExecutionTimeSeconds": 1}, user: editor},
+			},
+			[]attempt{
+				{what: "it is stopped", before: edits{}, change: edits{"spec>active": false}, user: editor},
+				{what: "it goes on", before: edits{"spec>active": false}, change: edits{"spec>active": true}, user: editor},
+				{what: "that of a job", before: ofJobSet, change: edits{"spec>active": false}, user: editor},
+				{what: "more, by who makes Workloads", before: edits{}, change: edits{"spec>priority": 7}, user: reporter},
+				{what: "more, by the operator", before: edits{}, change: edits{"spec>priority": 7}, user: operator},
+				{what: "more, by an administrator", before: edits{}, change: edits{"spec>queueName": "other"}},
+			}},
 		{of, "only the operator sets what the Workload of a job requests", inOfJob, "what the Workload of a job asks for",
 			[]attempt{
 				{what: "a new one", change: ofJobSet, user: reporter},
@@ -76,6 +96,8 @@ func trustRules() []rule {
 				{what: "one of a custom integration that becomes a job's", before: ownedBy("example.com/v1", "JobSet"), change: ofJobSet, user: reporter},
 				{what: "one that becomes the job's", before: edits{}, change: ofJobSet, user: reporter},
 				{what: "fewer pods", before: ofJobSet, change: fewer, user: reporter},
+				{what: "of another job by its label", before: uid("u"), change: uid("v"), user: reporter},
+				{what: "of no job by its label", before: uid("u"), change: edits{"metadata>labels": nil}, user: reporter},
 				{what: "what the job asked for when it did", before: ofJobSet, change: edits{"metadata>annotations": "yaml:{muster.dev/asked: another}"}, user: reporter},
 			},
 			[]attempt{
@@ -87,6 +109,10 @@ func trustRules() []rule {
 				{what: "of a job that a custom integration runs", change: ownedBy("example.com/v1", "Job"), user: reporter},
 				{what: "of one whose kind has the name of another", change: ownedBy("example.com/v1", "TrainingJob"), user: reporter},
 				{what: "fewer pods of it", before: ownedBy("example.com/v1", "JobSet"), change: fewer, user: reporter},
+				{what: "of another job by its label, by the operator", before: uid("u"), change: uid("v"), user: operator},
+				{what: "a new one with the label", change: uid("u"), user: reporter},
+				{what: "another label", before: uid("u"), change: edits{"metadata>labels": "yaml:{kueue.x-k8s.io/job-uid: u, a: b}"}, user: reporter},
+				{what: "fewer pods of one with the label", before: uid("u"), change: fewer, user: reporter},
 				{what: "fewer pods of nobody's", before: edits{}, change: fewer, user: reporter},
 			}},
 	}

@@ -21,6 +21,8 @@ const (
 	checker = "checker@example.com"
 	// mender is a reporter, and was given what it takes to mend an admission by hand.
 	mender = "mender@example.com"
+	// editor makes and changes jobs, and may change Workloads: the rights of the role edit.
+	editor = "editor@example.com"
 	// queuer makes and changes LocalQueues, as the administrator of a namespace does.
 	queuer = "queuer@example.com"
 	// sharer is a queuer who may choose the weights of LocalQueues.
@@ -49,6 +51,7 @@ var rightsOf = func() map[string][]rbacv1.PolicyRule {
 		reporter: {reports},
 		checker:  {reports, check},
 		mender:   {reports, may(queues, []string{"workloads/admission"}, "update")},
+		editor:   append(jobs[:len(jobs):len(jobs)], may(queues, []string{"workloads"}, "get", "update", "patch")),
 		queuer:   {localQueues},
 		sharer:   {localQueues, may(queues, []string{"localqueues/fairsharing"}, "update")},
 		maker:    jobs,

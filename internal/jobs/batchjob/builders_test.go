@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -21,9 +22,11 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // builder builds a Job, with a method for each thing that happens to it.
 type builder struct{ job *batchv1.Job }
 
-// newJob returns a suspended Job whose parallelism and completions are this many pods of one container.
+// newJob returns a suspended Job whose parallelism and completions are this many pods of one container. It is marked as
+// queued, as the admission policies do at its creation.
 func newJob(pods int32) builder {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "uid", Generation: 1}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "uid", Generation: 1,
+		Annotations: map[string]string{muster.QueuedAnnotation: muster.QueuedItself}}}
 	job.Spec.Suspend, job.Spec.Parallelism, job.Spec.Completions = ptr.To(true), ptr.To(pods), ptr.To(pods)
 	job.Spec.Template.Labels = map[string]string{"job-name": "j"}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
@@ -41,6 +44,9 @@ func (b builder) annotated(key, value string) builder {
 	metav1.SetMetaDataAnnotation(&b.job.ObjectMeta, key, value)
 	return b
 }
+
+// unmarked removes the mark, as of a Job that was made before there were marks.
+func (b builder) unmarked() builder { delete(b.job.Annotations, muster.QueuedAnnotation); return b }
 
 func (b builder) changed() builder { b.job.Generation++; return b }
 func (b builder) resumed() builder { b.job.Spec.Suspend = ptr.To(false); return b.changed() }

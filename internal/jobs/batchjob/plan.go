@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -54,8 +55,26 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		run(&p, job, seen.Admission)
 	default:
 		hold(&p, job)
+		p.StartedUnheld = seen.Admission.Grant == jobs.Waiting && jobs.Stops(p.Writes, job)
+	}
+	if p.Progress.Outcome == nil {
+		mark(&p, job)
 	}
 	return p
+}
+
+// mark marks the Job as one that queues for itself, so that its users cannot start it. The admission policies have done
+// that at its creation, unless they came later, or the API server does not serve them.
+func mark(p *jobs.Plan, job *batchv1.Job) {
+	if job.Annotations[muster.QueuedAnnotation] == muster.QueuedItself {
+		return
+	}
+	if len(p.Writes) == 0 {
+		p.Writes = append(p.Writes, jobs.Change(job, job).DespiteStatus())
+	}
+	for i := range p.Writes {
+		p.Writes[i] = p.Writes[i].Marked(muster.QueuedItself)
+	}
 }
 
 // hold keeps the Job from running. Once none of its pods is left, it restores what the start replaced.
@@ -68,9 +87,7 @@ func hold(p *jobs.Plan, job *batchv1.Job) {
 		held := job.DeepCopy()
 		held.Spec.Suspend = ptr.To(true)
 		change := jobs.Change(job, held)
-		if job.Generation <= 1 {
-			p.StartedUnheld = true
-		} else {
+		if job.Generation > 1 {
 			change = change.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
 		p.Writes = append(p.Writes, change)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -42,9 +43,9 @@ func TestPlan(t *testing.T) {
 		"waiting, created running": {newJob(2).unheld(), waiting,
 			[]string{"change: suspend=true parallelism=2 pool="}, nil, true},
 		"waiting, resumed by its user": {newJob(2).resumed(), waiting,
-			[]string{"change: suspend=true parallelism=2 pool="}, []string{resumeReverted}, false},
+			[]string{"change: suspend=true parallelism=2 pool="}, []string{resumeReverted}, true},
 		"waiting, started before": {newJob(2).started(grant(2)), waiting,
-			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, false},
+			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, true},
 
 		"admitted": {newJob(2), admitted(grant(2)),
 			[]string{"change: suspend=false parallelism=2 pool=f"}, nil, false},
@@ -94,6 +95,60 @@ func TestPlan(t *testing.T) {
 			}
 			if p.StartedUnheld != tc.unheld {
 				t.Errorf("StartedUnheld = %v, want %v", p.StartedUnheld, tc.unheld)
+			}
+		})
+	}
+}
+
+// TestEveryStartOfAWaitingJobIsCounted, and once: where the status has to be changed before the Job can be stopped, the
+// stop counts.
+func TestEveryStartOfAWaitingJobIsCounted(t *testing.T) {
+	again := newJob(2).started(grant(2)).stopped().acknowledged().resumed()
+	first := checkedPlan(t, again.job, waiting)
+	if got := first.Writes[0].Verb(); got != "change status of" || first.StartedUnheld {
+		t.Errorf("first %q, counted: %t, want a change of the status that does not count", got, first.StartedUnheld)
+	}
+	again.job.Status.Conditions = nil
+	if second := checkedPlan(t, again.job, waiting); !second.StartedUnheld {
+		t.Error("a waiting Job that its user has resumed is not counted")
+	}
+	for name, admission := range map[string]jobs.Admission{"stopping": stopping, "admitted": admitted(grant(2))} {
+		if p := checkedPlan(t, newJob(2).started(grant(2)).pods(2, 2, 0).job, admission); p.StartedUnheld {
+			t.Errorf("a Job that the queue has started is counted while it is %s", name)
+		}
+	}
+}
+
+// TestAJobIsMarkedOnce as one that is queued, in the same write as its next change, or in a write of its own.
+func TestAJobIsMarkedOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job       builder
+		admission jobs.Admission
+		marked    bool
+	}{
+		"waiting":                      {newJob(2), waiting, true},
+		"started by its user":          {newJob(2).unheld(), waiting, true},
+		"about to start":               {newJob(2), admitted(grant(2)), true},
+		"running":                      {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), true},
+		"being stopped":                {newJob(2).started(grant(2)).pods(2, 2, 0), stopping, true},
+		"its status is changed first":  {newJob(2).started(grant(2)).acknowledged().pods(2, 2, 0), stopping, false},
+		"ended":                        {newJob(2).started(grant(2)).is(batchv1.JobComplete, "m"), admitted(grant(2)), false},
+		"marked as one that is nobody": {newJob(2).annotated(muster.QueuedAnnotation, muster.NotQueued), waiting, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.job.job.Annotations[muster.QueuedAnnotation] == muster.QueuedItself {
+				tc.job.unmarked()
+			}
+			p := checkedPlan(t, tc.job.job, tc.admission)
+			marked := len(p.Writes) == 1 && p.Writes[0].Object().GetAnnotations()[muster.QueuedAnnotation] == muster.QueuedItself
+			if marked != tc.marked {
+				t.Fatalf("writes = %v, marked: %t, want %t", writes(p), marked, tc.marked)
+			}
+			if marked {
+				done := p.Writes[0].Object().(*batchv1.Job)
+				if again := checkedPlan(t, done, tc.admission); len(again.Writes) > 0 && again.Writes[0].Object().GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
+					t.Error("the next plan removes the mark")
+				}
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package batchjob
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,19 +21,19 @@ import (
 // webhookPath is the path of the webhook, which charts/muster/webhook/job-hold.yaml names.
 const webhookPath = "/hold-batch-v1-job"
 
-// AddWebhook registers a mutating webhook for the creation of Jobs that suspends those with a queue. It replaces the
-// admission policies muster-job-hold where these are not served. Jobs that a job of one of the APIs creates and is queued
-// for are not held.
-func AddWebhook(mgr ctrl.Manager, owners ...jobs.Served) {
-	handler := &holder{cache: mgr.GetClient(), owners: owners, decoder: admission.NewDecoder(mgr.GetScheme())}
+// AddWebhook registers a mutating webhook for the creation of Jobs that suspends and marks those with a queue. It replaces
+// the admission policies muster-job-hold where these are not served. Jobs that the operator, of this user name, creates
+// are not held: it creates them for jobs that are queued for them.
+func AddWebhook(mgr ctrl.Manager, operator string) {
+	handler := &holder{cache: mgr.GetClient(), operator: operator, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
 }
 
 // holder suspends Jobs with a queue.
 type holder struct {
-	cache   client.Reader
-	owners  []jobs.Served
-	decoder admission.Decoder
+	cache    client.Reader
+	operator string
+	decoder  admission.Decoder
 }
 
 // Handle answers one admission request. It never denies a Job, not even on errors: an error response would deny it,
@@ -42,7 +43,7 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if err := h.decoder.Decode(request, &job); err != nil {
 		return admitUnheld(ctx, err)
 	}
-	if suspended(&job) || describe(&job, jobs.Facts{}).Foreign {
+	if request.UserInfo.Username == h.operator || suspended(&job) || describe(&job, jobs.Facts{}).Foreign {
 		return admission.Allowed("")
 	}
 	local, err := h.defaultQueue(ctx, request.Namespace)
@@ -52,14 +53,15 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if !jobs.IsQueued(&job, local) {
 		return admission.Allowed("")
 	}
-	job.Namespace = request.Namespace
-	switch byOwner, err := jobs.QueuedByOwner(ctx, h.cache, &job, h.owners...); {
-	case err != nil:
-		return admitUnheld(ctx, err)
-	case byOwner:
-		return admission.Allowed("")
+	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true), markIn(&job))
+}
+
+// markIn returns the patch that marks the Job as one that queues for itself.
+func markIn(job *batchv1.Job) jsonpatch.Operation {
+	if len(job.Annotations) == 0 {
+		return jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{muster.QueuedAnnotation: muster.QueuedItself})
 	}
-	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true))
+	return jsonpatch.NewOperation("add", "/metadata/annotations/"+strings.ReplaceAll(muster.QueuedAnnotation, "/", "~1"), muster.QueuedItself)
 }
 
 // admitUnheld admits a Job unchanged. If it should have been held, it is stopped once it is observed.

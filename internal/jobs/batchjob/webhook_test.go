@@ -6,7 +6,9 @@ import (
 	"errors"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,11 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/jobs"
-	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
 // TestWebhookDeniesNoJob, neither if queues cannot be read, as in a namespace that the operator's cache does not
@@ -58,14 +57,8 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	}
 	foreign := label(newJob(1).unheld(), kueue.QueueLabel, "q")
 	foreign.job.Spec.ManagedBy = ptr.To("example.com/other")
-	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js"},
-		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1}}}}
-	child := func(name string) builder {
-		b := label(newJob(1).unheld(), kueue.QueueLabel, "q")
-		b.job.Namespace, b.job.Name = "", name // as in a request
-		b.job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(js, jobset.GroupVersion.WithKind("JobSet"))}
-		return b
-	}
+	ofJobSet := label(newJob(1).unheld(), kueue.QueueLabel, "q")
+	ofJobSet.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "js", Controller: ptr.To(true)}}
 	userQueue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
 	musterQueue := userQueue.DeepCopy()
 	musterQueue.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
@@ -82,33 +75,64 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 		"no queue name, Muster's queue default": {newJob(1).unheld(), musterQueue, false},
 		"suspended":                             {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
 		"another controller's":                  {foreign, nil, false},
-		"created by a JobSet":                   {child("js-workers-0"), userQueue, false},
-		"owned by a JobSet that did not":        {child("other"), userQueue, true},
+		"controlled by a JobSet":                {ofJobSet, nil, true},
+		"with annotations":                      {newJob(1).unheld().annotated("a/b", "c"), userQueue, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme, jobset.AddToScheme} {
+			for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {
 				if err := add(scheme); err != nil {
 					t.Fatal(err)
 				}
 			}
-			objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(js.DeepCopy())
+			objects := fake.NewClientBuilder().WithScheme(scheme)
 			if tc.queue != nil {
 				objects.WithObjects([]client.Object{tc.queue.DeepCopy()}...)
 			}
-			h := &holder{cache: objects.Build(), owners: []jobs.Served{jobsetapi.API}, decoder: admission.NewDecoder(scheme)}
-			tc.job.job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
+			h := &holder{cache: objects.Build(), operator: "operator", decoder: admission.NewDecoder(scheme)}
+			tc.job.unmarked().job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
 			raw, err := json.Marshal(tc.job.job)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
-			if !answer.Allowed {
-				t.Fatalf("the Job was denied: %+v", answer.Result)
+			ask := func(user string) *batchv1.Job {
+				answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+					Namespace: "ns", Object: runtime.RawExtension{Raw: raw}, UserInfo: authenticationv1.UserInfo{Username: user}}})
+				if !answer.Allowed {
+					t.Fatalf("the Job was denied: %+v", answer.Result)
+				}
+				return patched(t, raw, answer)
 			}
-			if held := len(answer.Patches) == 1 && answer.Patches[0].Json() == `{"op":"add","path":"/spec/suspend","value":true}`; held != tc.held || !held && len(answer.Patches) > 0 {
-				t.Errorf("patches = %v, want it suspended: %v", answer.Patches, tc.held)
+			if got := ask("ada"); suspended(got) != (tc.held || suspended(tc.job.job)) || (got.Annotations[muster.QueuedAnnotation] == muster.QueuedItself) != tc.held ||
+				len(got.Annotations) < len(tc.job.job.Annotations) {
+				t.Errorf("of a user: suspended: %t, annotations %v, want it held and marked: %t", suspended(got), got.Annotations, tc.held)
+			}
+			if got := ask("operator"); suspended(got) != suspended(tc.job.job) {
+				t.Error("a Job that the operator creates is held")
 			}
 		})
 	}
+}
+
+// patched returns the Job of the request as the API server stores it after the answer.
+func patched(t *testing.T, raw []byte, answer admission.Response) *batchv1.Job {
+	t.Helper()
+	text, err := json.Marshal(answer.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Patches) > 0 {
+		patch, err := jsonpatch.DecodePatch(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var job batchv1.Job
+	if err := json.Unmarshal(raw, &job); err != nil {
+		t.Fatal(err)
+	}
+	return &job
 }

@@ -49,8 +49,8 @@ func splitJobName(js *jobset.JobSet, name string) (replicatedJob string, index i
 	return name[:at], int32(n), err == nil && (text == "0" || text[0] != '0')
 }
 
-// sortChildren sorts the JobSet's Jobs into lists by state. Jobs that it controls and would not create are none of its
-// own: it has no quota for them, and a user has set their owner reference.
+// sortChildren sorts the JobSet's Jobs into lists by state. Jobs that it controls and would not create, or that a user has
+// created, are none of its own: it has no quota for them, and a user has set their owner reference.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single := singleRestarts(js)
@@ -60,7 +60,7 @@ func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 		replicas[js.Spec.ReplicatedJobs[i].Name] = js.Spec.ReplicatedJobs[i].Replicas
 	}
 	for _, job := range list {
-		if name, index, ok := splitJobName(js, job.Name); !ok || index >= replicas[name] {
+		if name, index, ok := splitJobName(js, job.Name); !ok || index >= replicas[name] || jobs.IsNobodys(job) {
 			continue
 		}
 		c.byName[job.Name] = job

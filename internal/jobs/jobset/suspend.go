@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -52,7 +53,14 @@ func (p *planner) suspendJobs() {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, nil))
+		stop := jobs.Stop(job, nil)
+		if p.seen.Admission.Grant != jobs.Unqueued {
+			stop = stop.Marked(muster.QueuedByOwner)
+		}
+		p.plan.Writes = append(p.plan.Writes, stop)
+		if p.seen.Admission.Grant == jobs.Waiting && job.Annotations[muster.QueuedAnnotation] == muster.QueuedByOwner {
+			p.plan.StartedUnheld = p.plan.StartedUnheld || jobs.Stops(p.plan.Writes, job)
+		}
 	}
 	p.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
@@ -161,6 +169,9 @@ func asksForMore(job, fresh *batchv1.Job) bool {
 func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
+	if mark, queued := fresh.Annotations[muster.QueuedAnnotation]; queued {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.QueuedAnnotation, mark)
+	}
 	if elastic(&fresh.Spec) {
 		out.Spec.Parallelism, out.Spec.Completions = fresh.Spec.Parallelism, fresh.Spec.Completions
 	}

@@ -79,6 +79,9 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		},
 		Spec: *rj.Template.Spec.DeepCopy(),
 	}
+	if p.seen.Admission.Grant != jobs.Unqueued {
+		metav1.SetMetaDataAnnotation(&job.ObjectMeta, muster.QueuedAnnotation, muster.QueuedByOwner)
+	}
 	job.Spec.Template = template
 	if size := p.sizeOf(rj); elastic(&job.Spec) {
 		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)

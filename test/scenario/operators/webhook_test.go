@@ -8,11 +8,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +26,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/operator"
 	"github.com/musterhq/muster/test/scenario/harness"
 )
@@ -86,6 +93,45 @@ func TestJobsAreHeldByTheWebhookWithoutPolicies(t *testing.T) {
 	w.UntilPodsOf("orphan", 1)
 }
 
+// TestAStartIsRefusedWithoutMutatingPolicies: a user who may edit Jobs neither starts one that names a queue, though the same
+// change removes the name, nor makes one that seems to be a JobSet's.
+func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
+	w := newWorld(t)
+	w.leaveOut()
+	w.UntilHeld(w.Job("probe", "q", 1), false)
+	job := w.Job("job", "q", 1)
+	job.Spec.Suspend = ptr.To(true)
+	w.Create(job, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "users"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ada"}}})
+	config := rest.CopyConfig(w.Cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "ada"}
+	ada, err := client.New(config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := func(text string) error {
+		return ada.Patch(t.Context(), job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
+		return patch(`{"metadata": {"annotations": {"a": "b"}}}`) == nil, nil // the authorizer follows through a watch
+	})
+	if err != nil {
+		t.Fatal("a user with the role edit may not change a Job")
+	}
+	for _, text := range []string{`{"spec": {"suspend": false}}`, `{"metadata": {"labels": null}, "spec": {"suspend": false}}`,
+		`{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": ""}}, "spec": {"suspend": false}}`} {
+		if err := patch(text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the queue starts this Job") {
+			t.Errorf("%s: %v, want it refused, as the queue starts the Job", text, err)
+		}
+	}
+	forged := w.Job("js-w-0", "q", 1)
+	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "u", Controller: ptr.To(true)}}
+	if err := ada.Create(t.Context(), forged); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the controller of JobSets") {
+		t.Errorf("a Job that names a JobSet as its controller: %v, want it refused", err)
+	}
+}
+
 // expectUnheld checks how many Jobs were counted that nothing held.
 func (w *world) expectUnheld(running *operator.Operator, want float64) {
 	w.Helper()
@@ -97,7 +143,7 @@ func (w *world) expectUnheld(running *operator.Operator, want float64) {
 // leaveOut has the policies that hold Jobs pass over the namespace, as in a cluster that does not serve them.
 func (w *world) leaveOut() {
 	w.Helper()
-	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-waiting"} {
+	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-owned", "muster-job-hold-waiting"} {
 		binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		w.Change(binding, func() {
 			binding.Spec.MatchResources = &registration.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

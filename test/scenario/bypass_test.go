@@ -1,0 +1,236 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/install"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// editor returns a client of a user who has the role edit in the namespace, once the API server heeds that.
+func (w *world) editor() client.Client {
+	w.Helper()
+	if err := install.GrantUsers(w.Context(), w.Cluster.Config, ""); err != nil {
+		w.Fatal(err)
+	}
+	user := "ada-" + w.Namespace
+	w.Create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "users"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}})
+	config := rest.CopyConfig(w.Cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Create(w.bare("probe", "none", 1))
+	err = wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
+		probe := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
+		err := c.Patch(ctx, probe, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"active":false}}`)))
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		w.Fatalf("waiting until a user with the role edit may stop a Workload: %v", err)
+	}
+	return c
+}
+
+// podsOf records the names of the Jobs of which pods were created in the namespace.
+func (w *world) podsOf() func() map[string]int {
+	w.Helper()
+	var mu sync.Mutex
+	made := map[string]int{}
+	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+		if event.Type == watch.Added {
+			made[event.Object.(*corev1.Pod).Labels[batchv1.JobNameLabel]]++
+		}
+	}, &mu)
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		out := map[string]int{}
+		for name, n := range made {
+			out[name] = n
+		}
+		return out
+	}
+}
+
+// TestAUserStartsNoJobThatWaits, in a full queue, whatever names the queue and whatever the same change removes: none of
+// the Jobs ever gets a pod.
+func TestAUserStartsNoJobThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 1)
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "default"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	ada := w.editor()
+	w.Create(w.bare("filler", "gpu", 1))
+	w.UntilWorkload("filler", "holds the quota", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+	real := w.gang("real", "gpu", 1, time.Hour)
+	w.Create(real)
+	w.UntilWorkloadOf("real", "waits", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
+	made := w.podsOf()
+
+	owned := func(name string, uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: name, UID: uid, Controller: ptr.To(true)}}
+	}
+	const nothing = "11111111-1111-1111-1111-111111111111"
+	start := `"spec":{"suspend":false}`
+	reference := fmt.Sprintf(`"ownerReferences":[{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","name":"real","uid":%q,"controller":true}]`, real.UID)
+	for name, tc := range map[string]struct {
+		queue   string // the label, "" for none: then the LocalQueue default takes the Job
+		edit    func(*batchv1.Job)
+		patches []string
+	}{
+		"free":     {"", nil, []string{"{" + start + "}"}},
+		"label":    {"gpu", nil, []string{"{" + start + "}", `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}},` + start + "}"}},
+		"empty":    {"gpu", nil, []string{`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":""}},` + start + "}"}},
+		"two-step": {"gpu", nil, []string{`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}}}`, "{" + start + "}"}},
+		"annotation": {"", func(job *batchv1.Job) { job.Annotations = map[string]string{kueue.QueueAnnotation: "gpu"} },
+			[]string{`{"metadata":{"annotations":{"kueue.x-k8s.io/queue-name":null}},` + start + "}"}},
+		"unmarked":       {"gpu", nil, []string{`{"metadata":{"annotations":{"muster.dev/queued":null}}}`, `{"metadata":{"labels":null,"annotations":null},` + start + "}"}},
+		"adopted":        {"gpu", nil, []string{`{"metadata":{"labels":null,` + reference + `},` + start + "}"}},
+		"real-evil0":     {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) }, []string{"{" + start + "}"}},
+		"real-workers-0": {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) }, []string{"{" + start + "}"}},
+		"zz-w-0": {"gpu", func(job *batchv1.Job) {
+			job.OwnerReferences = owned("zz", nothing)
+			job.Labels["jobset.sigs.k8s.io/jobset-name"] = "zz"
+		}, []string{"{" + start + "}"}},
+	} {
+		job := w.batchJob(name, tc.queue, 2, time.Second)
+		job.Spec.Suspend = nil
+		if tc.edit != nil {
+			tc.edit(job)
+		}
+		if err := ada.Create(t.Context(), job); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, patch := range tc.patches {
+			for range 5 {
+				err := ada.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch)))
+				if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+					t.Errorf("%s: %s: %v", name, patch, err)
+				}
+				if err == nil && !ptr.Deref(job.Spec.Suspend, false) {
+					t.Errorf("%s: %s: the Job is started", name, patch)
+				}
+			}
+		}
+	}
+	// Another Job without a queue, made before, would get its pods by now.
+	free := w.batchJob("elsewhere", "", 1, time.Hour)
+	free.Spec.ManagedBy = nil
+	w.Delete(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "default"}})
+	w.UntilHeld(free, false)
+	forged := w.batchJob("real-workers-9", "", 1, time.Hour)
+	forged.Spec.Suspend, forged.OwnerReferences = ptr.To(true), owned("real", real.UID)
+	if err := ada.Create(t.Context(), forged); err != nil || forged.Annotations[muster.QueuedAnnotation] != muster.NotQueued {
+		t.Errorf("a Job without a queue that names a JobSet as its controller: mark %q, error %v, want it marked as nobody's", forged.Annotations[muster.QueuedAnnotation], err)
+	}
+	w.Create(free)
+	w.UntilPodsOf("elsewhere", 1)
+	got := made()
+	delete(got, "elsewhere")
+	if len(got) > 0 {
+		t.Errorf("pods were created without quota, by Job: %v", got)
+	}
+}
+
+// TestAUserWithTheRoleEditStopsAndContinuesAJob, by its Workload, of which nothing else is the user's to change.
+func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	ada := w.editor()
+	job := w.batchJob("job", "gpu", 1, time.Hour)
+	w.untilHeld(job)
+	if err := ada.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	w.UntilJob("job", "runs", running(1))
+	own := w.UntilWorkloadOf("job", "is admitted", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+	patch := func(patch string) error {
+		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"spec":{"active":false,"maximumExecutionTimeSeconds":9}}`, `{"metadata":{"labels":null}}`,
+		`{"metadata":{"ownerReferences":null}}`, `{"metadata":{"finalizers":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`} {
+		if err := patch(refused); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.active alone") {
+			t.Errorf("%s: %v, want it refused, as spec.active alone is the user's", refused, err)
+		}
+	}
+	if err := patch(`{"spec":{"active":false}}`); err != nil {
+		t.Fatal(err)
+	}
+	w.UntilJob("job", "is stopped", harness.Stopped)
+	if err := patch(`{"spec":{"active":true}}`); err != nil {
+		t.Fatal(err)
+	}
+	w.UntilJob("job", "runs again", running(1))
+}
+
+// TestOrphanedPodsKeepTheirQuota until they have ended: a job that is deleted without its pods makes no room for another.
+func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
+	for name, make := range map[string]func(*world) client.Object{
+		"job":    func(w *world) client.Object { return w.batchJob("a", "gpu", 1, time.Hour) },
+		"jobset": func(w *world) client.Object { return w.gang("a", "gpu", 1, time.Hour) },
+		"trainingjob": func(w *world) client.Object {
+			job := w.gang("a", "gpu", 1, time.Hour)
+			return &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels},
+				Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: job.Spec.ReplicatedJobs[0].Template.Spec.Template}}}
+		},
+	} {
+		for _, end := range []string{"ends", "is evicted"} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				w := newWorld(t)
+				w.gpuQueue("gpu", 1)
+				a := make(w)
+				w.Create(a)
+				own := w.UntilWorkloadOf("a", "is admitted", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+				var pod corev1.Pod
+				w.UntilPods("a pod runs", func(all map[string]corev1.Pod) bool {
+					for _, pod = range all {
+						return pod.Status.Phase == corev1.PodRunning
+					}
+					return false
+				})
+				if err := w.Client.Delete(t.Context(), a, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+					t.Fatal(err)
+				}
+				w.UntilWorkload(own.Name, "has no owner", func(o *kueue.Workload) bool { return len(o.OwnerReferences) == 0 })
+				w.Create(w.bare("b", "gpu", 1))
+				w.UntilWorkload("b", "waits for the quota of the pod", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
+				if end == "ends" {
+					w.EndPod(pod, 0)
+				} else {
+					w.Patch(own, `{"spec":{"active":false}}`)
+				}
+				w.UntilWorkload("b", "has the quota", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+				w.UntilWorkload(own.Name, "is finished", func(o *kueue.Workload) bool {
+					return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
+				})
+			})
+		}
+	}
+}
