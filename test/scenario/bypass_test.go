@@ -88,7 +88,7 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "default"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 	ada := w.editor()
 	w.Create(w.bare("filler", "gpu", 1))
-	w.UntilWorkload("filler", "holds the quota", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+	w.UntilWorkload("filler", "holds the quota", runs)
 	real := w.gang("real", "gpu", 1, time.Hour)
 	w.Create(real)
 	w.UntilWorkloadOf("real", "waits", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
@@ -170,7 +170,7 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.UntilJob("job", "runs", running(1))
-	own := w.UntilWorkloadOf("job", "is admitted", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+	own := w.UntilWorkloadOf("job", "is admitted", runs)
 	patch := func(patch string) error {
 		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
@@ -207,7 +207,7 @@ func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 				w.gpuQueue("gpu", 1)
 				a := make(w)
 				w.Create(a)
-				own := w.UntilWorkloadOf("a", "is admitted", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+				own := w.UntilWorkloadOf("a", "is admitted", runs)
 				var pod corev1.Pod
 				w.UntilPods("a pod runs", func(all map[string]corev1.Pod) bool {
 					for _, pod = range all {
@@ -226,7 +226,7 @@ func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 				} else {
 					w.Patch(own, `{"spec":{"active":false}}`)
 				}
-				w.UntilWorkload("b", "has the quota", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadAdmitted, "True", "") })
+				w.UntilWorkload("b", "has the quota", runs)
 				w.UntilWorkload(own.Name, "is finished", func(o *kueue.Workload) bool {
 					return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
 				})
