@@ -37,7 +37,7 @@ func TestManyPodSetsAreExplainedOnAScreen(t *testing.T) {
 	want := `  asks      each of t0, t1, t2 and 17 more: 10 pods x 10m cpu
   queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml
   pods      0/8 ready or done
-  flavor    t0, t1, t2 and 9 more: default   fits: 2 of 2 cpu free, 23.5Gi of 23.5Gi memory free
+  flavor    t0, t1, t2 and 9 more: default   enough quota: 2 of 2 cpu free, 23.5Gi of 23.5Gi memory free
             t12:                   default   24684084Ki of 24684084Ki memory free, 12Ki more needed
             t13:                   default   24684084Ki of 24684084Ki memory free, 13Ki more needed
             t14:                   default   24684084Ki of 24684084Ki memory free, 14Ki more needed

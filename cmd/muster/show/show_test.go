@@ -330,7 +330,6 @@ func TestExplanationByTheEngine(t *testing.T) {
             ml/jobset/pretrain  512 gpu (priority 0, cannot be preempted: withinClusterQueue is Never)
             ml/job/tune  24 gpu (priority -5, of ClusterQueue guests, may be preempted)
   would fit by preemption of ml/job/tune
-            after the end of ml/jobset/pretrain and ml/workload/w-old
   unseen    you may not list all limitranges: what they would add is missing here
   next      muster explain ml/workload/w-first
 `
