@@ -214,9 +214,10 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
+		why := p.whyHopeless(c, found)
 		p.budget -= p.costSince(begin)
 		q.ready.Pop()
-		p.block(c, p.whyHopeless(c, found), found.choice.Short)
+		p.block(c, why, found.choice.Short)
 		if found.waitsForGrowth {
 			c.waitsForGrowth, c.grower = true, found.grower
 			q.growthWaiters++

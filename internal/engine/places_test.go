@@ -134,7 +134,7 @@ func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
 
 func TestPodsOfOthersCount(t *testing.T) {
 	s := cluster(t, pod("", 0, "a1", 1), pod("", 1, "b1", 1))
-	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: ExceedsNodes")
+	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: TopologyPlacementFailed")
 	s.want("a foreign pod is gone", s.happens(podGone("", 1)), "admit gang in q")
 	s.wantPlaces("gang", "b1:1", "b2:1")
 }

@@ -17,14 +17,14 @@ func TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queue ClusterQueueSet
 		event Event
-		want  string
+		want  []string
 	}{
-		"its node is smaller and nodes are provisioned on demand": {onDemand, node("a1", "a", 3), "admit large in q"},
-		"its node is deleted":                        {onDemand, NodeDeleted{"a1"}, "admit large in q"},
-		"its node failed":                            {onDemand, failed(node("a1", "a", 4)), "admit large in q"},
-		"its node has a pod that stays":              {onDemand, daemon, "admit large in q"},
-		"it blocks others and its node is smaller":   {byResource, node("a1", "a", 3), "admit small in q"},
-		"it blocks others and a daemon pod is added": {byResource, daemon, "admit small in q"},
+		"its node is smaller and nodes are provisioned on demand": {onDemand, node("a1", "a", 3), []string{"admit large in q"}},
+		"its node is deleted":                        {onDemand, NodeDeleted{"a1"}, []string{"admit large in q"}},
+		"its node failed":                            {onDemand, failed(node("a1", "a", 4)), []string{"admit large in q"}},
+		"its node has a pod that stays":              {onDemand, daemon, []string{"admit large in q"}},
+		"it blocks others and its node is smaller":   {byResource, node("a1", "a", 3), []string{"admit small in q", "large waits: ExceedsNodes"}},
+		"it blocks others and a daemon pod is added": {byResource, daemon, []string{"admit small in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 4), node("b1", "b", 1), pod("", 0, "a1", 1)})...)
@@ -32,7 +32,7 @@ func TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated(t *testing.T) {
 			if tc.queue.Strategy == ByResource {
 				s.want("a workload behind it arrives", s.happens(job("small", "q", 1, 1, 0, 1)), "small waits: WaitingForQuota")
 			}
-			s.want("the event", s.happens(tc.event), tc.want)
+			s.want("the event", s.happens(tc.event), tc.want...)
 		})
 	}
 }
@@ -55,7 +55,7 @@ func TestWorkloadThatNoNodeCouldHoldBlocksNone(t *testing.T) {
 	s.happens(job("runs", "q", 1, 3, 0, 0))
 	s.happens(job("large", "q", 1, 8, 1, 1))
 	s.want("another workload arrives", s.happens(job("small", "q", 1, 1, 0, 2)), "admit small in q")
-	s.want("the other jobs end", s.happens(gone("runs"), gone("small")), "large waits: TopologyPlacementFailed")
+	s.want("the other jobs end", s.happens(gone("runs"), gone("small")), "large waits: ExceedsNodes")
 	s.want("a node that could hold the first is added", s.happens(node("c1", "c", 8)), "admit large in q")
 }
 

@@ -274,7 +274,7 @@ func TestPromisedPlacesAreInOneRackWhenGiven(t *testing.T) {
 			gang := job("gang", "q", 2, 2, 1, 1)
 			gang.PodSets = podSets
 			s.want("a gang arrives", s.happens(gang), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
-			s.want("a node moves to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
+			s.want("a node moves to another rack", s.happens(node("a2", "b", 2)), "gang waits: ExceedsNodes")
 			s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit low in q")
 		})
 	}

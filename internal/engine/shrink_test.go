@@ -116,7 +116,7 @@ func TestShrinkingOnNodesFreesOneNode(t *testing.T) {
 	s := cluster(t)
 	s.want("an elastic job fills all nodes", s.happens(between("a", 1, 16, 0, 0)), "admit a in q")
 	s.want("one arrives that needs most of a node", s.happens(job("next", "q", 1, 3, 0, 1)), "resize a from 16 to 13 for next", "next waits: WaitingForPreemptedWorkloads")
-	s.want("one arrives that no node could hold", s.happens(job("large", "q", 1, 5, 0, 2)), "large waits: TopologyPlacementFailed")
+	s.want("one arrives that no node could hold", s.happens(job("large", "q", 1, 5, 0, 2)), "large waits: ExceedsNodes")
 }
 
 // TestLostNodeShrinksAnElasticGang: an elastic gang that loses a node continues with the remaining pods, down to its
