@@ -9,10 +9,11 @@ import (
 // 8 GPUs wait for ever where 8 nodes have 8 GPUs each, and all of a StrictFIFO queue with them.
 
 // neverOnNodes is whether the present nodes could not hold a class even if nothing else ran on them, as of a revision of
-// its queue and a version of the nodes.
+// its queue, and of versions of the nodes and of the pods that stay on them.
 type neverOnNodes struct {
 	known           bool
 	revision, nodes int
+	residents       uint64
 	never           bool
 }
 
@@ -30,11 +31,13 @@ func (e *Engine) whyHopeless(c *class, found outcome) reason.Reason {
 // nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
 func (e *Engine) exceedsNodes(c *class) bool {
 	form := e.formOf(c)
-	if was := c.never; was.known && was.revision == c.queue.revision && was.nodes == e.nodesVersion {
-		return was.never
+	now := neverOnNodes{known: true, revision: c.queue.revision, nodes: e.nodesVersion, residents: e.places.ResidentChanges(), never: c.never.never}
+	if c.never == now {
+		return now.never
 	}
 	counts := form.ReducedBy(form.Reducible())
-	c.never = neverOnNodes{known: true, revision: c.queue.revision, nodes: e.nodesVersion, never: !c.queue.OnDemand}
+	now.never = !c.queue.OnDemand
+	c.never = now
 	ways := 0
 	for given := range form.Possible(counts, c.queue.node) {
 		asks := e.asksOf(c.shape.podSets, given, nil)

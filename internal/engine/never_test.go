@@ -80,3 +80,13 @@ func TestAllBehindAHeadThatNeverStartsAreToldSo(t *testing.T) {
 		})
 	}
 }
+
+// TestADaemonThatLeavesIsNoticed: a job that the nodes never held beside a daemon may fit once the daemon and others end.
+func TestADaemonThatLeavesIsNoticed(t *testing.T) {
+	daemon := pod("", 0, "a1", 1)
+	daemon.Resident = true
+	s := cluster(t, daemon, job("other", "q", 4, 3, 0, 0))
+	s.want("a job of 4 on nodes of 4, one of them with a daemon", s.happens(job("j", "q", 4, 4, 0, 1)), "j waits: ExceedsNodes")
+	s.want("the daemon is gone", s.happens(podGone("", 0)), "j waits: TopologyPlacementFailed")
+	s.want("the other job ends", s.happens(gone("other")), "admit j in q")
+}

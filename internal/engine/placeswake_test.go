@@ -24,7 +24,7 @@ func TestWorkloadThatNoNodeCouldHoldAnyMoreIsReevaluated(t *testing.T) {
 		"its node failed":                            {onDemand, failed(node("a1", "a", 4)), []string{"admit large in q"}},
 		"its node has a pod that stays":              {onDemand, daemon, []string{"admit large in q"}},
 		"it blocks others and its node is smaller":   {byResource, node("a1", "a", 3), []string{"admit small in q", "large waits: ExceedsNodes"}},
-		"it blocks others and a daemon pod is added": {byResource, daemon, []string{"admit small in q"}},
+		"it blocks others and a daemon pod is added": {byResource, daemon, []string{"admit small in q", "large waits: ExceedsNodes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 4), node("b1", "b", 1), pod("", 0, "a1", 1)})...)

@@ -61,8 +61,8 @@ type Map struct {
 	freedFlavors sets.Set[string]
 	// reduced holds the flavors whose nodes could hold less than before if they were empty.
 	reduced sets.Set[string]
-	// changes counts changes outside of trials.
-	changes uint64
+	// changes counts changes outside of trials, residentChanges those of the pods that stay when all work has ended.
+	changes, residentChanges uint64
 }
 
 // New returns an empty Map.
@@ -158,6 +158,9 @@ func (m *Map) TakeFreed() []string {
 
 // Changes returns a counter. While it stays the same, so do the answers to equal asks.
 func (m *Map) Changes() uint64 { return m.changes }
+
+// ResidentChanges returns a counter. While it and the nodes stay the same, so do the answers of EverFits.
+func (m *Map) ResidentChanges() uint64 { return m.residentChanges }
 
 // TakeReduced returns, sorted, the flavors for which EverFits or FitsWhenIdle may have turned false since the
 // last call.

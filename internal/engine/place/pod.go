@@ -165,6 +165,7 @@ func (m *Map) chargePod(p *pod, times int32) {
 		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
 	}
 	if p.resident {
+		m.residentChanges++
 		m.charge(p.node, resident, p.takes, p.ports, "", times)
 	}
 }
