@@ -2,6 +2,7 @@ package latticejob
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +140,48 @@ func TestLifeOfAJob(t *testing.T) {
 			}
 			if got := events(plan); got != test.events {
 				t.Errorf("events %q, want %q", got, test.events)
+			}
+		})
+	}
+}
+
+// TestObjectsOfARunningJobComeBack: while pods that ran before are started again, missing objects are created.
+func TestObjectsOfARunningJobComeBack(t *testing.T) {
+	const created = "create ServiceAccount job-t, create TracingPolicyNamespaced allow-binaries-job-t"
+	runs := func(phase volcano.JobPhase, status volcano.JobStatus) *scene {
+		s := newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(phase, "", "")
+		vcjob := s.seen.Children[0].(*volcano.Job)
+		status.State = vcjob.Status.State
+		vcjob.Status = status
+		return s
+	}
+	withVariable := func(s *scene) {
+		task := s.seen.Job.Spec.Tasks["t"]
+		c := task.Workload.Containers["main"]
+		c.Variables = map[string]string{"A": "one"}
+		task.Workload.Containers["main"] = c
+	}
+	for name, test := range map[string]struct {
+		scene  *scene
+		writes string
+	}{
+		"its first pods start":              {runs(volcano.Pending, volcano.JobStatus{Pending: 2}), ""},
+		"all of them run":                   {runs(volcano.Running, volcano.JobStatus{Running: 2}), ""},
+		"one of them is started again":      {runs(volcano.Running, volcano.JobStatus{Running: 1, Pending: 1}), created},
+		"with variables":                    {runs(volcano.Running, volcano.JobStatus{Running: 1, Pending: 1}).with(withVariable), "create ConfigMap job-t-main-env, " + created},
+		"it restarts":                       {runs(volcano.Restarting, volcano.JobStatus{RetryCount: 1}), created},
+		"its pods start after a restart":    {runs(volcano.Pending, volcano.JobStatus{RetryCount: 1, Pending: 2}), created},
+		"Volcano runs it":                   {runs(volcano.Running, volcano.JobStatus{Running: 1, Pending: 1}).external(admitted), created},
+		"Volcano runs it, without quota":    {runs(volcano.Running, volcano.JobStatus{Running: 1, Pending: 1}).external(jobs.Admission{Grant: jobs.Waiting}), ""},
+		"its spec was changed while it ran": {runs(volcano.Running, volcano.JobStatus{Running: 1, Pending: 1}).generation(2), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := test.scene.plan(t)
+			if got := strings.TrimSuffix(writes(plan), " / "); got != test.writes {
+				t.Errorf("writes %q, want %q", got, test.writes)
+			}
+			if due := !plan.Due.IsZero(); due != (test.writes != "") {
+				t.Errorf("due %v, want it to look again only while it restores", plan.Due)
 			}
 		})
 	}

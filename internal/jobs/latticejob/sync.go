@@ -140,6 +140,7 @@ func (l *planner) running() {
 	}
 	l.setStatus(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 	l.relabelIfChanged()
+	l.restore()
 }
 
 // isLost reports whether the VCJob of a running job was deleted by another party: an eviction is
