@@ -109,6 +109,12 @@ func (b jobBuilder) succeeded() jobBuilder {
 	b.job.Status.Succeeded = 1
 	return b.ended(batchv1.JobComplete, now)
 }
+
+// failing makes the Job one whose failure is decided, and one of whose pods still terminates.
+func (b jobBuilder) failing() jobBuilder {
+	b.job.Status.Active, b.job.Status.Terminating = 0, ptr.To[int32](1)
+	return b.ended(batchv1.JobFailureTarget, now)
+}
 func (b jobBuilder) failed() jobBuilder { return b.ended(batchv1.JobFailed, now) }
 func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder {
 	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,10 +33,14 @@ func (p *planner) countJobs() {
 		if entry == nil {
 			continue
 		}
-		if isReady(job) {
+		switch {
+		case is(job, batchv1.JobFailureTarget): // its end is decided, though pods of it still terminate
+			entry.Failed++
+			continue
+		case isReady(job), is(job, batchv1.JobSuccessCriteriaMet):
 			entry.Ready++
 		}
-		if job.Status.Active > 0 {
+		if job.Status.Active > 0 || is(job, batchv1.JobSuccessCriteriaMet) {
 			entry.Active++
 		}
 		if suspended(job) {
