@@ -139,6 +139,12 @@ const (
 	// UnheldReason is its reason.
 	UnheldReason = "StartedUnheld"
 
+	// RefusedCondition is True on an admitted Workload while the API server refuses objects that its job needs, such as
+	// pods, Jobs or Services, and says why.
+	RefusedCondition = "muster.dev/Refused"
+	// RefusedReason is its reason, and that of CannotStartCondition on such a JobSet.
+	RefusedReason = "ObjectsRefused"
+
 	// CannotStartCondition is True on a JobSet whose pods cannot be started, and says what has to change.
 	CannotStartCondition = "muster.dev/CannotStart"
 	// MayStartReason is its reason after that has changed.

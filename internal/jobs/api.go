@@ -172,7 +172,9 @@ type Seen[T client.Object] struct {
 	Refusals map[types.UID][]Refusal
 	// MissingPods is what was known before about the job's missing pods.
 	MissingPods MissingPods
-	Now         time.Time
+	// RefusedObjects says which of the objects that the job needs were refused when its last plan was carried out.
+	RefusedObjects RefusedObjects
+	Now            time.Time
 }
 
 // Grant says whether a job may have pods.
@@ -312,8 +314,12 @@ func (p *Plan) DeletePods(pods []*corev1.Pod) {
 type Progress struct {
 	// Active says that pods of the job may still use its quota.
 	Active bool
-	// Ready says that all pods are ready or have ended for good, or that readiness is not awaited any more.
+	// Ready says that all pods that may exist by now are ready or have ended for good, or that readiness is not awaited
+	// any more. Pods of a stage that still waits for another one are not missing.
 	Ready bool
+	// Stage is the last stage that may start and is not ready, nil if only pods of the first one are not ready, or if the
+	// job has no stages.
+	Stage *Stage
 	// Pods counts, by elastic pod set, the pods that may still use quota, terminating ones included. The quota that a
 	// shrinking pod set gives up becomes free once it has no more pods than it was granted.
 	Pods map[string]int32
@@ -330,13 +336,35 @@ type Progress struct {
 	// them, if only once.
 	Missing  int32
 	Refusing bool
-	// Refused says why the API server refuses pods that the job cannot go on without, "" if it does not.
-	Refused string
+	// Refused says why the API server refuses objects that the job cannot go on without, "" if it does not. RefusedWhat
+	// says what cannot be done; "" means that pods cannot be created.
+	Refused, RefusedWhat string
+	// Obstacle says what the API server refuses, though the job does not give up for that yet; "" if it refuses nothing.
+	Obstacle string
 	// FailedToStart says why the job can never start with what it was given, "" if it can.
 	FailedToStart string
 	// Requeue says that the job has no pods and now asks for other ones than its Workload does, so that the Workload
 	// has to be replaced.
 	Requeue bool
+}
+
+// Stage is a part of a job that starts after other parts, such as a replicated job with dependsOn. Its pods have the time
+// that pods may take to become ready from the start of the stage on.
+type Stage struct {
+	Name string
+	// Since is when its first pods, or their Jobs, were started. Zero means that this is not known yet.
+	Since time.Time
+}
+
+// LastStage returns the stage that started last, or a, of two that may be nil.
+func LastStage(a, b *Stage) *Stage {
+	switch {
+	case a == nil:
+		return b
+	case b == nil || !b.Since.IsZero() && !b.Since.After(a.Since):
+		return a
+	}
+	return b
 }
 
 // Outcome is how a job ended.

@@ -124,15 +124,15 @@ func (x *Executor) report(job client.Object, w Write, err error) error {
 		}
 		return nil
 	}
-	var heldBack *heldBackError
-	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !errors.As(err, &heldBack) {
-		x.record(job, Warning(reason, err.Error()))
-	}
 	kind := fmt.Sprintf("%T", w.object)
 	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
 		kind = gvk.Kind
 	}
-	return &writeError{write: w, kind: kind, err: err}
+	failed := &writeError{write: w, kind: kind, err: err}
+	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !failed.isHeldBack() {
+		x.record(job, Warning(reason, err.Error()))
+	}
+	return failed
 }
 
 func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
@@ -308,15 +308,23 @@ func (e *writeError) Unwrap() error { return e.err }
 
 // failed returns the writes that failed according to the error of a Run.
 func failed(err error) (out []Write) {
+	for _, of := range failedWrites(err) {
+		out = append(out, of.write)
+	}
+	return out
+}
+
+// failedWrites returns the errors of the single writes that were joined to the error of a Run.
+func failedWrites(err error) (out []*writeError) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			out = append(out, failed(e)...)
+			out = append(out, failedWrites(e)...)
 		}
 		return out
 	}
 	var of *writeError
 	if errors.As(err, &of) {
-		out = append(out, of.write)
+		out = append(out, of)
 	}
 	return out
 }

@@ -93,8 +93,8 @@ func unreadySince(w *kueue.Workload) time.Time {
 		switch {
 		case ready.Status == metav1.ConditionTrue:
 			return time.Time{}
-		case ready.Reason == kueue.WorkloadWaitForRecovery:
-			return ready.LastTransitionTime.Time
+		case ready.Reason == kueue.WorkloadWaitForRecovery, ready.LastTransitionTime.After(since):
+			return ready.LastTransitionTime.Time // a pod was lost, or a later stage began
 		}
 	}
 	return since

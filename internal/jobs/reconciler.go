@@ -45,6 +45,7 @@ type reconciler[T client.Object] struct {
 	states             jobStates
 	standing           standingEvents
 	missingPods        byJob[MissingPods]
+	refused            byJob[RefusedObjects]
 	prebuiltIndex      prebuiltIndex
 	clusterQueues      clusterQueues
 	retries            *retries
@@ -99,6 +100,9 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	standing, others := plan.standing()
 	plan.Events = others
 	err = r.executor.Run(ctx, job, plan)
+	if r.noteRefused(job, err) {
+		again = earlierRetry(again, refusedRetry)
+	}
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
 	// them.
 	holds := err == nil || plan.StatusOnError == nil && !isConflict(err)
@@ -166,6 +170,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.reclaims.forget(job)
 	r.standing.forget(job)
 	r.missingPods.forget(job)
+	r.refused.forget(job)
 	r.prebuiltIndex.forget(job)
 	r.retries.accepted(job)
 	if r.states.forget(job) && r.countsJobs() {
@@ -254,6 +259,7 @@ func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen S
 		return seen, err
 	}
 	seen.Pods, err = r.podsOf(ctx, job)
+	seen.RefusedObjects = r.refused.get(job)
 	seen.Now = r.clock.Now()
 	return seen, err
 }
@@ -286,6 +292,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 		return Plan{}, err
 	}
 	r.missingPods.set(job, seen.missingPodsAfter(plan.Progress))
+	seen.giveUpRefused(&plan)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)

@@ -30,6 +30,8 @@ const (
 	refusalPatience = 15 * time.Second
 	// refusedCause is the cause under which such an eviction is counted.
 	refusedCause = "PodsRefused"
+	// podsRefused says what cannot be done while pods are refused.
+	podsRefused = "Its pods cannot be created"
 )
 
 // Refusals returns which events the cache keeps: only those that report refused pods.
@@ -58,16 +60,7 @@ type Refusal struct {
 // the time is counted from the last one. The age of the last refusal does not matter: controllers stop reporting
 // refusals after a while.
 func (s Seen[T]) Refused(owner types.UID, pods int32) (why string, due time.Time) {
-	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
-		return "", time.Time{}
-	}
-	var last time.Time
-	for _, r := range s.Refusals[owner] {
-		// Older ones belong to an earlier admission, or were overcome.
-		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.MissingPods.Overcome) && !r.Last.Before(last) {
-			last, why = r.Last, r.Message
-		}
-	}
+	why = s.lastRefusal(owner)
 	if why == "" {
 		return "", time.Time{}
 	}
@@ -77,12 +70,31 @@ func (s Seen[T]) Refused(owner types.UID, pods int32) (why string, due time.Time
 	return why, time.Time{}
 }
 
+// lastRefusal returns why the API server last refused pods of the object with UID owner while not all pods of the job were
+// ready, "" if it has not.
+func (s Seen[T]) lastRefusal(owner types.UID) (why string) {
+	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
+		return ""
+	}
+	var last time.Time
+	for _, r := range s.Refusals[owner] {
+		// Older ones belong to an earlier admission, or were overcome.
+		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.MissingPods.Overcome) && !r.Last.Before(last) {
+			last, why = r.Last, r.Message
+		}
+	}
+	return why
+}
+
 // NoteRefusals sets in the progress whether the API server refuses pods of the object with UID owner, of a job with so
 // many pods missing in all. It returns when to check again, zero for never.
 func (s Seen[T]) NoteRefusals(p *Progress, owner types.UID, pods int32) (due time.Time) {
 	p.Missing = pods
 	p.Refused, due = s.Refused(owner, pods)
-	p.Refusing = p.Refusing || p.Refused != "" || !due.IsZero()
+	if why := s.lastRefusal(owner); why != "" {
+		p.Refusing = true
+		p.Obstacle = podsRefused + ": " + why
+	}
 	return due
 }
 
@@ -118,9 +130,9 @@ type Backoff struct {
 	Limit *int32
 }
 
-// release evicts the Workload of a job whose pods are refused: a part of a gang is of no use, and other jobs can use
-// the quota in the meantime.
-func release(w *kueue.Workload, refusal string, backoff Backoff, now time.Time) {
+// release evicts the Workload of a job whose pods, or other objects, are refused, for this reason: a part of a gang is of
+// no use, and other jobs can use the quota in the meantime.
+func release(w *kueue.Workload, message string, backoff Backoff, now time.Time) {
 	var tries int32
 	if state := w.Status.RequeueState; state != nil {
 		tries = ptr.Deref(state.Count, 0)
@@ -128,7 +140,6 @@ func release(w *kueue.Workload, refusal string, backoff Backoff, now time.Time) 
 	if tries < math.MaxInt32 {
 		tries++
 	}
-	message := "Its pods cannot be created: " + refusal
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: refusedCause, Message: message}, now)
 	if backoff.Limit != nil && tries > *backoff.Limit {
 		workload.SetCondition(w, kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, kueue.WorkloadRequeuingLimitExceeded, message, now)

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +18,9 @@ import (
 const (
 	podsReadyMessage      = "All pods reached readiness and the workload is running"
 	podsRecoveringMessage = "At least one pod has failed, waiting for recovery"
+	stageMessage          = "Waiting for the pods of %s, which may start now"
+	// nextStageMessage begins the message about a stage if pods of an earlier one were ready before.
+	nextStageMessage = "The pods of an earlier stage were ready. "
 )
 
 // report writes a job's progress into its Workload's status.
@@ -47,12 +53,13 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 		}
 	}
 	reportUnheld(w, progress.Active, now)
+	reportObstacle(w, progress.Obstacle, now)
 	switch {
 	case !workload.IsAdmitted(w):
 	case progress.Refused != "":
-		release(w, progress.Refused, backoff, now)
+		release(w, cmp.Or(progress.RefusedWhat, podsRefused)+": "+progress.Refused, backoff, now)
 	default:
-		reportReady(w, progress.Ready, now)
+		reportReady(w, progress.Ready, progress.Stage, now)
 	}
 }
 
@@ -70,21 +77,56 @@ func reportUnheld(w *kueue.Workload, active bool, now time.Time) {
 	}
 }
 
-// reportReady reports whether all pods are ready. That they are not ready yet after the admission follows from the
-// missing condition, and is not written.
-func reportReady(w *kueue.Workload, isReady bool, now time.Time) {
+// reportObstacle reports that the API server refuses objects without which the admitted job gets no further.
+func reportObstacle(w *kueue.Workload, obstacle string, now time.Time) {
+	if obstacle != "" && workload.IsAdmitted(w) {
+		workload.SetCondition(w, muster.RefusedCondition, metav1.ConditionTrue, muster.RefusedReason, obstacle, now)
+	} else {
+		meta.RemoveStatusCondition(&w.Status.Conditions, muster.RefusedCondition)
+	}
+}
+
+// reportReady reports whether all pods that may exist by now are ready. That they are not ready yet after the admission
+// follows from the missing condition, and is not written. That a later stage begins is written: its pods have the full
+// time to become ready from then on.
+func reportReady(w *kueue.Workload, isReady bool, stage *Stage, now time.Time) {
 	ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady)
 	set := func(status metav1.ConditionStatus, reason, message string) {
 		workload.SetCondition(w, kueue.WorkloadPodsReady, status, reason, message, now)
 	}
 	switch {
-	case isReady && (ready == nil || ready.Reason == kueue.WorkloadWaitForStart):
+	case isReady && (ready == nil || ready.Reason == kueue.WorkloadWaitForStart && !strings.HasPrefix(ready.Message, nextStageMessage)):
 		set(metav1.ConditionTrue, kueue.WorkloadStarted, podsReadyMessage)
 	case isReady && ready.Status != metav1.ConditionTrue:
 		set(metav1.ConditionTrue, kueue.WorkloadRecovered, podsReadyMessage)
-	case !isReady && ready != nil && ready.Status == metav1.ConditionTrue:
+	case isReady:
+	case stage != nil && stage.isNew(ready):
+		message := fmt.Sprintf(stageMessage, stage.Name)
+		if ready != nil && (ready.Status == metav1.ConditionTrue || strings.HasPrefix(ready.Message, nextStageMessage)) {
+			message = nextStageMessage + message
+		}
+		meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady) // its time is that of this stage
+		set(metav1.ConditionFalse, kueue.WorkloadWaitForStart, message)
+	case ready != nil && ready.Status == metav1.ConditionTrue:
 		set(metav1.ConditionFalse, kueue.WorkloadWaitForRecovery, podsRecoveringMessage)
 	}
+}
+
+// stageSlack is by how much a stage must have begun after the last one to count as another one: the start of a stage is
+// reported before its first Job says when it was started.
+const stageSlack = 5 * time.Second
+
+// isNew reports whether the stage began after the Workload last reported readiness in this condition, nil for never.
+func (s *Stage) isNew(ready *metav1.Condition) bool {
+	switch {
+	case ready == nil:
+		return true
+	case ready.Status == metav1.ConditionTrue:
+		return s.Since.IsZero() || s.Since.After(ready.LastTransitionTime.Time)
+	case ready.Reason == kueue.WorkloadWaitForRecovery:
+		return false
+	}
+	return s.Since.After(ready.LastTransitionTime.Add(stageSlack))
 }
 
 // reclaim reports the pods that need no quota any more. While quota is held, the counts only grow: what was reclaimed

@@ -203,6 +203,27 @@ func TestReport(t *testing.T) {
 		"still ready": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Recovered", readyMessage), Progress{Ready: true},
 			withQuota("PodsReady=True Recovered: " + readyMessage), true},
+		"a later stage begins, before all of the first were ready": {
+			waiting().admitted(), Progress{Active: true, Stage: &Stage{Name: "b"}},
+			withQuota("PodsReady=False WaitForStart: Waiting for the pods of b, which may start now"), true},
+		"a later stage begins, after the first was ready": {
+			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), Progress{Active: true, Stage: &Stage{Name: "b", Since: earlier.Add(time.Second)}},
+			withQuota("PodsReady=False WaitForStart: The pods of an earlier stage were ready. Waiting for the pods of b, which may start now"), true},
+		"a pod of a later stage that was ready is lost": {
+			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), Progress{Active: true, Stage: &Stage{Name: "b", Since: earlier}},
+			withQuota("PodsReady=False WaitForRecovery: " + recoveringMessage), true},
+		"the stage is waited for already": {
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"), Progress{Active: true, Stage: &Stage{Name: "b", Since: earlier.Add(time.Second)}},
+			withQuota("PodsReady=False WaitForStart: b"), true},
+		"the next stage begins": {
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"), Progress{Active: true, Stage: &Stage{Name: "c", Since: now}},
+			withQuota("PodsReady=False WaitForStart: Waiting for the pods of c, which may start now"), true},
+		"the last stage of those in order is ready": {
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "Waiting for b"), Progress{Ready: true},
+			withQuota("PodsReady=True Started: " + readyMessage), true},
+		"the last stage is ready after another one was": {
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", nextStageMessage+"Waiting for b"), Progress{Ready: true},
+			withQuota("PodsReady=True Recovered: " + readyMessage), true},
 		"cannot be started":   {waiting().admitted(), Progress{FailedToStart: "a clash"}, withQuota("Finished=True FailedToStart: a clash"), true},
 		"success":             {waiting().admitted(), Progress{Outcome: &Outcome{Succeeded: true, Message: "all done"}}, withQuota("Finished=True Succeeded: all done"), true},
 		"failure":             {waiting().admitted(), Progress{Outcome: &Outcome{Message: "boom"}}, withQuota("Finished=True Failed: boom"), true},

@@ -70,6 +70,8 @@ type world struct {
 	faultFired bool           // whether the fault has occurred
 	// changes counts all writes, including those of the simulated controllers.
 	changes int
+	// refuses, if not nil, says why the API server refuses to create the object, nil if it does not.
+	refuses func(client.Object) error
 	// onCreate, if not nil, is called with each object that the reconciler is about to create, and may change it.
 	onCreate func(client.Object)
 }
@@ -223,6 +225,11 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 // create creates the object with a UID; a Job and a pod with a finalizer that keeps them until their pods or containers
 // have terminated.
 func (w *world) create(ctx context.Context, o client.Object) error {
+	if w.refuses != nil {
+		if err := w.refuses(o); err != nil {
+			return err
+		}
+	}
 	if w.onCreate != nil {
 		w.onCreate(o)
 	}

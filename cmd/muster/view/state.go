@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -70,6 +71,9 @@ func (s *subject) addWorkload(job *Job) {
 	}
 	if s.ended == nil {
 		s.ended = endOfWorkload(w)
+	}
+	if c := condition(w, muster.RefusedCondition); c != nil && c.Status == metav1.ConditionTrue && s.blocked == "" {
+		s.blocked = c.Message
 	}
 	if s.foreign && workload.IsTrue(w, kueue.WorkloadPodsReady) {
 		s.pods.ready = s.pods.asked

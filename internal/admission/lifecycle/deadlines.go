@@ -28,7 +28,7 @@ func (d *draft) unready() bool {
 		return false
 	}
 	ready := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadPodsReady)
-	cause, deadline := kueue.WorkloadWaitForStart, admitted.LastTransitionTime.Add(policy.Timeout)
+	cause, deadline, missing := kueue.WorkloadWaitForStart, admitted.LastTransitionTime.Add(policy.Timeout), ""
 	switch {
 	case !workload.ReportsReadiness(d.w):
 		return false
@@ -37,16 +37,20 @@ func (d *draft) unready() bool {
 		return false
 	case ready.Reason == kueue.WorkloadWaitForRecovery:
 		cause, deadline = kueue.WorkloadWaitForRecovery, ready.LastTransitionTime.Add(policy.RecoveryTimeout)
+	case ready.LastTransitionTime.After(admitted.LastTransitionTime.Time):
+		// A later stage of the job has begun since, and its pods have the full time.
+		deadline, missing = ready.LastTransitionTime.Add(policy.Timeout), ": "+ready.Message
 	}
 	if !d.reached(deadline) {
 		return false
 	}
-	d.requeueUnready(cause)
+	d.requeueUnready(cause, missing)
 	return true
 }
 
 // requeueUnready requeues a Workload whose pods were not ready, with a growing backoff, or deactivates it at the limit.
-func (d *draft) requeueUnready(cause string) {
+// missing, which may be empty, ends the message.
+func (d *draft) requeueUnready(cause, missing string) {
 	policy := d.policy.PodsReady
 	var tries int32
 	if state := d.w.Status.RequeueState; state != nil {
@@ -62,7 +66,7 @@ func (d *draft) requeueUnready(cause string) {
 	w := d.edit()
 	workload.Evict(w, workload.Eviction{
 		Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: cause,
-		Message: d.withProblem(fmt.Sprintf("Exceeded the PodsReady timeout %s/%s", w.Namespace, w.Name)),
+		Message: d.withProblem(fmt.Sprintf("Exceeded the PodsReady timeout %s/%s%s", w.Namespace, w.Name, missing)),
 	}, d.now)
 	workload.Postpone(w, d.now.Add(workload.Backoff(tries, policy.BackoffBase, d.policy.BackoffMax)))
 	w.Status.RequeueState.Count = ptr.To(tries)

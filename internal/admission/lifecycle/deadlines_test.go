@@ -45,6 +45,18 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 	}
 }
 
+// TestALaterStageHasItsOwnTime to become ready, and the eviction says which pods it waited for.
+func TestALaterStageHasItsOwnTime(t *testing.T) {
+	w := admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
+	c := &w.Status.Conditions[len(w.Status.Conditions)-1]
+	c.LastTransitionTime, c.Message = metav1.NewTime(began.Add(20*time.Minute)), "Waiting for the pods of b, which may start now"
+	expectDue(t, next(t, w, open(), policy, 49*time.Minute), 50*time.Minute)
+	step := next(t, w, open(), policy, 50*time.Minute)
+	expectConditions(t, step, "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a: Waiting for the pods of b, which may start now")
+	expect(t, "evictions", step.Status.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{
+		{Reason: "PodsReadyTimeout", UnderlyingCause: "WaitForStart", Count: 1}})
+}
+
 func TestTheBackoffDoublesWithEachTimeout(t *testing.T) {
 	for tries, wait := range map[int32]time.Duration{0: time.Minute, 1: 2 * time.Minute, 4: 16 * time.Minute, 5: 32 * time.Minute, 6: time.Hour, 100: time.Hour} {
 		step := next(t, admitted().requeueState(tries, time.Time{}), open(), policy, 40*time.Minute)

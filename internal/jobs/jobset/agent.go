@@ -2,9 +2,11 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -95,9 +97,25 @@ func (p *planner) cannotStart() string {
 func (p *planner) canStart() bool {
 	why := p.cannotStart()
 	if why == "" {
-		p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+		if c := meta.FindStatusCondition(p.js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Reason != muster.RefusedReason {
+			p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+		}
 		return true
 	}
 	p.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
 	return false
+}
+
+// reportRefused says in a condition that the API server refuses what the JobSet needs, such as its Jobs. A new operator
+// does not know yet what was refused: the condition stays until nothing is to be created any more.
+func (p *planner) reportRefused() {
+	c := meta.FindStatusCondition(p.js.Status.Conditions, muster.CannotStartCondition)
+	isCreation := func(w jobs.Write) bool { return w.Verb() == "create" }
+	switch why := p.seen.RefusedObjects.Message(); {
+	case why != "" && !p.held():
+		p.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, muster.RefusedReason, why, corev1.EventTypeWarning)
+	case c == nil || c.Reason != muster.RefusedReason:
+	case p.held() || !slices.ContainsFunc(slices.Concat(p.plan.First, p.plan.Writes), isCreation):
+		p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+	}
 }

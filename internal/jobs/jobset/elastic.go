@@ -77,19 +77,14 @@ func (p *planner) podsInUse() map[string]int32 {
 	return out
 }
 
-// enoughReady reports whether every Job of the spec has succeeded or has all pods ready that it still runs. For an
-// elastic Job, the minimum of pods is enough, so that growing does not make it unready.
-func (p *planner) enoughReady() bool {
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
-		if c := p.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || p.readyJobs(rj)+c.Succeeded >= rj.Replicas {
-			continue
-		}
-		if b := boundsOf(p.js, rj); !b.Elastic || p.readyPods(rj) < b.Least {
-			return false
-		}
+// isEnoughReady reports whether every Job of the replicated job has succeeded or has all pods ready that it still runs.
+// For an elastic Job, the minimum of pods is enough, so that growing does not make it unready.
+func (p *planner) isEnoughReady(rj *jobset.ReplicatedJob) bool {
+	if c := p.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || p.readyJobs(rj)+c.Succeeded >= rj.Replicas {
+		return true
 	}
-	return true
+	b := boundsOf(p.js, rj)
+	return b.Elastic && p.readyPods(rj) >= b.Least
 }
 
 // readyJobs counts the Jobs of the replicated job whose pods are all ready or have succeeded, or, if some indexes have

@@ -109,6 +109,9 @@ func (p *planner) converge() {
 			p.createJobs()
 		}
 	}
+	if fit {
+		p.reportRefused()
+	}
 }
 
 // cleanUpFinished deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
@@ -160,7 +163,8 @@ func (p *planner) deleteJobs(list []*batchv1.Job) {
 
 // progress returns what the queue needs to know.
 func (p *planner) progress() jobs.Progress {
-	progress := jobs.Progress{Ready: p.enoughReady(), Reclaimable: p.reclaimable(), Pods: p.podsInUse(), Outcome: outcome(p.js)}
+	ready, stage := p.readiness()
+	progress := jobs.Progress{Ready: ready, Stage: stage, Reclaimable: p.reclaimable(), Pods: p.podsInUse(), Outcome: outcome(p.js)}
 	if p.noteRefusals(&progress); progress.Refused == "" && progress.Outcome == nil && !slices.ContainsFunc(p.children.active, isRunning) {
 		progress.Refused = p.cannotStart()
 	}

@@ -2,8 +2,10 @@ package jobset
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -50,7 +52,16 @@ func TestInOrder(t *testing.T) {
 			conditions: []string{notInProgress, allStarted}, events: []string{startedEvent}},
 		"first not ready any more after the startup": {
 			js: done(), children: of(job("leader", 0).active(), job("workers", 0).ready(), job("workers", 1).ready()),
-			conditions: []string{notAllStarted, inProgress}, events: []string{progressEvent}},
+			conditions: []string{allStarted}},
+		"first is about to fail after the startup": {
+			js: done(), children: of(job("leader", 0).active().failing(), job("workers", 0).ready(), job("workers", 1).ready()),
+			conditions: []string{allStarted}},
+		"all are started anew": {
+			js: done().restarted(1), children: of(),
+			writes: []string{"create Job js-leader-0"}, conditions: []string{notAllStarted, inProgress}, events: []string{progressEvent}},
+		"about to fail during the startup": {
+			js: started(), children: of(job("leader", 0).failing()),
+			writes: []string{"create Job js-workers-0", "create Job js-workers-1"}, conditions: []string{inProgress}},
 		"created suspended": {
 			js: newSet().inOrder().suspended(), children: of(),
 			writes:     []string{"create Job js-leader-0, suspended", "create Job js-workers-0, suspended", "create Job js-workers-1, suspended"},
@@ -118,4 +129,49 @@ func TestDependencyOfAnEarlierAttemptDoesNotCount(t *testing.T) {
 	b := newSet().with("eval", 1, jobset.DependsOn{Name: "leader", Status: jobset.DependencyComplete}).restarted(1)
 	p := checkedPlan(t, b.js, unqueued, of(job("leader", 0).succeeded().deleting()))
 	same(t, "writes", []string{"create Job js-workers-0", "create Job js-workers-1"}, writes(p))
+}
+
+// TestPodsOfAStageThatMustWaitAreNotMissing: a JobSet is ready with the pods of the replicated jobs that may start, and the
+// next one has its own time.
+func TestPodsOfAStageThatMustWaitAreNotMissing(t *testing.T) {
+	on := func(name string, status jobset.DependsOnStatus) jobset.DependsOn {
+		return jobset.DependsOn{Name: name, Status: status}
+	}
+	empty := func() setBuilder {
+		b := newSet()
+		b.js.Spec.ReplicatedJobs = nil
+		return b
+	}
+	complete := func() setBuilder {
+		return empty().with("a", 1).with("b", 1, on("a", jobset.DependencyComplete))
+	}
+	three := func() setBuilder { return empty().with("a", 1).with("b", 1).with("c", 1).inOrder() }
+	since := func(b jobBuilder, at time.Time) jobBuilder {
+		b.job.Status.StartTime = ptr.To(metav1.NewTime(at))
+		return b
+	}
+	for name, tc := range map[string]struct {
+		js       setBuilder
+		children []client.Object
+		ready    bool
+		stage    *jobs.Stage
+	}{
+		"first not ready":                        {complete(), of(job("a", 0).active()), false, nil},
+		"first ready, second waits for its end":  {complete(), of(job("a", 0).ready()), true, nil},
+		"first has ended, second is created":     {complete(), of(job("a", 0).succeeded()), false, &jobs.Stage{Name: "b"}},
+		"second has started":                     {complete(), of(job("a", 0).succeeded(), since(job("b", 0).active(), now)), false, &jobs.Stage{Name: "b", Since: now}},
+		"second is ready":                        {complete(), of(job("a", 0).succeeded(), since(job("b", 0).ready(), now)), true, nil},
+		"in order, first not ready":              {three(), of(job("a", 0).active()), false, nil},
+		"in order, second not ready":             {three(), of(job("a", 0).ready(), since(job("b", 0).active(), now)), false, &jobs.Stage{Name: "b", Since: now}},
+		"in order, third is created":             {three(), of(job("a", 0).ready(), job("b", 0).ready()), false, &jobs.Stage{Name: "c"}},
+		"in order, first is lost, second starts": {three(), of(job("a", 0).active(), job("b", 0).active()), false, nil},
+		"in order, all ready":                    {three(), of(job("a", 0).ready(), job("b", 0).ready(), job("c", 0).ready()), true, nil},
+		"no stages":                              {newSet(), of(job("leader", 0).ready()), false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := checkedPlan(t, tc.js.js, admitted, tc.children).Progress
+			same(t, "ready", tc.ready, got.Ready)
+			same(t, "stage", tc.stage, got.Stage)
+		})
+	}
 }

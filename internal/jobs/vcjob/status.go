@@ -3,6 +3,7 @@ package vcjob
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -119,7 +120,8 @@ func (l *planner) isDerivedFromPods() bool {
 
 // progress returns what the queue needs to know.
 func (l *planner) progress() jobs.Progress {
-	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
+	ready, stage := l.readiness()
+	p := jobs.Progress{Active: l.roster.Active(), Ready: ready, Stage: stage, Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
 	if i := l.resizableTask(); i >= 0 {
 		name := nameOf(l.job, i)
 		p.Pods = map[string]int32{name: l.inUse(name)}
@@ -140,9 +142,10 @@ func (l *planner) progress() jobs.Progress {
 	return p
 }
 
-// ready reports whether all pods that may run at once are ready or finished; of the elastic task, its
-// minimum is enough.
-func (l *planner) ready() bool {
+// readiness reports whether all pods that may run at once are ready or finished; of the elastic task, its
+// minimum is enough. Pods of a task that still waits for the tasks it depends on are not missing. If they are
+// not ready, it also returns which of the tasks with dependencies began last.
+func (l *planner) readiness() (ready bool, last *jobs.Stage) {
 	done := map[string]int32{}
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
@@ -150,17 +153,33 @@ func (l *planner) ready() bool {
 		}
 	}
 	least, elastic := leastOf(l.job), l.resizableTask()
+	ready = true
 	for i := range l.job.Spec.Tasks {
 		name := nameOf(l.job, i)
 		need := l.limit(name)
 		if i == elastic {
 			need = min(need, max(l.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
 		}
-		if done[name] < need {
-			return false
+		if done[name] >= need || !l.mayStart(l.tasks[name]) {
+			continue
+		}
+		ready = false
+		if l.tasks[name].DependsOn != nil {
+			last = jobs.LastStage(last, &jobs.Stage{Name: name, Since: l.startOf(name)})
 		}
 	}
-	return true
+	return ready, last
+}
+
+// startOf returns when the first pod of the task that exists was created, zero if there is none.
+func (l *planner) startOf(task string) (first time.Time) {
+	members := l.roster.Group(task)
+	for i := range members {
+		if pod := members[i].Pod; pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
+			first = pod.CreationTimestamp.Time
+		}
+	}
+	return first
 }
 
 // reclaimable counts the finished pods that cannot restart in this admission. Quota of a pod that may

@@ -1,0 +1,133 @@
+package jobs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A job needs more objects than pods: a JobSet needs Jobs, a LatticeJob ConfigMaps, a GenericJob Services. The API server
+// may refuse such an object for a quota, a policy or a webhook, or an object of another owner may have its name. Either
+// way the job gets no further until a user mends that, so the job gives its quota back, like a job whose pods are refused.
+//
+// Example: a JobSet of four Jobs is admitted in a namespace whose ResourceQuota allows no Jobs. Its first reconcile tries
+// to create them in vain. The second one, milliseconds later, says so in the status of the JobSet and of its Workload, and
+// tries again. If the API server accepts no more Jobs within 15 s, the JobSet is evicted.
+
+// RefusedObjects says which of the objects that a job needs it does not get. The zero value means that nothing is refused.
+type RefusedObjects struct {
+	// Objects is the lowest number of refused objects since the first refusal. Since is when that number was reached, by
+	// this process's clock.
+	Objects int
+	Since   time.Time
+	// What cannot be done, and Why, for users: "Its Jobs cannot be created" because of the quota.
+	What, Why string
+}
+
+// Message says what is refused, and why; "" if nothing is.
+func (r RefusedObjects) Message() string {
+	if r.Why == "" {
+		return ""
+	}
+	return r.What + ": " + r.Why
+}
+
+// after returns what is known after a run of the job's plan ended with the error. An error that says nothing about the
+// objects, such as a conflict, changes nothing.
+func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
+	refused := refusedWrites(err)
+	switch {
+	case err == nil:
+		return RefusedObjects{}
+	case len(refused) == 0:
+		return r
+	}
+	out := RefusedObjects{Objects: len(refused), Since: now}
+	if !r.Since.IsZero() && r.Objects <= out.Objects {
+		out.Objects, out.Since = r.Objects, r.Since // the API server has accepted no more of them since
+	}
+	out.What, out.Why = refused[0].cannot(), refused[0].err.Error()
+	return out
+}
+
+// refusedWrites returns the writes of objects that the job needs and that were refused, the first one by name first: the
+// writes of a plan are done in no order. Deletions are not among them. What the job says on its Workload is not either.
+func refusedWrites(err error) []*writeError {
+	refused := slices.DeleteFunc(failedWrites(err), func(e *writeError) bool {
+		return !slices.Contains([]verb{verbCreate, verbApply, verbChange}, e.write.verb) || e.write.isToWorkload() ||
+			!IsRefused(e.err) || isNamespaceTerminating(e.err)
+	})
+	slices.SortFunc(refused, func(a, b *writeError) int {
+		return cmp.Or(compareBools(a.isHeldBack(), b.isHeldBack()), cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.write.object.GetName(), b.write.object.GetName()))
+	})
+	return refused
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// isHeldBack reports whether the write was not tried, because others like it were refused.
+func (e *writeError) isHeldBack() bool {
+	var heldBack *heldBackError
+	return errors.As(e.err, &heldBack)
+}
+
+// cannot says what the refused write would have done.
+func (e *writeError) cannot() string {
+	if e.write.verb == verbChange {
+		return fmt.Sprintf("%s %s cannot be changed", e.kind, e.write.object.GetName())
+	}
+	return fmt.Sprintf("Its %s cannot be created", plural(e.kind))
+}
+
+// plural returns the plural of a kind, which for pods is a common word.
+func plural(kind string) string {
+	if kind == "Pod" {
+		return "pods"
+	}
+	if stem, is := strings.CutSuffix(kind, "y"); is {
+		return stem + "ies"
+	}
+	return kind + "s"
+}
+
+// refusedRetry is how soon a job is planned again of which an object was refused for the first time: that plan says so in
+// the status.
+const refusedRetry = 10 * time.Millisecond
+
+// noteRefused remembers which objects were refused in a run of the job's plan that ended with the error. It reports
+// whether the job's status cannot say so yet.
+func (r *reconciler[T]) noteRefused(job T, err error) (isNew bool) {
+	before := r.refused.get(job)
+	after := before.after(err, r.clock.Now())
+	r.refused.set(job, after)
+	return before.Why == "" && after.Why != ""
+}
+
+// giveUpRefused reports in the plan's progress that objects which the job needs are refused, and, once that has lasted for
+// long enough, that the job gives its quota back for that. Until then the job is planned again in time.
+func (s Seen[T]) giveUpRefused(p *Plan) {
+	refused := s.RefusedObjects
+	if refused.Why == "" || s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() || p.Progress.Outcome != nil {
+		return
+	}
+	p.Progress.Obstacle = cmp.Or(p.Progress.Obstacle, refused.Message())
+	switch due := refused.Since.Add(refusalPatience); {
+	case p.Progress.Refused != "": // its pods are refused too
+	case s.Now.Before(due):
+		p.DueBy(due)
+	default:
+		p.Progress.RefusedWhat, p.Progress.Refused = refused.What, refused.Why
+	}
+}
