@@ -20,13 +20,14 @@ import (
 //
 // The MinCount of a gang is at most the number of its pods: otherwise it would wait forever for pods that have ended or
 // that terminate on a lost node. Gated pods join no gang, since kube-scheduler would hold back the whole gang for one
-// of them. Nor do pods of other schedulers, pods whose user has set a scheduling group, and pods of pod sets of which
-// one pod is enough, for which a PodGroup would only cost two writes.
+// of them. Nor do pods of other schedulers, pods whose user has set a scheduling group, pods of pod sets of which one
+// pod is enough, and pods whose places nobody else can take: for these a PodGroup would only cost two writes.
 func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, least map[string]int32, plan *Plan) {
 	if !seen.Facts.NativeGangs || seen.Admission.Grant != Admitted {
 		return
 	}
 	gangs := gangSet{}
+	needed := neededTogether(seen.Admission, least)
 	names := map[string]string{}
 	for podSet := range least {
 		name := seen.Job.GetName() + "-" + podSet + "." + strings.ToLower(kind.Kind)
@@ -36,7 +37,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	}
 	for _, pod := range podsCreated(plan.Writes) {
 		podSet := pod.Labels[kueue.PodSetLabel]
-		if name := names[podSet]; name != "" && least[podSet] > 1 && mayJoin(&pod.Spec) {
+		if name := names[podSet]; name != "" && mayJoin(&pod.Spec) && needed(podSet) > 1 {
 			group, class := seen.Facts.Priorities.GangFor(name, pod.Spec.PriorityClassName, seen.Children)
 			InPodGroup(&pod.Spec, group)
 			pod.Spec.PriorityClassName = class
@@ -51,10 +52,26 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 		if !gang.Waiting {
 			continue // no pods are waiting for the scheduler
 		}
-		gang.Pods = min(gang.Pods, max(1, least[gang.podSet]))
+		gang.Pods = min(gang.Pods, max(1, needed(gang.podSet)))
 		if write, differs := gang.Ensure(seen.Job, kind, seen.Children); differs {
 			plan.First = append(plan.First, write)
 		}
+	}
+}
+
+// neededTogether returns a function that says how many pods of a pod set kube-scheduler must bind together: as many as
+// must run, and one where others cannot take their places. A PodGroup that such pods have from an earlier start then
+// holds nobody back.
+func neededTogether(admission Admission, least map[string]int32) func(podSet string) int32 {
+	known := map[string]int32{}
+	return func(podSet string) int32 {
+		if _, ok := known[podSet]; !ok {
+			known[podSet] = least[podSet]
+			if least[podSet] > 1 && admission.PodSets[podSet].ClosedToOthers() {
+				known[podSet] = 1
+			}
+		}
+		return known[podSet]
 	}
 }
 

@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // crew simulates a job that recreates pods that were deleted before they succeeded, and the way kube-scheduler treats
@@ -67,6 +69,22 @@ func (c *crew) reconcile(remove ...string) {
 			continue
 		}
 		c.deletePod(pod.Name)
+	}
+}
+
+// TestAGangOfAnEarlierStartHoldsNobodyBackOnClosedNodes: pods that are in a PodGroup of two, though their nodes are
+// closed to others, do not wait for each other any more.
+func TestAGangOfAnEarlierStartHoldsNobodyBackOnClosedNodes(t *testing.T) {
+	closed := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
+	InPodGroup(&pod.Spec, "job-main.crew")
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
+	group := Gang{Name: "job-main.crew", Pods: 2}.podGroup(job, crewKind)
+	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true}, Admission: placedOn(closed, closed), Children: []client.Object{pod, group}}
+	var plan Plan
+	JoinGangs(seen, crewKind, map[string]int32{"main": 2}, &plan)
+	if len(plan.First) != 1 || plan.First[0].object.(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
+		t.Errorf("the plan writes %v, want the PodGroup with a minimum of one", plan.First)
 	}
 }
 
@@ -204,7 +222,25 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 	})
 }
 
+// placedOn returns the admission of two pods of the pod set main, on nodes with these taints.
+func placedOn(first, second []corev1.Taint) Admission {
+	nodes := Nodes{}
+	for name, taints := range map[string][]corev1.Taint{"a": first, "b": second} {
+		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Taints: taints}}
+	}
+	return Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Nodes: nodes, Places: podspec.Places{
+		{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 1}, {Domain: map[string]string{corev1.LabelHostname: "b"}, Count: 1}}}}}
+}
+
 func TestWhichPodsJoinAGang(t *testing.T) {
+	closed := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
+	emptied := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute}}
+	disliked := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectPreferNoSchedule}}
+	drained := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+	racks := placedOn(closed, closed)
+	racks.PodSets["main"].Places[0].Domain = map[string]string{"rack": "r1"}
+	gone := placedOn(closed, closed)
+	delete(gone.PodSets["main"].Nodes, "b")
 	group := &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
 	for name, tc := range map[string]struct {
 		change    func(*corev1.Pod)
@@ -214,6 +250,13 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		want      string
 	}{
 		"admitted job":               {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"nodes for all, open":        {func(*corev1.Pod) {}, placedOn(nil, nil), true, 2, "job-main.crew"},
+		"nodes closed to others":     {func(*corev1.Pod) {}, placedOn(closed, emptied), true, 2, ""},
+		"one of the nodes open":      {func(*corev1.Pod) {}, placedOn(closed, nil), true, 2, "job-main.crew"},
+		"nodes that others avoid":    {func(*corev1.Pod) {}, placedOn(closed, disliked), true, 2, "job-main.crew"},
+		"nodes being drained":        {func(*corev1.Pod) {}, placedOn(drained, drained), true, 2, "job-main.crew"},
+		"a place in a rack":          {func(*corev1.Pod) {}, racks, true, 2, "job-main.crew"},
+		"a node that is gone":        {func(*corev1.Pod) {}, gone, true, 2, "job-main.crew"},
 		"minimum of one":             {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
 		"cluster without gangs":      {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
 		"job without a queue":        {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +30,29 @@ type Gang struct {
 	// updated.
 	Waiting       bool
 	PriorityClass string
+}
+
+// ClosedToOthers reports whether the pod set has a place on a node for each of its pods, and all of these nodes are
+// closed to ordinary pods by a taint. A PodGroup would only repeat then what the engine has decided: no pod of others
+// comes in between. It is not for free, as kube-scheduler, which schedules one group after another, waits for a write
+// to each of them.
+func (p PodSetAdmission) ClosedToOthers() bool {
+	if len(p.Places) == 0 {
+		return false
+	}
+	for _, place := range p.Places {
+		if node := p.Nodes[place.Node()]; node == nil || !slices.ContainsFunc(node.Spec.Taints, keepsOthersAway) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsOthersAway reports whether the taint keeps pods away that do not name it. Kubernetes sets taints of its own on
+// nodes that have a problem or are drained, and removes them again: these say nothing about for whom the node is.
+func keepsOthersAway(taint corev1.Taint) bool {
+	return taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+		!strings.HasPrefix(taint.Key, "node.kubernetes.io/") && !strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
 }
 
 // Ensure returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be

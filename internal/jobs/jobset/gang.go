@@ -24,6 +24,7 @@ func (p *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string)
 //   - those whose user has set a scheduling group;
 //   - those that find their exclusive domain by pod affinity, which kube-scheduler does not guarantee to work in gangs;
 //   - those that are gated until they get a place, since the whole gang would be held back by one gated pod;
+//   - those whose places nobody else can take;
 //   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
 //   - those of which one is enough, for which a PodGroup would only cost two writes.
 func (p *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
@@ -38,7 +39,7 @@ func (p *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
 func (p *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 	granted, ok := p.seen.Admission.PodSets[rj.Name]
 	if !ok || !p.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(p.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(p.js, rj).Elastic && len(granted.Places) > 0 || p.oneIsEnough(rj) {
+		exclusionOf(p.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(p.js, rj).Elastic && len(granted.Places) > 0 || p.oneIsEnough(rj) || granted.ClosedToOthers() {
 		return false
 	}
 	for index := range rj.Replicas {

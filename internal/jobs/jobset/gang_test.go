@@ -76,6 +76,14 @@ func TestGangOfALaterReplicatedJobIsCreatedAtOnce(t *testing.T) {
 	}
 }
 
+// closedTo returns the admission with a taint on these nodes.
+func closedTo(admission jobs.Admission, nodes ...string) jobs.Admission {
+	for _, name := range nodes {
+		admission.PodSets["workers"].Nodes[name].Spec.Taints = []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	return admission
+}
+
 func TestJobsThatJoinNoGang(t *testing.T) {
 	own := twoByFour()
 	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
@@ -95,6 +103,8 @@ func TestJobsThatJoinNoGang(t *testing.T) {
 		"exclusive Jobs without places": {exclusiveSet(), grantPlaces(), true, ""},
 		"pods with topology gates":      {twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), true, ""},
 		"exclusive Jobs with places":    {exclusiveSet(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
+		"nodes closed to others":        {twoByFour(), closedTo(grantPlaces(on("a", 4), on("c", 4)), "a", "c"), true, ""},
+		"one node open to others":       {twoByFour(), closedTo(grantPlaces(on("a", 4), on("c", 4)), "a"), true, "js-workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(jobs.Seen[*jobset.JobSet]{Job: tc.js, Admission: tc.admission, Facts: jobs.Facts{NativeGangs: tc.native}, Now: now})

@@ -50,7 +50,9 @@ func (w *world) genericJob(name string, replicas int32, template corev1.PodTempl
 // jobs.
 func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 	w := newWorld(t)
-	w.rackOf("r0", 4)
+	for i := range 4 {
+		w.node(fmt.Sprint("open-", i), "r0", allocatable(8))
+	}
 	w.queue()
 	training := &breezeml.TrainingJob{ObjectMeta: w.inQueue("training")}
 	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](2), ptr.To[int32](3)
@@ -75,6 +77,28 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 		w.UntilGangs(fmt.Sprintf("%s: %d", tc.group, tc.minCount))
 		w.Delete(tc.job)
 		w.UntilGangs()
+	}
+}
+
+// TestGangsOnNodesClosedToOthersNeedNoPodGroup: where the engine has given each pod a node, and a taint keeps others
+// away from these nodes, a PodGroup would add nothing.
+func TestGangsOnNodesClosedToOthersNeedNoPodGroup(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	for _, job := range []client.Object{
+		w.genericJob("generic", 4, template("main", 8, nil)),
+		&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 4, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 8, nil)}}}},
+		w.gang("js", "q", 4, 8, time.Hour),
+	} {
+		w.Create(job)
+		for _, pod := range w.untilRunning(job.GetName(), 4) {
+			if pod.Spec.SchedulingGroup != nil {
+				t.Errorf("pod %s has the scheduling group %v, want none", pod.Name, pod.Spec.SchedulingGroup)
+			}
+		}
+		w.UntilGangs()
+		w.Delete(job)
 	}
 }
 
