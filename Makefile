@@ -149,6 +149,16 @@ bench: build ## Measure: figures beside a floor of the same run, as in docs/perf
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
 	$(GO) test -count=1 -v -tags bench -timeout 40m -run TestLostRaces ./test/scenario/placement
 
+# PEERS is a folder with the source of Volcano in PEERS/volcano, which is no part of this project.
+PEERS :=
+
+.PHONY: test-peers
+test-peers: build ## Play the same gangs with Muster and with Volcano: PEERS=FOLDER, with Volcano's source in FOLDER/volcano
+	@test -d "$(PEERS)/volcano" || { echo "give the folder that holds Volcano's source: make test-peers PEERS=FOLDER, for FOLDER/volcano" >&2; exit 1; }
+	@mkdir -p $(BIN)/peers
+	cd $(abspath $(PEERS))/volcano && $(GO) build -o $(BIN)/peers/ ./cmd/scheduler ./cmd/controller-manager
+	$(GO) test -count=1 -v -tags peers -timeout 60m ./test/bench/peers -args -volcano $(abspath $(PEERS))/volcano
+
 .PHONY: lint
 lint: go ## Check formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l api charts cmd internal test local tools examples); \
