@@ -194,7 +194,7 @@ func TestNodesAreChargedPodRequestsWhateverCountsAgainstQuota(t *testing.T) {
 	if got := newTestTranslator().workload(w).PodSets[0]; got.OfNode != nil || got.PerPod["example.com/mig"] != 2 {
 		t.Errorf("without a transformation: got %+v, want the requests as written", got)
 	}
-	counting := podspec.Counting{ExcludePrefixes: []string{"cpu"}, Transformations: map[corev1.ResourceName]podspec.Transformation{
+	counting := podspec.Counting{ExcludePrefixes: []string{"cpu", "example.com/mig"}, Transformations: map[corev1.ResourceName]podspec.Transformation{
 		"example.com/mig": {Replace: true, Outputs: quantities("example.com/memory", "5")}}}
 	got := newTranslator(counting, queuePolicy{}, time.Second).workload(w).PodSets[0]
 	if diff := cmp.Diff(map[string]int64{"example.com/memory": 10}, got.PerPod); diff != "" {

@@ -119,7 +119,8 @@ func placedAt(v verdict, choice flavor.Choice, places []place.Assignment) outcom
 	return outcome{verdict: v, choice: choice}
 }
 
-// splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors.
+// splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set whose
+// flavor the queue tries first: the other pod set was refused that flavor already.
 func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 	for i, ps := range s.class.shape.podSets {
 		for j := range i {
@@ -132,12 +133,26 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 				continue // it has no pods to be near the others
 			}
 			if a, b := s.placedBy(first), s.placedBy(second); a != b && a != "" && b != "" {
-				return &place.Shortfall{PodSet: other.Name, Flavor: a, Mistake: "pod sets " + other.Name + " and " + ps.Name +
-					" must get one flavor, and flavor " + a + " does not have enough quota for both"}
+				has, flavor := other.Name, a
+				if s.class.queue.triesBefore(b, a) {
+					has, flavor = ps.Name, b
+				}
+				return &place.Shortfall{PodSet: has, Flavor: flavor, Mistake: "pod sets " + other.Name + " and " + ps.Name +
+					" must get one flavor, and flavor " + flavor + " does not have enough quota for both"}
 			}
 		}
 	}
 	return nil
+}
+
+// triesBefore reports whether the queue tries flavor a before flavor b.
+func (q *clusterQueue) triesBefore(a, b string) bool {
+	for _, g := range q.Groups {
+		if at := slices.Index(g.Flavors, a); at >= 0 && at < slices.Index(g.Flavors, b) {
+			return true
+		}
+	}
+	return false
 }
 
 // exclude excludes the flavor that has no places. It reports whether another choice is possible then.

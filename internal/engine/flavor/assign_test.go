@@ -174,7 +174,7 @@ func TestAssign(t *testing.T) {
 			want: "fits: main 3 pods=3 of f"},
 		"a workload without requests": {
 			offer: newTestQueue(of("f", 0)), podSets: []PodSet{podSet("main", 3)},
-			want: "fits: main 3"},
+			want: "fits: main 3 cpu=0 of f"},
 		"zero of a covered resource is assigned a flavor": {
 			offer: newTestQueue(of("f", 0)), podSets: []PodSet{podSet("main", 3, "cpu", 0)},
 			want: "fits: main 3 cpu=0 of f"},

@@ -78,6 +78,7 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		}
 		form.sets = append(form.sets, set)
 	}
+	form.chooseForZero(podSets, offer, tree)
 	form.shareRefusals(podSets)
 	form.onNodes = form.takesAny(func(flavor string) bool { return offer.Flavors[flavor].Topology != "" })
 	form.compete = len(form.sets) > 1 && form.fault.Code == reason.None && form.HasChoice() && compete(form.sets)
@@ -100,9 +101,14 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 			group.resources, group.perPod = append(group.resources, resource), append(group.perPod, amount)
 		}
 	}
-	if len(group.resources) == 0 {
-		return group
+	if len(group.resources) > 0 {
+		group.addFlavors(ps, g, offer, tree)
 	}
+	return group
+}
+
+// addFlavors adds the flavors of the group g.
+func (group *formGroup) addFlavors(ps PodSet, g Group, offer Offer, tree *quota.Tree) {
 	for _, name := range g.Flavors {
 		f := formFlavor{name: name}
 		if known, ok := offer.Flavors[name]; ok {
@@ -115,7 +121,6 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 		}
 		group.flavors = append(group.flavors, f)
 	}
-	return group
 }
 
 // shareRefusals makes a flavor that refuses one pod set of a group refuse the others, which must get the same flavor:
