@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,17 +30,15 @@ type Transformation struct {
 	Outputs corev1.ResourceList
 }
 
-// Count returns the requests of a pod that count against quota. Excluded resources are not transformed, but may be
-// multipliers. Outputs are not transformed again. The result may be the argument itself.
+// Count returns the requests of a pod that count against quota. Requests are transformed first; then the excluded
+// resources are left out, so an excluded resource may be an input or a multiplier. Outputs are not transformed again.
+// The result may be the argument itself.
 func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 	if !c.Changes() {
 		return requests
 	}
 	out := make(corev1.ResourceList, len(requests))
 	for name, q := range requests {
-		if c.excludes(name) {
-			continue
-		}
 		transformation, ok := c.Transformations[name]
 		if !ok || !transformation.Replace {
 			add(out, name, q)
@@ -52,6 +51,7 @@ func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 			add(out, output, product)
 		}
 	}
+	maps.DeleteFunc(out, func(name corev1.ResourceName, _ resource.Quantity) bool { return c.excludes(name) })
 	return out
 }
 

@@ -40,8 +40,14 @@ func TestCount(t *testing.T) {
 			amounts("example.com/gpumem", "1024"), amounts("example.com/total", "1024")},
 		"a multiplier of zero": {Counting{Transformations: transform("example.com/gpumem", Transformation{Replace: true, MultiplyBy: "example.com/gpu", Outputs: amounts("example.com/total", "1")})},
 			amounts("example.com/gpumem", "1024", "example.com/gpu", "0"), amounts("example.com/gpu", "0", "example.com/total", "0")},
-		"an excluded input": {Counting{ExcludePrefixes: []string{"a"}, Transformations: transform("a", Transformation{Outputs: amounts("b", "1")})},
-			amounts("a", "1"), corev1.ResourceList{}},
+		"an excluded input that is replaced": {Counting{ExcludePrefixes: []string{"example.com/excl"}, Transformations: transform("example.com/excl-in", Transformation{Replace: true, Outputs: amounts("example.com/credits", "10")})},
+			amounts("cpu", "1", "example.com/excl-in", "3"), amounts("cpu", "1", "example.com/credits", "30")},
+		"an excluded input that is retained": {Counting{ExcludePrefixes: []string{"a"}, Transformations: transform("a", Transformation{Outputs: amounts("b", "1")})},
+			amounts("a", "1"), amounts("b", "1")},
+		"an excluded input with an excluded multiplier": {Counting{ExcludePrefixes: []string{"a"}, Transformations: transform("a", Transformation{MultiplyBy: "a2", Outputs: amounts("b", "2")})},
+			amounts("a", "3", "a2", "4"), amounts("b", "24")},
+		"an excluded output": {Counting{ExcludePrefixes: []string{"b"}, Transformations: transform("a", Transformation{Replace: true, Outputs: amounts("b", "1", "c", "1")})},
+			amounts("a", "2"), amounts("c", "2")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.requests.DeepCopy()
