@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,7 +20,8 @@ func (d *draft) markForDeactivation(cause, message string) {
 }
 
 // deactivated evicts an inactive Workload, whether it is admitted or waits, and clears its backoff. One that is
-// already being evicted for another reason is evicted for this one after its quota has been released.
+// already being evicted for another reason is evicted for this one after its quota has been released; meanwhile the
+// message of that eviction says that the Workload will not return to its queue.
 func (d *draft) deactivated() {
 	if d.w.Status.RequeueState != nil {
 		d.edit().Status.RequeueState = nil
@@ -34,6 +37,9 @@ func (d *draft) deactivated() {
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
 		stopping := workload.HoldsQuota(d.w)
 		reported := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
+		if stopping {
+			d.announce(evicted, eviction.Message)
+		}
 		if stopping || reported {
 			return
 		}
@@ -44,4 +50,14 @@ func (d *draft) deactivated() {
 	if !workload.HoldsQuota(w) {
 		workload.GiveBack(w, d.now)
 	}
+}
+
+// announce adds the deactivation to the message of an eviction for another reason that is under way.
+func (d *draft) announce(evicted *metav1.Condition, deactivation string) {
+	if workload.IsDeactivation(evicted.Reason) || strings.Contains(evicted.Message, deactivatedMessage) {
+		return
+	}
+	tail := workload.Cut("; it does not return to its queue: "+deactivation, workload.ConditionMessageBytes/2)
+	message := workload.Cut(evicted.Message, workload.ConditionMessageBytes-len(tail)) + tail
+	workload.SetCondition(d.edit(), kueue.WorkloadEvicted, metav1.ConditionTrue, evicted.Reason, message, d.now)
 }

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -62,8 +63,44 @@ func TestAPreemptedWorkloadIsDeactivatedAfterItsQuotaIsReleased(t *testing.T) {
 	expectConditions(t, step, "Evicted=True Deactivated: The workload is deactivated", "Requeued=False Deactivated: The workload is deactivated")
 
 	w = admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
-	if step := next(t, w, open(), policy, time.Minute); step.Writes() {
-		t.Errorf("step while its pods are being stopped = %+v, want none", step)
+	step = next(t, w, open(), policy, time.Minute)
+	if !workload.HoldsQuota(step.Status) {
+		t.Error("it has no quota while its pods are being stopped, want that it keeps it")
+	}
+	if step := next(t, builder{step.Status}, open(), policy, time.Minute); step.Writes() {
+		t.Errorf("second step while its pods are being stopped = %+v, want none", step)
+	}
+}
+
+// TestADeactivationDuringAnotherEvictionIsSaid: whoever waits for the Workload to come back reads in its condition Evicted
+// that it will not, before its pods are gone.
+func TestADeactivationDuringAnotherEvictionIsSaid(t *testing.T) {
+	const back = "; it does not return to its queue: The workload is deactivated"
+	for name, tc := range map[string]struct {
+		w    builder
+		want string
+	}{
+		"a rejection after a retry": {
+			admitted().inactive().evicted(kueue.WorkloadEvictedByAdmissionCheck).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck),
+			"Evicted=True AdmissionCheck: because" + back + " due to because"},
+		"a rejection after a preemption": {
+			admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck),
+			"Evicted=True Preempted: because" + back + " due to because"},
+		"a user after a lost node": {
+			admitted().inactive().evicted(kueue.WorkloadEvictedDueToNodeFailures),
+			"Evicted=True NodeFailures: because" + back},
+	} {
+		t.Run(name, func(t *testing.T) { expectConditions(t, next(t, tc.w, open(), policy, time.Minute), tc.want) })
+	}
+	long := admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) {
+		for i := range w.Status.Conditions {
+			w.Status.Conditions[i].Message = strings.Repeat("x", workload.ConditionMessageBytes)
+		}
+	})
+	step := next(t, long, open(), policy, time.Minute)
+	said := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadEvicted).Message
+	if len(said) > workload.ConditionMessageBytes || !strings.HasSuffix(said, back) {
+		t.Errorf("a message of %d bytes ends in %q, want at most %d bytes and the deactivation", len(said), said[len(said)-40:], workload.ConditionMessageBytes)
 	}
 }
 
