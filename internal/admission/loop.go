@@ -257,6 +257,7 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 // updateQueues updates the metrics, and then the statuses, of the queues whose usage changed.
 func (l *loop) updateQueues() {
 	clusterQueues, localQueues := l.engine.TakeChangedQueues()
+	l.queues.hasten(l.engine.TakeActiveChanged())
 	for _, name := range clusterQueues {
 		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
 		if usage, ok := l.engine.QueueUsage(name); ok {

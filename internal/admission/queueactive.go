@@ -41,7 +41,7 @@ func canAdmit(q *kueue.ClusterQueue, around dependencies) (active bool, reason, 
 	case fault != "":
 		return false, fault, faultMessage
 	case around.cyclic:
-		return false, kueue.ClusterQueueActiveReasonUnknown,
+		return false, kueue.ClusterQueueActiveReasonCohortCycleDetected,
 			"Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"
 	case flavorFault != "":
 		return true, flavorFault, "Admits new workloads through its other flavors only: " + flavorMessage

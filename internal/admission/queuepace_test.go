@@ -2,11 +2,14 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,6 +105,67 @@ func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	p.stop()
 	if len(p.times) != 2 || p.times[1].Sub(p.times[0]) < queueStatusInterval {
 		t.Errorf("writes at %v, want two with the interval between", p.times)
+	}
+}
+
+// TestActiveIsWrittenAtOnce: whether a queue admits is written at once when it changes, even right after another write. The
+// numbers wait for the interval if nothing else has changed.
+func TestActiveIsWrittenAtOnce(t *testing.T) {
+	cluster, local := statusOf{Key: engine.Key{Name: "cq"}}, statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "q"}}
+	for name, tc := range map[string]struct {
+		change func(ctx context.Context, w *world) error
+		usage  engine.Usage
+		want   string
+	}{
+		"its cohorts form a cycle": {func(context.Context, *world) error { return nil }, engine.Usage{Cyclic: true, Pending: 2}, "CohortCycleDetected"},
+		"its flavor is gone": {func(ctx context.Context, w *world) error { return w.Delete(ctx, newFlavor("f")) },
+			engine.Usage{Pending: 2}, kueue.ClusterQueueActiveReasonFlavorNotFound},
+		"nothing": {func(context.Context, *world) error { return nil }, engine.Usage{Pending: 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"), newFlavor("f"))
+			clock := clocktesting.NewFakeClock(now)
+			s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
+			observeQueues(s, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"))
+			write := func(u engine.Usage) {
+				s.noteClusterQueue("cq", u)
+				s.noteLocalQueue(local.Key, u)
+				s.write(t.Context(), cluster)
+				s.write(t.Context(), local)
+			}
+			read := func() (kueue.ClusterQueue, kueue.LocalQueue) {
+				var q kueue.ClusterQueue
+				var l kueue.LocalQueue
+				if err := errors.Join(w.Get(t.Context(), objectKey(cluster.Key), &q), w.Get(t.Context(), objectKey(local.Key), &l)); err != nil {
+					t.Fatal(err)
+				}
+				return q, l
+			}
+			write(engine.Usage{Pending: 1})
+			if err := tc.change(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			s.hasten(sets.New(cluster.Key, local.Key))
+			write(tc.usage)
+			q, l := read()
+			if tc.want == "" {
+				if q.Status.PendingWorkloads != 1 || l.Status.PendingWorkloads != 1 {
+					t.Errorf("pending = %d and %d, want 1 of both before the interval is over", q.Status.PendingWorkloads, l.Status.PendingWorkloads)
+				}
+				clock.Step(queueStatusInterval)
+				s.write(t.Context(), cluster)
+				if q, _ := read(); q.Status.PendingWorkloads != 2 {
+					t.Errorf("pending = %d, want 2 after the interval", q.Status.PendingWorkloads)
+				}
+				return
+			}
+			if got := q.Status.Conditions[0]; got.Status != metav1.ConditionFalse || got.Reason != tc.want {
+				t.Errorf("ClusterQueue: Active=%s %s, want False %s", got.Status, got.Reason, tc.want)
+			}
+			if got := l.Status.Conditions[0]; got.Status != metav1.ConditionFalse || got.Reason != kueue.LocalQueueActiveReasonClusterQueueIsInactive {
+				t.Errorf("LocalQueue: Active=%s %s, want False", got.Status, got.Reason)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,7 +31,7 @@ type queueStatusWriter struct {
 	clock  clock.WithTicker
 	budget *writeBudget
 	// interval is the least time between two writes for a queue. If the last write is longer ago, or the queue's spec
-	// has changed, it is written at once.
+	// has changed, it is written at once. So is its condition Active when that changes.
 	interval time.Duration
 	queue    workqueue.TypedRateLimitingInterface[statusOf]
 	// gauges are given the states of queues.
@@ -40,6 +41,8 @@ type queueStatusWriter struct {
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
+	// hasty are the queues whose condition Active may differ from what was written.
+	hasty map[statusOf]bool
 	// observed is the version of each ClusterQueue and LocalQueue that the engine has.
 	observed map[statusOf]specVersion
 	// cyclic are the ClusterQueues under a cycle of cohorts, which the status of their LocalQueues mentions too.
@@ -69,7 +72,7 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
 		usage: map[statusOf]engine.Usage{},
-		wrote: map[statusOf]time.Time{}, observed: map[statusOf]specVersion{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
+		wrote: map[statusOf]time.Time{}, hasty: map[statusOf]bool{}, observed: map[statusOf]specVersion{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
 	}
 }
 
@@ -94,8 +97,25 @@ func (s *queueStatusWriter) note(key statusOf, u engine.Usage) {
 	s.mu.Lock()
 	s.usage[key] = u
 	rest := s.remaining(key)
+	if s.hasty[key] {
+		rest = 0
+	}
 	s.mu.Unlock()
 	s.queue.AddAfter(key, rest)
+}
+
+// hasten has the condition Active of these queues written at once, should it have changed, when they are noted next. A
+// ClusterQueue has no namespace.
+func (s *queueStatusWriter) hasten(queues sets.Set[engine.Key]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range queues {
+		kind := ofLocalQueue
+		if key.Namespace == "" {
+			kind = ofClusterQueue
+		}
+		s.hasty[statusOf{kind, key}] = true
+	}
 }
 
 // forget drops the state of a deleted object.
@@ -104,6 +124,7 @@ func (s *queueStatusWriter) forget(key statusOf) {
 	defer s.mu.Unlock()
 	delete(s.usage, key)
 	delete(s.wrote, key)
+	delete(s.hasty, key)
 	if key.kind == ofClusterQueue {
 		delete(s.cyclic, key.Name)
 	}
@@ -143,32 +164,43 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	s.mu.Lock()
 	u, ok := s.usage[key]
 	rest, as := s.remaining(key), s.observed[key]
-	if rest <= 0 {
+	early := rest > 0 && s.hasty[key] // only a change of Active is written before the interval is over
+	if rest <= 0 || early {
 		delete(s.usage, key)
+		delete(s.hasty, key)
 	}
 	s.mu.Unlock()
 	switch {
 	case !ok:
 		return
-	case rest > 0: // it was noted while the last write was in flight
+	case rest > 0 && !early: // it was noted while the last write was in flight
 		s.queue.AddAfter(key, rest)
 		return
 	}
-	wrote, err := s.try(ctx, key, u)
+	wrote, err := s.try(ctx, key, u, early)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write the status of a queue", "queue", key.String(), "cause", err.Error())
-		if _, newer := s.usage[key]; !newer {
-			s.usage[key] = u
-		}
+		s.hasty[key] = s.hasty[key] || early
+		s.keep(key, u)
 		s.queue.AddRateLimited(key)
 		return
 	case wrote && s.observed[key] == as:
 		s.wrote[key] = s.clock.Now()
+	case early && !wrote: // the numbers may have changed
+		s.keep(key, u)
+		s.queue.AddAfter(key, rest)
 	}
 	s.queue.Forget(key)
+}
+
+// keep keeps the usage for another write, unless a newer one was noted. The caller holds the lock.
+func (s *queueStatusWriter) keep(key statusOf, u engine.Usage) {
+	if _, newer := s.usage[key]; !newer {
+		s.usage[key] = u
+	}
 }
 
 // noted reports whether the status of the object is to be written now.
@@ -176,21 +208,22 @@ func (s *queueStatusWriter) noted(key statusOf) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.usage[key]
-	return ok && s.remaining(key) <= 0
+	return ok && (s.hasty[key] || s.remaining(key) <= 0)
 }
 
-func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
+// try writes the status of the object if it has changed; early, only if its conditions have.
+func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	switch key.kind {
 	case ofClusterQueue:
-		return s.tryClusterQueue(ctx, key, u)
+		return s.tryClusterQueue(ctx, key, u, early)
 	case ofLocalQueue:
-		return s.tryLocalQueue(ctx, key, u)
+		return s.tryLocalQueue(ctx, key, u, early)
 	default:
 		return s.tryCohort(ctx, key.Name, u)
 	}
 }
 
-func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
+func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, key statusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	var seen kueue.ClusterQueue
 	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -209,10 +242,11 @@ func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, key statusOf, u
 	desired := seen.DeepCopy()
 	clusterQueueStatus(desired, u, around, s.clock.Now())
 	s.gauges.state(key, stateOf(desired))
-	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
 
-func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
+func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key statusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	var seen kueue.LocalQueue
 	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -242,7 +276,8 @@ func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key statusOf, u e
 		active = metav1.ConditionTrue
 	}
 	s.gauges.state(key, string(active))
-	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
 
 func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Object, same bool) (bool, error) {

@@ -39,7 +39,7 @@ func TestClusterQueueStatus(t *testing.T) {
 		"stop policy None":   {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
 		"a stopped queue":    {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
 		"missing flavors":    {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
-		"a cycle of cohorts": {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
+		"a cycle of cohorts": {nil, nil, true, "Active=False CohortCycleDetected: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")
@@ -391,7 +391,7 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]; " +
 				"references ResourceFlavor(s) of a missing Topology: [f (t)]", open},
 		"a cycle of cohorts": {[]string{"f"}, []client.Object{newFlavor("f")}, true,
-			"Active=False Unknown: " + cycle, inactive(cycle)},
+			"Active=False CohortCycleDetected: " + cycle, inactive(cycle)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")

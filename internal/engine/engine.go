@@ -121,6 +121,8 @@ type Engine struct {
 	// TakeChangedQueues.
 	usageChanged      sets.Set[string]
 	localUsageChanged sets.Set[Key]
+	// activeChanged are those for which it may have changed whether they can admit.
+	activeChanged sets.Set[Key]
 	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
 	sharesChanged sets.Set[string]
 }
@@ -151,6 +153,7 @@ func New(options Options) *Engine {
 		changed:           sets.New[string](),
 		relocated:         sets.New[Key](),
 		usageChanged:      sets.New[string](),
+		activeChanged:     sets.New[Key](),
 		localUsageChanged: sets.New[Key](),
 		sharesChanged:     sets.New[string](),
 	}

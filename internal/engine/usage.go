@@ -137,9 +137,19 @@ func (e *Engine) TakeChangedQueues() (clusterQueues []string, localQueues []Key)
 // admit may have changed.
 func (e *Engine) markUsageChanged(name string) {
 	e.usageChanged.Insert(name)
+	e.activeChanged.Insert(Key{Name: name})
 	for key := range e.queue(name).locals {
 		e.localUsageChanged.Insert(key)
+		e.activeChanged.Insert(key)
 	}
+}
+
+// TakeActiveChanged returns the queues for which it may have changed since the last call whether they can admit. A
+// ClusterQueue has no namespace. TakeChangedQueues lists them too.
+func (e *Engine) TakeActiveChanged() sets.Set[Key] {
+	out := e.activeChanged
+	e.activeChanged = sets.New[Key]()
+	return out
 }
 
 // Usage is what a queue has given out, and to how many workloads.

@@ -88,7 +88,7 @@ func TestMisconfiguredQueues(t *testing.T) {
 					_ = w.Client.Delete(context.Background(), under)
 				})
 			},
-			queueReason: kueue.ClusterQueueActiveReasonUnknown, queueMessage: "its cohorts form a cycle",
+			queueReason: kueue.ClusterQueueActiveReasonCohortCycleDetected, queueMessage: "its cohorts form a cycle",
 			reason: kueue.WorkloadInadmissible, message: "its cohorts form a cycle",
 			repair: func(w *world) {
 				if err := w.Client.Delete(w.Context(), cohort(w, w.Namespace+"-over", "")); err != nil {

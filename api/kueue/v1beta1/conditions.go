@@ -187,6 +187,8 @@ const (
 	// ClusterQueueActiveReasonMultiKueueWithProvisioningRequest: such a check is combined with one that provisions
 	// nodes.
 	ClusterQueueActiveReasonMultiKueueWithProvisioningRequest = "MultiKueueWithProvisioningRequest"
+	// ClusterQueueActiveReasonCohortCycleDetected: the cohorts above it form a cycle.
+	ClusterQueueActiveReasonCohortCycleDetected = "CohortCycleDetected"
 	// ClusterQueueActiveReasonUnknown: none of the above.
 	ClusterQueueActiveReasonUnknown = "Unknown"
 )
