@@ -23,6 +23,8 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -174,7 +176,7 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 	patch := func(patch string) error {
 		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
-	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"spec":{"active":false,"maximumExecutionTimeSeconds":9}}`, `{"metadata":{"labels":null}}`,
+	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"metadata":{"labels":null}}`,
 		`{"metadata":{"ownerReferences":null}}`, `{"metadata":{"finalizers":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`} {
 		if err := patch(refused); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.active alone") {
 			t.Errorf("%s: %v, want it refused, as spec.active alone is the user's", refused, err)
@@ -192,13 +194,25 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 
 // TestOrphanedPodsKeepTheirQuota until they have ended: a job that is deleted without its pods makes no room for another.
 func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
+	// template returns the pod template of such a job, and its labels.
+	template := func(w *world) (corev1.PodTemplateSpec, metav1.ObjectMeta) {
+		job := w.batchJob("a", "gpu", 1, time.Hour)
+		return job.Spec.Template, metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels}
+	}
 	for name, make := range map[string]func(*world) client.Object{
 		"job":    func(w *world) client.Object { return w.batchJob("a", "gpu", 1, time.Hour) },
 		"jobset": func(w *world) client.Object { return w.gang("a", "gpu", 1, time.Hour) },
 		"trainingjob": func(w *world) client.Object {
-			job := w.gang("a", "gpu", 1, time.Hour)
-			return &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels},
-				Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: job.Spec.ReplicatedJobs[0].Template.Spec.Template}}}
+			pod, meta := template(w)
+			return &breezeml.TrainingJob{ObjectMeta: meta, Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: pod}}}
+		},
+		"genericjob": func(w *world) client.Object {
+			pod, meta := template(w)
+			return &tensorstack.GenericJob{ObjectMeta: meta, Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "w", Template: pod}}}}
+		},
+		"vcjob": func(w *world) client.Object {
+			pod, meta := template(w)
+			return &volcano.Job{ObjectMeta: meta, Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "w", Replicas: 1, Template: pod}}}}
 		},
 	} {
 		for _, end := range []string{"ends", "is evicted"} {
