@@ -324,7 +324,7 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 		w.settle(t)
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
-				if c.why.Code != "TopologyPlacementFailed" || c.heldBy != nil || q.head != nil && q.head != c {
+				if c.why.Code != "TopologyPlacementFailed" && c.why.Code != "ExceedsNodes" || c.heldBy != nil || q.head != nil && q.head != c {
 					continue
 				}
 				job := w.engine.workloads[c.head().Key]

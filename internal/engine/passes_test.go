@@ -164,7 +164,7 @@ func TestPassCountsFewShapes(t *testing.T) {
 		}
 	}
 	for _, w := range e.workloads {
-		if w.why.Code != reason.TopologyPlacementFailed {
+		if w.why.Code != reason.ExceedsNodes {
 			t.Errorf("%s waits for %q, want it told that no node is large enough", w.Key, w.why.Code)
 		}
 	}

@@ -207,7 +207,7 @@ func TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue(t *testing.T) {
 		"get queue -o name":                                            "localqueue.kueue.x-k8s.io/gpu\n",
 		"get queue gpu -o name":                                        "localqueue.kueue.x-k8s.io/gpu\n",
 		"get queues gpu -o name":                                       "localqueue.kueue.x-k8s.io/gpu\n",
-		"get queue/gpu -o name":                                        "localqueue.kueue.x-k8s.io/gpu\n",
+		"get lq/gpu -o name":                                           "localqueue.kueue.x-k8s.io/gpu\n",
 		"get lq -o name":                                               "localqueue.kueue.x-k8s.io/gpu\n",
 		"get flavors short-names-flavor -o name":                       "resourceflavor.kueue.x-k8s.io/short-names-flavor\n",
 		"get flavor short-names-flavor -o name":                        "resourceflavor.kueue.x-k8s.io/short-names-flavor\n",
