@@ -44,6 +44,7 @@ type loop struct {
 	log        *decisionLog // nil for none
 	binds      *bindTimes
 	gauges     *queueGauges
+	stall      *stall
 	auditor    *auditor
 	clock      clock.Clock
 	// timer fires at due, when the engine, the translator or the auditor has something to do; alarm is its channel.
@@ -110,6 +111,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
 		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
 		gauges:     served,
+		stall:      servedStall,
 		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
 		clock:      real,
 	}
@@ -197,7 +199,9 @@ func (l *loop) turn() {
 	l.apply(l.translator.overdue(received), received)
 	l.decisions.drop(l.engine.TakeSuperseded()) // before their quota can be given to other workloads
 	began := l.clock.Now()
+	l.stall.begin(began)
 	decisions := l.engine.Decide(began)
+	l.stall.end(len(decisions), l.engine.Busy())
 	took := l.clock.Since(began)
 	passSeconds.Observe(took.Seconds())
 	countAttempt(decisions, took)
