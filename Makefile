@@ -105,6 +105,13 @@ modules:
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
+# WORLDS is how many random worlds the rest property of the engine plays; the tests of `make test` play 2,000.
+WORLDS := 100000
+
+.PHONY: long
+long: go ## Run what takes too long for make test: the engine comes to rest in 100,000 random worlds
+	$(GO) test -count=1 -timeout 0 -run '^TestEngineComesToRest$$' ./internal/engine -worlds $(WORLDS)
+
 .PHONY: test-node
 test-node: build node image bundle helm ## Run the tests that need real containers, as root on Debian: kubelet, containerd, runc
 	$(GO) test -count=1 -v -parallel 8 -timeout 10m ./test/node

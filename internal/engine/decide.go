@@ -170,7 +170,23 @@ func (p *pass) serveHeads(f *family) {
 			}
 		}
 	}
+	if p.budget <= 0 {
+		p.reportWaiting(f)
+	}
 	f.sweeping = served < enoughServed && (cut || f.sweeping && heads.first() != nil)
+}
+
+// reportWaiting tells the workloads of queues that must wait, as a head that was just served is not ready yet, why they
+// are not evaluated: such a queue is no work that another pass would come back for.
+func (p *pass) reportWaiting(f *family) {
+	for _, q := range f.queues {
+		if !p.open(q) {
+			continue
+		}
+		if why := p.mustWait(q); why.Code != reason.None {
+			p.reportReady(q, why)
+		}
+	}
 }
 
 // hasWork reports whether there is a workload to evaluate in the family.
@@ -232,6 +248,10 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		case ByResource:
 			p.holdBackFor(q, c, found.lacks)
 		}
+	}
+	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
+		// All wait behind one with a promise. Some may have come while another was before that, or in another order.
+		p.reportReady(q, whyBehind(q))
 	}
 	return nil, false
 }

@@ -117,6 +117,8 @@ type Engine struct {
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unreported keyQueue
+	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
+	lagging time.Time
 	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
 	// TakeChangedQueues.
 	usageChanged      sets.Set[string]

@@ -16,6 +16,7 @@ import (
 type nodeWorld struct {
 	nodes map[string]NodeSet
 	pods  map[string]PodBound
+	gangs bool // jobs have several pod sets
 }
 
 var nodeNames = []string{"a1", "a2", "a3", "b1", "b2"}
@@ -78,6 +79,9 @@ func (w *world) submitOnNodes(t *rapid.T) {
 		ps.MinCount = min(1, ps.Count)
 	}
 	ps.Reclaimable = drawEnded(t, *ps)
+	if w.nodes.gangs {
+		w.addPodSets(t, &ev)
+	}
 	w.submit(t, ev)
 }
 
@@ -139,17 +143,19 @@ func (w *world) slots() (out []PodBound) {
 		if j.Admission == nil || j.Evicted {
 			continue
 		}
-		for _, p := range j.Admission.PodSets[0].Places {
-			there := int32(0)
-			for _, pod := range w.nodes.pods {
-				if pod.Workload == j.Key && pod.Node == p.Node {
-					there++
+		for i, ps := range j.PodSets {
+			for _, p := range j.Admission.PodSets[i].Places {
+				there := int32(0)
+				for _, pod := range w.nodes.pods {
+					if pod.Workload == j.Key && pod.PodSet == ps.Name && pod.Node == p.Node {
+						there++
+					}
 				}
-			}
-			if there < p.Count {
-				ev := pod(name, len(w.log), p.Node, j.PodSets[0].PerPod["cpu"])
-				ev.Workload, ev.ExclusiveKey = j.Key, j.PodSets[0].ExclusiveKey
-				out = append(out, ev)
+				if there < p.Count {
+					ev := pod(name, len(w.log), p.Node, ps.PerPod["cpu"])
+					ev.Workload, ev.PodSet, ev.ExclusiveKey = j.Key, ps.Name, ps.ExclusiveKey
+					out = append(out, ev)
+				}
 			}
 		}
 	}
@@ -195,7 +201,7 @@ func (w *world) endExcessPods() {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes.pods)) {
 		p := w.nodes.pods[name]
 		j, ours := w.jobs[p.Workload.Name]
-		if !ours || j.Admission == nil || j.PodSets[0].Elastic == 0 || len(j.Admission.PodSets[0].Places) == 0 {
+		if !ours || p.PodSet != j.PodSets[0].Name || j.Admission == nil || j.PodSets[0].Elastic == 0 || len(j.Admission.PodSets[0].Places) == 0 {
 			continue
 		}
 		at := p.Workload.Name + "/" + p.Node

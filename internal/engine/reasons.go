@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -185,8 +186,29 @@ func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	}
 }
 
+// A pass reports reasons with what is left of its budget: most reasons found while there is much to evaluate would
+// change again before anybody has read them. But an engine that always has work must tell jobs why they wait, too:
+// after longestUnreported each pass reports at least lateReports reasons.
+const (
+	longestUnreported = time.Second
+	lateReports       = 50
+)
+
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
+	if !p.lagging.IsZero() && p.now.Sub(p.lagging) >= longestUnreported {
+		p.budget = max(p.budget, lateReports)
+	}
+	p.reportWithinBudget()
+	switch {
+	case p.unreported.len() == 0:
+		p.lagging = time.Time{}
+	case p.lagging.IsZero() || p.now.Before(p.lagging): // or the clock was set back
+		p.lagging = p.now
+	}
+}
+
+func (p *pass) reportWithinBudget() {
 	for p.budget > 0 {
 		key, ok := p.unreported.take()
 		if !ok {

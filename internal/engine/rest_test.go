@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // TestHeadThatNoNodeCanHoldLetsTheEngineRest: a gang of which a later pod set fits on no node is evaluated once, and the
@@ -59,5 +62,51 @@ func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 				t.Error("the job behind it has no reason")
 			}
 		})
+	}
+}
+
+// TestJobsBehindAHeadThatWaitsAreToldSo: whichever way the head of a queue waits, each workload behind it has a reason.
+func TestJobsBehindAHeadThatWaitsAreToldSo(t *testing.T) {
+	strict := evicting(queueOf("q", "", 4), lower)
+	strict.Strategy = Strict
+	s := newScene(t, Options{}, strict, localOf("q"))
+	s.happens(job("low", "q", 1, 4, 0, 0))
+	s.want("the head preempts", s.happens(job("head", "q", 1, 4, 2, 1)), "evict low for head: in queue", "head waits: WaitingForPreemptedWorkloads")
+	s.want("a second one arrives", s.happens(job("second", "q", 1, 1, 1, 2)), "second waits: WaitingForQuota")
+	s.want("another one arrives behind that", s.happens(job("third", "q", 1, 2, 1, 3)), "third waits: WaitingForQuota")
+
+	s.want("one that goes first and one behind them arrive", s.happens(job("urgent", "q", 1, 0, 3, 4), job("fourth", "q", 1, 3, 1, 5)),
+		"admit urgent in q", "fourth waits: WaitingForQuota")
+
+	s = newScene(t, Options{BlockUntilReady: BlockQueue}, queueOf("q", "", 4), localOf("q"))
+	s.engine.budget = 1
+	s.want("two arrive, and the first must be ready before the second",
+		s.happens(job("first", "q", 1, 1, 0, 0), job("second", "q", 1, 1, 0, 1)), "admit first in q", "second waits: WaitingForPodsReady")
+}
+
+// TestReasonsAreWrittenWhileTheEngineHasWork: a workload does not wait for its reason until the engine rests.
+func TestReasonsAreWrittenWhileTheEngineHasWork(t *testing.T) {
+	e := New(Options{})
+	e.budget = 1
+	for _, ev := range []Event{defaultFlavor, queueOf("q", "", 1), localOf("q")} {
+		e.Apply(ev)
+	}
+	decideAll(e, epoch)
+	waiting := job("waits", "q", 1, 2, 9, 0)
+	e.Apply(waiting)
+	told := false
+	for n := range 8 { // each time there is more to evaluate than a pass can
+		for i := range 3 {
+			e.Apply(job(fmt.Sprintf("w%d-%d", n, i), "q", 1, int64(3+3*n+i), 0, n))
+		}
+		for _, d := range e.Decide(epoch.Add(time.Duration(n) * 300 * time.Millisecond)) {
+			told = told || d.Key == waiting.Key && d.Why.Code != reason.None
+		}
+		if !e.Busy() {
+			t.Fatal("the engine is at rest, want it busy")
+		}
+	}
+	if !told {
+		t.Error("the job has no reason after two seconds")
 	}
 }

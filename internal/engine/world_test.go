@@ -200,7 +200,7 @@ func (w *world) write(i int, how answer) {
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.ReportedCode = d.Admit, true, w.clock, false, false, false, ""
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.ReportedCode = d.Admit, len(d.Admit.Checks) == 0, w.clock, false, false, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:
@@ -332,6 +332,9 @@ func (w *world) observe(name string) {
 		given.PodSets = slices.Clone(given.PodSets)
 		given.PodSets[0].Surplus = nil
 		ev.Admission = &given
+		ev.Version++
+	case ev.Admission != nil && !ev.Admitted:
+		ev.Admitted = true // its checks are ready
 		ev.Version++
 	case ev.Admission != nil && !ev.Ready:
 		ev.Ready = true
