@@ -22,8 +22,10 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 		return a.replaced(ctx, seen, d.Replace)
 	case d.Resize != nil:
 		return a.resized(ctx, seen, d.Resize)
+	case d.Try != nil:
+		return a.admitted(ctx, seen, d.Try, d.Generation)
 	}
-	return a.admitted(ctx, seen, d)
+	return a.admitted(ctx, seen, d.Admit, d.Generation)
 }
 
 // evicted implements desired for an eviction.
@@ -58,24 +60,24 @@ func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, giv
 	return out, unknown, nil
 }
 
-// admitted implements desired for an admission.
-func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+// admitted implements desired for an admission of the Workload in this generation.
+func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, given *engine.Admission, generation int64) (*kueue.Workload, result, error) {
 	switch {
 	case workload.HoldsQuota(seen):
 		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
 		// Workload holds; until then the assumption stands in for it.
 		return nil, alreadyThere, nil
-	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
+	case seen.Generation != generation || !mayBeAdmitted(seen):
 		return nil, superseded, nil
 	}
-	places, known, err := a.places(ctx, d.Admit, nil)
+	places, known, err := a.places(ctx, given, nil)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
 	out := new(*seen)
 	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
-	admit(out, d.Admit, places, a.clock.Now())
-	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
+	admit(out, given, places, a.clock.Now())
+	if open, err := a.stillOpen(ctx, out, given); err != nil || !open {
 		return nil, superseded, err
 	}
 	return out, unknown, nil

@@ -181,7 +181,7 @@ func (a *decisionWriter) begin(key engine.Key) *openDecision {
 func (a *decisionWriter) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
 	d := open.Decision
 	switch {
-	case outcome == superseded && d.Admit == nil && !again, outcome == alreadyThere && !again:
+	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
 		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
 		a.queue.AddRateLimited(key)
 	case outcome == unknown:
@@ -189,19 +189,21 @@ func (a *decisionWriter) settle(ctx context.Context, key engine.Key, open *openD
 			ctrl.LoggerFrom(ctx).Error(err, "writing a decision about a Workload; retrying", "workload", key.String())
 		}
 		a.queue.AddRateLimited(key)
-	case outcome == refused && d.Admit != nil:
+	case outcome == refused && (d.Admit != nil || d.Try != nil):
 		a.reportRefusal(key, open, err)
 	case outcome == refused:
 		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
 		open.refusal = err
 		a.queue.AddAfter(key, a.denials.When(struct{}{}))
 	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
-	case outcome == written || outcome == alreadyThere:
+	case outcome == written && d.Try != nil:
+		a.report(engine.Tried{Key: key, UID: d.UID, Serial: d.Serial})
+	case d.Try == nil && (outcome == written || outcome == alreadyThere):
 		if d.Admit == nil {
 			a.denials.Forget(struct{}{})
 		}
 		a.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
-	case outcome == superseded || outcome == workloadFinished:
+	default: // superseded, finished, or a trial of what the Workload holds already
 		a.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
 	}
 }

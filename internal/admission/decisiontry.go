@@ -90,9 +90,17 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 	}
 	a.budget.noteWrite()
 	began := a.clock.Now()
-	desired, version, err = writeStatusThatFits(ctx, a.client, &seen, desired)
+	if d.Try != nil {
+		_, err = writeStatus(ctx, a.client, &seen, desired, client.DryRunAll)
+	} else {
+		desired, version, err = writeStatusThatFits(ctx, a.client, &seen, desired)
+	}
 	a.budget.noteDuration(a.clock.Since(began))
 	switch {
+	case err == nil && d.Try != nil:
+		return written, 0, nil
+	case d.Try != nil && apierrors.IsBadRequest(err):
+		return refused, 0, err // a webhook that takes no dry run: nobody can know whether it would accept the admission
 	case err == nil:
 		a.events.statusChanged(&seen, desired)
 		logChange(ctx, &seen, desired)
@@ -107,7 +115,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *op
 	case refusal.IsInternal(err):
 		open.failures.note(&seen, err)
 	}
-	if !apierrors.IsConflict(err) {
+	if d.Try == nil && !apierrors.IsConflict(err) {
 		open.uncertain = &seen
 	}
 	return unknown, 0, err

@@ -214,6 +214,8 @@ func (l *loop) turn() {
 		switch {
 		case d.Withdraw:
 			l.decisions.withdraw(d)
+		case d.Try != nil:
+			l.decisions.take(d) // its reason to wait is written meanwhile
 		case d.Admit != nil || d.Replace != nil || d.Resize != nil || d.Evict != nil:
 			l.pending.forget(d.Key)
 			l.decisions.take(d)
@@ -240,6 +242,8 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	case d.Admit != nil:
 		decisionsTotal.WithLabelValues("admit").Inc()
 		l.binds.admitted(d.Key, d.Admit, now)
+	case d.Try != nil:
+		decisionsTotal.WithLabelValues("try").Inc()
 	case d.Replace != nil:
 		decisionsTotal.WithLabelValues("replace").Inc()
 		repairsTotal.WithLabelValues("replaced").Inc()

@@ -11,7 +11,7 @@ var (
 	passSeconds = metrics.NewHistogram("muster_engine_pass_seconds", "Time of one pass of the engine over what has changed.",
 		prometheus.ExponentialBuckets(0.00005, 4, 8)).WithLabelValues()
 	// decisionsTotal counts the decisions of the engine, written or not.
-	decisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize, evict, or withdraw an admission that is not written yet.", "decision")
+	decisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize, evict, withdraw an admission that is not written yet, or try one that was refused before others are evicted for it.", "decision")
 	// bindSeconds is the time that placement adds to that of kube-scheduler and of the job itself.
 	bindSeconds = metrics.NewHistogram("muster_placement_bind_seconds",
 		"Time from the admission of a workload that was given places until the last of its pods is bound to a node.",

@@ -117,8 +117,15 @@ func (p *pendingWriter) try(ctx context.Context, key engine.Key, last waitReason
 		return nil
 	}
 	_, err := writeStatus(ctx, p.client, &seen, waiting)
-	if refusal.Is(err) {
+	if refusal.Is(err) || err == nil && toldOfRefusal(waiting) && !toldOfRefusal(&seen) {
 		p.events.waits(&seen, last.why)
 	}
 	return err
+}
+
+// toldOfRefusal reports whether the status says that the API server refuses the admission. Users who look at their job
+// alone are told so by one event, since they can mend it: no other workload's end will.
+func toldOfRefusal(w *kueue.Workload) bool {
+	code, message := pendingReason(w)
+	return code == reason.Inadmissible && reason.IsRefusedAdmission(message)
 }

@@ -176,6 +176,36 @@ func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
 	}
 }
 
+// TestARefusedAdmissionIsOneEvent: the job of a Workload whose admission the API server refuses is told so once, however
+// often the reason is written, and again after it waited for something else.
+func TestARefusedAdmissionIsOneEvent(t *testing.T) {
+	a := newWorkload("a", 1, nil)
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	w := newWorld(t, a)
+	recorder, budget := events.NewFakeRecorder(10), newWriteBudget(clocktesting.NewFakePassiveClock(now))
+	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), budget)
+	p.events = &jobEvents{newBoundedRecorder(recorder, budget)}
+	key := engine.Key{Namespace: "ns", Name: "a"}
+	told := func(when string, why reason.Reason, want ...string) {
+		t.Helper()
+		p.note(engine.Decision{Key: key, UID: "a-uid", Why: why})
+		p.write(t.Context(), key)
+		var got []string
+		for len(recorder.Events) > 0 {
+			got = append(got, <-recorder.Events)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", when, diff)
+		}
+	}
+	no, never := reason.RefusedAdmission("a policy says no"), reason.RefusedAdmission("a policy says never")
+	told("it is refused", no, "Warning Inadmissible "+no.Message())
+	told("it is refused again", no)
+	told("it is refused for something else", never)
+	told("it waits for quota", reason.Reason{Code: reason.WaitingForQuota, Detail: "quota is short"})
+	told("it is refused then", no, "Warning Inadmissible "+no.Message())
+}
+
 // TestAnEvictionInBriefIsAnEvent: its status cannot say more.
 func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 	runs := admittedWorkload("a")
@@ -184,5 +214,44 @@ func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 	got, is := changeOf(runs, workload.InBrief(runs, evicted))
 	if want := (change{"Warning", "Evicted", workload.TooLargeMessage}); !is || got != want {
 		t.Errorf("change = %+v, want %+v", got, want)
+	}
+}
+
+// TestATrialOfAnAdmissionWritesNothing: it is a dry run, whose outcome the engine is told.
+func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
+	key := engine.Key{Namespace: "ns", Name: "a"}
+	forbidden := apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "a", errors.New("a policy says no"))
+	badRequest := apierrors.NewBadRequest("the webhook does not support dry run")
+	refusedFor := func(err error) engine.Event {
+		return engine.Refused{Key: key, UID: "a-uid", Serial: 1, Generation: 1, Message: err.Error(), At: now}
+	}
+	for name, tc := range map[string]struct {
+		answer error
+		change func(*kueue.Workload)
+		want   engine.Event
+	}{
+		"it would be accepted":     {nil, nil, engine.Tried{Key: key, UID: "a-uid", Serial: 1}},
+		"it would be refused":      {forbidden, nil, refusedFor(forbidden)},
+		"it cannot be tried":       {badRequest, nil, refusedFor(badRequest)},
+		"the Workload has changed": {nil, func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }, engine.Failed{Key: key, UID: "a-uid", Serial: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			d := newSingleWriter(t, w)
+			d.decision.Admit, d.decision.Try = nil, d.decision.Admit
+			if tc.change != nil {
+				a := w.workload("a")
+				w.edit(a, func() { tc.change(a) })
+				d.client = w
+			}
+			w.before = always(tc.answer)
+			d.work(t, 1)
+			if diff := cmp.Diff([]engine.Event{tc.want}, d.reported); diff != "" {
+				t.Errorf("reported to the engine (-want +got):\n%s", diff)
+			}
+			if held := w.workload("a").Status.Admission; held != nil {
+				t.Errorf("the Workload holds %+v, want nothing", held)
+			}
+		})
 	}
 }

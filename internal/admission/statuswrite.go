@@ -22,14 +22,15 @@ import (
 // writeStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails
 // with a conflict if the Workload has changed since. Every admission is such a write, so it is kept small: the patch
 // has only what differs, and the response is metadata alone, since the watch delivers the object anyway.
-func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (version int64, err error) {
+func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload, options ...client.SubResourcePatchOption) (version int64, err error) {
 	patch, err := statusPatch(seen, desired)
 	if err != nil {
 		return 0, fmt.Errorf("computing the patch of a Workload's status: %w", err)
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
 	answer.SetGroupVersionKind(kueue.GroupVersion.WithKind("Workload"))
-	if err := c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), client.DisableReadYourWritesConsistency); err != nil {
+	options = append(options, client.DisableReadYourWritesConsistency)
+	if err := c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
 		return 0, err
 	}
 	return versionOf(answer), nil

@@ -276,10 +276,14 @@ func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
 	p.leaveClass(w)
-	c.queue.markPaid(c.class, c.choice.Usage)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
 	given.Checks = c.queue.checksFor(given)
+	if c.verdict == preempting && w.mustTry() {
+		p.try(w, given)
+		return
+	}
+	c.queue.markPaid(c.class, c.choice.Usage)
 	if c.verdict == admissible {
 		p.admit(w, given)
 		return

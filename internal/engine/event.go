@@ -240,6 +240,12 @@ type (
 		Message    string
 		At         time.Time
 	}
+	// Tried says that the API server would accept the admission of a Try. UID and Serial are those of the decision.
+	Tried struct {
+		Key    Key
+		UID    string
+		Serial int64
+	}
 	// Failed says that a decision about a workload was not written and never will be: what was assumed is rolled
 	// back. UID and Serial are those of the decision; Serial 0 means the last one.
 	Failed struct {
@@ -249,7 +255,8 @@ type (
 	}
 )
 
-// Decision is one change to make. Exactly one of Admit, Replace, Resize, Evict, Withdraw and Why is set.
+// Decision is one change to make. Exactly one of Admit, Try, Replace, Resize, Evict, Withdraw and Why is
+// set.
 type Decision struct {
 	Key Key
 	// UID and Generation are those of the workload that was decided on: an admission must not be written to a later
@@ -266,6 +273,9 @@ type Decision struct {
 	Urgency int32
 	// Admit gives the workload quota, and the places with it. It is assumed at once; Failed rolls it back.
 	Admit *Admission
+	// Try asks whether the API server would accept this admission, which it rejected before: others are to be evicted
+	// for the workload. Nothing is assumed. Tried, Refused or Failed answers it.
+	Try *Admission `json:",omitempty"`
 	// Replace gives pods of the workload new places because the old ones are no longer valid. It is the whole
 	// admission, in which only places differ. It is assumed at once; Failed rolls it back.
 	Replace *Admission

@@ -139,7 +139,7 @@ func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 		return nil
 	}
 	has := p.vectorOf(w.held)
-	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && p.mayEvict(by, w) }
+	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && !by.mustTry() && p.mayEvict(by, w) }
 	if waits(preemptor) {
 		return preemptor
 	}

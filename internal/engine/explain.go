@@ -267,6 +267,9 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
+	if found.verdict == preempting && x.w.mustTry() {
+		return x.w.refusal.why()
+	}
 	switch found.verdict {
 	case admissible:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}

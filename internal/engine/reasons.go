@@ -30,7 +30,7 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
 	case w.Refused != "":
 		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.inForce(w.Generation):
+	case w.refusal.inForce(w.Generation), w.assumed == tries:
 		return w.refusal.why()
 	case w.local.Stopped:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)

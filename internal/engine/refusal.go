@@ -19,6 +19,14 @@ const (
 	longestRetry = 5 * time.Minute
 )
 
+// A workload whose admission was rejected stops no other, and none shrinks for it, before a trial has shown that the API
+// server accepts its admission now. Its victims would be stopped in vain otherwise, be admitted again, and be stopped
+// again at each retry. A trial is a dry run of the write that gives it the quota; its outcome is an event: Tried, Refused
+// or Failed. It holds until the next rejection: if the admission is rejected all the same, it must be tried again, and the
+// delay before each retry bounds how often others can be stopped in vain.
+// An engine that starts learns of the rejection from the reason in the status. Where that shows another reason by now,
+// because the quota was short, too, the workload may preempt once before it is rejected again.
+
 // refusal is the API server's rejection of a change to a workload's status, for one generation.
 type refusal struct {
 	message    string
@@ -27,6 +35,37 @@ type refusal struct {
 	// times counts the rejections. waiting is set until the next try.
 	times   int
 	waiting bool
+	// proven is set by a trial of the admission that succeeded since the rejection.
+	proven bool
+}
+
+// reportedRefusal returns the rejection of the admission that the status of a workload tells of.
+func reportedRefusal(w *Workload) refusal {
+	word, is := reason.RefusalIn(w.ReportedMessage)
+	if w.ReportedCode != reason.Inadmissible || !is {
+		return refusal{}
+	}
+	return refusal{message: word, generation: w.Generation, kind: admissionChange, times: 1}
+}
+
+// mustTry reports whether the workload's admission must be tried before any other workload is stopped for it.
+func (w *workload) mustTry() bool {
+	r := &w.refusal
+	return r.times > 0 && r.kind == admissionChange && r.generation == w.Generation && !r.proven
+}
+
+// try asks the API server whether it would accept this admission. The workload waits aside until the answer.
+func (p *pass) try(w *workload, given *Admission) {
+	w.assumed, w.decidedOn = tries, w.Version
+	p.setReason(w, w.refusal.why())
+	p.addDecision(w, w.Priority, Decision{Try: given})
+}
+
+func (ev Tried) apply(e *Engine) {
+	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil && w.assumed == tries {
+		w.refusal.proven = true
+		e.rollBack(w)
+	}
 }
 
 // changeKind is the kind of change that was rejected.
@@ -46,7 +85,7 @@ const (
 // assumedChange returns the kind of change that the workload's assumption is.
 func (w *workload) assumedChange() changeKind {
 	switch {
-	case w.assumed == admits:
+	case w.assumed == admits, w.assumed == tries:
 		return admissionChange
 	case w.assumed == replaces:
 		return placesChange

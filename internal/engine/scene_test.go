@@ -17,11 +17,12 @@ type scene struct {
 	engine *Engine
 	jobs   map[string]WorkloadSet // as the API server has them
 	now    time.Time
+	refuse map[string]string // jobs whose admission the API server refuses, with what it says
 }
 
 // newScene returns a scene in which the given events have been decided on.
 func newScene(t *testing.T, options Options, given ...Event) *scene {
-	s := &scene{T: t, engine: New(options), jobs: map[string]WorkloadSet{}, now: epoch}
+	s := &scene{T: t, engine: New(options), jobs: map[string]WorkloadSet{}, now: epoch, refuse: map[string]string{}}
 	s.happens(append([]Event{defaultFlavor}, given...)...)
 	return s
 }
@@ -82,6 +83,8 @@ func (s *scene) format(d Decision) string {
 		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
 	case d.Withdraw:
 		return "withdraw " + d.Key.Name
+	case d.Try != nil:
+		return "try " + d.Key.Name
 	default:
 		return fmt.Sprintf("%s waits: %s", d.Key.Name, d.Why.Code)
 	}
@@ -91,6 +94,14 @@ func (s *scene) format(d Decision) string {
 func (s *scene) write(d Decision) {
 	if d.Withdraw {
 		return // its write is in progress: only the result of the admission is reported
+	}
+	if word, no := s.refuse[d.Key.Name]; no && (d.Admit != nil || d.Try != nil) {
+		s.engine.Apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: word, At: s.now})
+		return
+	}
+	if d.Try != nil {
+		s.engine.Apply(Tried{Key: d.Key, UID: d.UID, Serial: d.Serial})
+		return
 	}
 	job := s.jobs[d.Key.Name]
 	job.Version++
@@ -105,6 +116,9 @@ func (s *scene) write(d Decision) {
 		job.Evicted = true
 	default:
 		job.ReportedCode = d.Why.Code
+		if d.Why.Code.Actionable() {
+			job.ReportedMessage = d.Why.Message()
+		}
 	}
 	s.jobs[d.Key.Name] = job
 	if d.Why.Code == "" {

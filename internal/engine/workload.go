@@ -20,6 +20,8 @@ const (
 	replaces
 	resizes
 	evicts
+	// tries: the API server is asked whether it would accept an admission. It holds nothing meanwhile.
+	tries
 )
 
 // workload is a Workload with the engine's state for it.
@@ -101,7 +103,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	switch {
 	case w == nil:
-		w = &workload{}
+		w = &workload{refusal: reportedRefusal(&ev.Workload)}
 		w.queueEntry.w, w.localEntry.w = w, w
 		e.workloads[ev.Key] = w
 	case ev.Version < w.Version:

@@ -28,11 +28,12 @@ type world struct {
 	reasons map[string]reason.Code // reasons of jobs, not written yet
 	locals  map[Key]LocalQueueSet
 	clock   time.Time
-	wide    *wideWorld  // nil in a world of cpu in one flavor
-	nodes   *nodeWorld  // nil in a world of quota alone
-	elastic bool        // jobs may be resized
-	growth  bool        // open queues, in which most jobs are elastic: see growthStep
-	churn   *churnWorld // nil in a world whose objects stay
+	wide    *wideWorld         // nil in a world of cpu in one flavor
+	nodes   *nodeWorld         // nil in a world of quota alone
+	elastic bool               // jobs may be resized
+	growth  bool               // open queues, in which most jobs are elastic: see growthStep
+	untried map[string]attempt // jobs whose admission was refused, and not tried since
+	churn   *churnWorld        // nil in a world whose objects stay
 }
 
 // entry is an event, or the time of a pass.
@@ -46,7 +47,7 @@ var queueNames = []string{"p", "q", "r"}
 // emptyWorld returns a world without objects.
 func emptyWorld(options Options) *world {
 	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
-		reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
+		untried: map[string]attempt{}, reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
 // newEngine returns another engine like that of the world, without objects.
@@ -151,7 +152,7 @@ func (w *world) decideNow() []Decision {
 		if d.Why.Code != reason.None {
 			w.reasons[d.Key.Name] = d.Why.Code
 		}
-		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil || d.Withdraw {
+		if d.Try != nil || d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil || d.Withdraw {
 			w.startWrite(d)
 		}
 	}
@@ -187,6 +188,10 @@ func (w *world) write(i int, how answer) {
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
 	job, there := w.jobs[d.Key.Name]
+	if w.noteTrial(d, job, how); d.Try != nil {
+		w.answerTrial(d, job, how)
+		return
+	}
 	superseded := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {

@@ -172,7 +172,7 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 	if !known {
 		return
 	}
-	if whyNot.Code == reason.PendingEvaluation {
+	if whyNot.Code == reason.PendingEvaluation || reason.IsRefusedAdmission(whyNot.Message) {
 		// By all that can be read it would be admitted next. What only the operator knows is in the Workload's status.
 		switch code := reason.Code(e.Job.Reason); {
 		case code == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):

@@ -114,6 +114,11 @@ const refusedAdmission = "the API server refuses the admission, which is tried a
 // RefusedAdmission returns the Reason of a workload whose admission the API server rejected with this message.
 func RefusedAdmission(word string) Reason { return Inadmissiblef("%s%s", refusedAdmission, word) }
 
+// RefusalIn returns what the API server said, if the message is that of a RefusedAdmission.
+func RefusalIn(message string) (word string, is bool) {
+	return strings.CutPrefix(message, refusedAdmission)
+}
+
 // IsRefusedAdmission reports whether the message is that of a RefusedAdmission. Only the operator that observed the
 // rejection can derive this reason.
 func IsRefusedAdmission(message string) bool { return strings.HasPrefix(message, refusedAdmission) }

@@ -43,7 +43,7 @@ var kinds = func() map[string]reflect.Type {
 		engine.NamespaceSet{}, engine.NamespaceDeleted{}, engine.WorkloadSet{}, engine.WorkloadGone{},
 		engine.NodeSet{}, engine.NodeDeleted{}, engine.TopologySet{}, engine.TopologyDeleted{},
 		engine.PodBound{}, engine.PodEnded{}, engine.PodGone{}, engine.PodUnschedulable{},
-		engine.Written{}, engine.Refused{}, engine.Failed{},
+		engine.Written{}, engine.Refused{}, engine.Tried{}, engine.Failed{},
 	} {
 		kind := reflect.TypeOf(ev)
 		out[kind.Name()] = kind
