@@ -58,14 +58,8 @@ func exitCodeOf(s *corev1.ContainerState) int32 {
 // an exit code of its own, and the pod itself says why.
 func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
 	s := &pod.Status
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for i := range list {
-			terminated := list[i].State.Terminated
-			if terminated == nil || terminated.ExitCode == 0 || isSidecar(pod, list[i].Name) || terminated.Reason == reasonStatusUnknown && s.Reason != "" {
-				continue
-			}
-			return terminated.ExitCode, whyEnded(terminated), true
-		}
+	if ended := failedContainers(pod); len(ended) > 0 {
+		return ended[0].ExitCode, whyEnded(ended[0]), true
 	}
 	switch {
 	case s.Reason != "" && s.Message != "":
@@ -74,6 +68,32 @@ func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
 		return 0, s.Reason, false
 	}
 	return 0, "no container reports why", false
+}
+
+// ExitCodes returns the exit codes of all failed containers of the pod, init containers first. Those that Failure does
+// not count are left out.
+func ExitCodes(pod *corev1.Pod) []int32 {
+	var codes []int32
+	for _, ended := range failedContainers(pod) {
+		codes = append(codes, ended.ExitCode)
+	}
+	return codes
+}
+
+// failedContainers returns how the containers ended that have failed and count as in Failure, init containers first.
+func failedContainers(pod *corev1.Pod) []*corev1.ContainerStateTerminated {
+	var out []*corev1.ContainerStateTerminated
+	s := &pod.Status
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			ended := list[i].State.Terminated
+			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, list[i].Name) || ended.Reason == reasonStatusUnknown && s.Reason != "" {
+				continue
+			}
+			out = append(out, ended)
+		}
+	}
+	return out
 }
 
 // Reasons of the kubelet, and of container runtimes, for the end of a container.

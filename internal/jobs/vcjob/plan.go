@@ -115,12 +115,11 @@ func (l *planner) run() {
 		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
 	}
 	reason, message := l.startingState()
-	phase := l.job.Status.State.Phase
-	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
+	phase, running := l.job.Status.State.Phase, l.enoughRun()
 	switch {
 	case phase != volcano.Running && running:
 		l.setDerivedPhase(volcano.Running, runningReason, runningMessage)
-	case phase != volcano.Pending && (phase != volcano.Running || totalOf(l.job) == 0):
+	case phase != volcano.Pending && !running:
 		l.setDerivedPhase(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
 		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
@@ -128,6 +127,16 @@ func (l *planner) run() {
 		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
 	}
 	l.reportTaskWithoutQuota()
+}
+
+// enoughRun reports whether as many pods run, or have ended, as the job's minimum. A job that runs goes on doing so while
+// the state of pods is unknown: their nodes may only be out of reach.
+func (l *planner) enoughRun() bool {
+	up := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed)
+	if l.job.Status.State.Phase == volcano.Running {
+		up += l.count("", replicas.Unknown)
+	}
+	return totalOf(l.job) > 0 && up >= minAvailable(l.job)
 }
 
 // Reasons and messages of jobs that are admitted, before and after enough of their pods run.

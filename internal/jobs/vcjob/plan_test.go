@@ -78,7 +78,7 @@ func TestPlan(t *testing.T) {
 		{"and has failed where no policy is for that", twoTasks().on(bus.PodFailedEvent, bus.AbortJobAction).is(volcano.Running), all,
 			of(runs[0], runs[1], pod("job-worker-1").evicted()), nil, "Aborting AbortJob: pod job-worker-1 has failed with exit code 137: it was evicted from its node", 0},
 		{"a task that had no pods when the job was admitted waits for the others", twoTasks().is(volcano.Running), admitted("ps", 1), of(runs[0]),
-			nil, "Running TaskWithoutQuota: Task worker had no pods when the job was admitted: they start once the others have ended, or when the job is aborted and resumed", 0},
+			nil, "Pending TaskWithoutQuota: Task worker had no pods when the job was admitted: they start once the others have ended, or when the job is aborted and resumed", 0},
 		{"and when they have ended the job is admitted anew", twoTasks().is(volcano.Running), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
 			nil, "Pending AdmittedAnew: The job gives up its quota, and queues again with the pods of task worker", 0},
 		{"which begins when its quota is gone", twoTasks().is(volcano.Pending).because(admittedAnewReason), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
@@ -131,6 +131,38 @@ func TestPlan(t *testing.T) {
 func (b jobBuilder) because(reason string) jobBuilder {
 	b.Status.State.Reason = reason
 	return b
+}
+
+// TestAJobWithTooFewRunningPodsIsPending: as in Volcano, also after it has run, when its pods have to start again.
+func TestAJobWithTooFewRunningPodsIsPending(t *testing.T) {
+	lost := pod("job-worker-0").running()
+	lost.Status.Phase = corev1.PodUnknown
+	up := func(i string) podBuilder { return pod("job-worker-" + i).running() }
+	for name, test := range map[string]struct {
+		job  jobBuilder
+		pods []client.Object
+		want volcano.JobPhase
+	}{
+		"both pods start again":                         {newJob().with("worker", 2), of(pod("job-worker-0"), pod("job-worker-1")), volcano.Pending},
+		"one of two starts again":                       {newJob().with("worker", 2), of(up("0"), pod("job-worker-1")), volcano.Pending},
+		"one is missing":                                {newJob().with("worker", 2), of(up("0")), volcano.Pending},
+		"one starts again that need not run":            {newJob().with("worker", 2).needs(1), of(up("0"), pod("job-worker-1")), volcano.Running},
+		"the other one has ended":                       {newJob().with("worker", 2), of(up("0"), pod("job-worker-1").ended(0)), volcano.Running},
+		"a task of two starts again":                    {twoTasks(), of(pod("job-ps-0"), up("0"), up("1")), volcano.Pending},
+		"a task of two that need not run":               {twoTasks().needs(2), of(pod("job-ps-0"), up("0"), up("1")), volcano.Running},
+		"the state of a pod is unknown":                 {newJob().with("worker", 2), of(lost, up("1")), volcano.Running},
+		"the pods of a gang that was scaled to nothing": {newJob().with("worker", 0), nil, volcano.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := test.job.is(volcano.Running)
+			if got := then(see(t, job.Job, all, test.pods), job).Status.State.Phase; got != test.want {
+				t.Errorf("the job is %s, want %s", got, test.want)
+			}
+		})
+	}
+	if got := then(see(t, newJob().with("worker", 2).is(volcano.Pending).Job, all, of(lost, up("1"))), newJob().with("worker", 2).is(volcano.Pending)); got.Status.State.Phase != volcano.Pending {
+		t.Errorf("a job that has never run with a pod of unknown state is %s", got.Status.State.Phase)
+	}
 }
 
 // Which queues there are instead of the one that a job names changes, and that there is no such queue does not.

@@ -15,9 +15,9 @@ import (
 // policyEvent is an event that policies may apply to.
 type policyEvent struct {
 	event bus.Event
-	// exitCode is that of a failed pod; 0 if no container reports one.
-	exitCode int32
-	task     string
+	// exitCodes are those of all failed containers of a failed pod; none if no container reports one.
+	exitCodes []int32
+	task      string
 	// replica is nil for events of a task.
 	replica *replicas.Replica
 	// since is when it began; zero if unknown.
@@ -44,7 +44,7 @@ func (l *planner) react() bool {
 			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
 			continue
 		}
-		d := pendingAction{policy.Action, h.task, h.replica, h.description, l.isSettled(h)}
+		d := pendingAction{policy.Action, h.task, h.replica, h.reasonFor(policy), l.isSettled(h)}
 		switch {
 		case l.isDelayed(d.action, h):
 			delayed = append(delayed, d)
@@ -59,6 +59,14 @@ func (l *planner) react() bool {
 		return false
 	}
 	return l.restartTasksAndPods(append(single, delayed...))
+}
+
+// reasonFor returns the description, with the exit code that the policy is for where that is another container's.
+func (h *policyEvent) reasonFor(p *volcano.LifecyclePolicy) string {
+	if p.ExitCode == nil || len(h.exitCodes) == 0 || *p.ExitCode == h.exitCodes[0] {
+		return h.description
+	}
+	return fmt.Sprintf("a container of pod %s has failed with exit code %d", h.replica.Name, *p.ExitCode)
 }
 
 // policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
@@ -86,10 +94,10 @@ func (l *planner) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
 
 // isFor reports whether the policy applies to the event. Pods that are pending or running are no event
 // by themselves: a policy for any event does not include them, and one for pending pods must have a
-// timeout.
+// timeout. One for an exit code applies if any container of the pod has failed with it.
 func isFor(p *volcano.LifecyclePolicy, h policyEvent) bool {
 	if p.ExitCode != nil {
-		return h.event == bus.PodFailedEvent && h.exitCode != 0 && *p.ExitCode == h.exitCode
+		return h.event == bus.PodFailedEvent && slices.Contains(h.exitCodes, *p.ExitCode)
 	}
 	named := p.Event == h.event || slices.Contains(p.Events, h.event)
 	switch h.event {
@@ -168,7 +176,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	switch {
 	case r.Phase == replicas.Failed:
 		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
-		h.exitCode, _, _ = replicas.Failure(r.Pod)
+		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			h.event, h.failed, h.description = bus.PodEvictedEvent, true, h.description+": it was evicted from its node"
 		}

@@ -160,7 +160,7 @@ func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 		pod   podBuilder
 		want  string
 	}{
-		"the next one does not run yet":                       {4 * time.Minute, again, "Running"},
+		"the next one does not run yet":                       {4 * time.Minute, again, "Pending"},
 		"the next one does not run in time":                   {5 * time.Minute, again, "Restarting"},
 		"the next one has a node, and is not running in time": {5 * time.Minute, bound, "Restarting"},
 		"the next one runs when time is over":                 {5 * time.Minute, podBuilder{again.DeepCopy()}.running(), "Running"},
@@ -169,7 +169,7 @@ func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 		if phase := string(then(got, job).Status.State.Phase); phase != test.want {
 			t.Errorf("%s: it is %s, want %s", name, phase, test.want)
 		}
-		if test.want == "Running" && test.after == 4*time.Minute && !got.Due.Equal(now.Add(5*time.Minute)) {
+		if test.after == 4*time.Minute && !got.Due.Equal(now.Add(5*time.Minute)) {
 			t.Errorf("%s: it is looked at again at %v", name, got.Due)
 		}
 	}
@@ -229,5 +229,50 @@ func TestAPodWhoseDeletionWasNotObservedWasEvicted(t *testing.T) {
 	held := then(see(t, job.Job, waiting, rest), job)
 	if got := see(t, held.Job, all, nil); strings.HasPrefix(state(got), "Restarting") {
 		t.Errorf("after an eviction by the queue the state is %q", state(got))
+	}
+}
+
+// TestAnExitCodePolicySeesEveryContainer: the first policy in order that is for the code of any container applies.
+func TestAnExitCodePolicySeesEveryContainer(t *testing.T) {
+	ended := func(name string, code int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
+	}
+	forCode := func(code int32, action bus.Action) volcano.LifecyclePolicy {
+		return volcano.LifecyclePolicy{ExitCode: ptr.To(code), Action: action}
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	complete, terminate := forCode(42, bus.CompleteJobAction), volcano.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.TerminateJobAction}
+	for name, test := range map[string]struct {
+		init, containers []corev1.ContainerStatus
+		policies         []volcano.LifecyclePolicy
+		want             string
+	}{
+		"the second container": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{complete, terminate},
+			"Completing CompleteJob: a container of pod job-worker-0 has failed with exit code 42"},
+		"the first container": {nil, []corev1.ContainerStatus{ended("a", 42), ended("b", 3)}, []volcano.LifecyclePolicy{complete, terminate},
+			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
+		"an init container": {[]corev1.ContainerStatus{ended("i", 0), ended("j", 42)}, nil, []volcano.LifecyclePolicy{complete, terminate},
+			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
+		"a container beside one that succeeded": {nil, []corev1.ContainerStatus{ended("a", 0), ended("b", 42)}, []volcano.LifecyclePolicy{complete, terminate},
+			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
+		"the first of two policies that match": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{complete, forCode(1, bus.AbortJobAction)},
+			"Completing CompleteJob: a container of pod job-worker-0 has failed with exit code 42"},
+		"the order of containers does not matter": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{forCode(1, bus.AbortJobAction), complete},
+			"Aborting AbortJob: pod job-worker-0 has failed with exit code 1"},
+		"an earlier policy for any failure": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{terminate, complete},
+			"Terminating TerminateJob: pod job-worker-0 has failed with exit code 1"},
+		"a sidecar, which the kubelet stopped": {[]corev1.ContainerStatus{ended("sidecar", 42)}, []corev1.ContainerStatus{ended("a", 1)}, []volcano.LifecyclePolicy{complete, terminate},
+			"Terminating TerminateJob: pod job-worker-0 has failed with exit code 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := pod("job-worker-0").ended(1)
+			failed.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: &always}}
+			failed.Status.InitContainerStatuses, failed.Status.ContainerStatuses = test.init, test.containers
+			job := newJob().with("worker", 2).is(volcano.Running)
+			job.Spec.Policies = test.policies
+			if got := state(see(t, job.Job, admitted("worker", 2), of(failed, pod("job-worker-1").running()))); got != test.want {
+				t.Errorf("state %q, want %q", got, test.want)
+			}
+		})
 	}
 }
