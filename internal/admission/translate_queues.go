@@ -11,6 +11,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -30,6 +31,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     weightOf(q.Spec.FairSharing),
 	}
+	markUnnamed(out.Quotas, q)
 	out.Preemption.Standing = standingOf(q)
 	if scope := q.Spec.AdmissionScope; scope != nil {
 		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
@@ -140,6 +142,19 @@ func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {
 		}
 	}
 	return out
+}
+
+// markUnnamed marks, in the ClusterQueue of a Volcano Queue, the resources of which the Queue does not say what it
+// deserves: they have no nominal quota there.
+func markUnnamed(quotas quota.Quotas, q *kueue.ClusterQueue) {
+	owner := metav1.GetControllerOf(q)
+	if owner == nil || owner.APIVersion != volcano.GroupVersion.String() || owner.Kind != "Queue" {
+		return
+	}
+	for fr, limits := range quotas {
+		limits.Unnamed = limits.Nominal == 0
+		quotas[fr] = limits
+	}
 }
 
 // standingOf translates how the ClusterQueue ranks against the others of its cohort. A priority that is not a number is

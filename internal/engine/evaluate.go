@@ -201,10 +201,11 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 
 // mayPreempt reports whether the queue's workloads may evict others for the amount. Beyond the queue's own quota they
 // may do so only if they may preempt while borrowing, which under fair sharing is like any other reclaim, or if a
-// cohort below the root has that much quota.
+// cohort below the root has that much quota. What the queue does not name does not matter: the search for victims asks
+// whether it is within what it names.
 func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
 	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.fairly && q.Preemption.Reclaim != preempt.Never
-	return q.Preemption.Allows() && (whileBorrowing || withinBelowRoot(q.node, i, amount))
+	return q.Preemption.Allows() && (whileBorrowing || !q.node.Names(i) || withinBelowRoot(q.node, i, amount))
 }
 
 // couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
@@ -230,8 +231,11 @@ func (e *Engine) borrowingWithout(q *clusterQueue, usage quota.Vector, victims [
 		for _, v := range victims {
 			e.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 		}
+		named := q.node.NamesAny(usage)
 		for _, a := range usage {
-			height = max(height, q.node.Borrows(quota.Planned, a.Index, a.Value))
+			if !named || q.node.Names(a.Index) {
+				height = max(height, q.node.Borrows(quota.Planned, a.Index, a.Value))
+			}
 		}
 	})
 	return height

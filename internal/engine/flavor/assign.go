@@ -13,7 +13,7 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	if f.fault.Code != reason.None {
 		return Choice{Why: f.fault}
 	}
-	a := assigner{Question: q, choice: Choice{Mode: Fits}}
+	a := assigner{Question: q, choice: Choice{Mode: Fits}, form: f}
 	for i := range f.sets {
 		set := &f.sets[i]
 		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
@@ -41,7 +41,7 @@ func (f *Form) whyNever(counts []int32, q Question) reason.Reason {
 		return reason.Reason{}
 	}
 	q.MayPreempt = func(quota.Index, int64) bool { return false }
-	a := assigner{Question: q, taken: found.taken}
+	a := assigner{Question: q, taken: found.taken, form: f}
 	var verdicts []reason.Verdict
 	for at := range found.group.flavors {
 		verdicts = append(verdicts, a.evaluate(found.set.name, found.group, &found.group.flavors[at], found.count).verdict)
@@ -54,6 +54,16 @@ type assigner struct {
 	Question
 	choice Choice
 	taken  []quota.Amount
+	form   *Form
+}
+
+// borrows returns the height from which the queue borrows the amount. Where the queue names some of the resources, only
+// those that it names count.
+func (a *assigner) borrows(i quota.Index, amount int64) int {
+	if !a.Queue.Names(i) && a.form.asksNamed(a.Queue) {
+		return 0
+	}
+	return a.Queue.Borrows(quota.Planned, i, amount)
 }
 
 // candidate is a flavor that was evaluated.
@@ -141,7 +151,7 @@ func (a *assigner) judge(g *formGroup, f *formFlavor, resource int, count int32,
 		m, borrowing = a.otherwise(index, total, choice)
 		return v, m, borrowing
 	default:
-		return v, Fits, a.Queue.Borrows(quota.Planned, index, total)
+		return v, Fits, a.borrows(index, total)
 	}
 }
 
@@ -150,9 +160,9 @@ func (a *assigner) judge(g *formGroup, f *formFlavor, resource int, count int32,
 func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) (m Mode, borrowing int) {
 	switch {
 	case amount <= a.Queue.Available(quota.Planned, i):
-		return Awaits, a.Queue.Borrows(quota.Planned, i, amount)
+		return Awaits, a.borrows(i, amount)
 	case !a.MayPreempt(i, amount):
-		return Blocked, a.Queue.Borrows(quota.Planned, i, amount)
+		return Blocked, a.borrows(i, amount)
 	case !choice:
 		return Preempts, 0
 	default:

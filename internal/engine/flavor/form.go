@@ -192,6 +192,24 @@ func (f *Form) Asks(fr quota.FlavorResource) bool {
 	})
 }
 
+// asksNamed reports whether the workload may be given any resource that the queue names.
+func (f *Form) asksNamed(queue *quota.Node) bool {
+	return slices.ContainsFunc(f.sets, func(s formSet) bool {
+		return s.needed > 0 && slices.ContainsFunc(s.choices, func(g formGroup) bool { return g.asksNamed(queue) })
+	})
+}
+
+func (g *formGroup) asksNamed(queue *quota.Node) bool {
+	return slices.ContainsFunc(g.flavors, func(known formFlavor) bool {
+		for r, index := range known.indices {
+			if g.perPod[r] > 0 && queue.Names(index) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // OnNodes reports whether pods may be placed on nodes in any flavor that accepts them.
 func (f *Form) OnNodes() bool { return f.onNodes }
 

@@ -20,7 +20,7 @@ func (f *Form) Split(counts []int32, q Question) Choice {
 		return none
 	}
 	for _, least := range []Mode{Fits, Awaits} {
-		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}}, form: f, counts: counts, least: least, evaluations: maxEvaluations}
+		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}, form: f}, counts: counts, least: least, evaluations: maxEvaluations}
 		if s.assign(0, 0) {
 			return s.result()
 		}
@@ -33,7 +33,6 @@ func (f *Form) Split(counts []int32, q Question) Choice {
 // fit.
 type splitter struct {
 	assigner
-	form        *Form
 	counts      []int32
 	least       Mode
 	evaluations int

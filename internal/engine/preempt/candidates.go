@@ -212,9 +212,17 @@ func (s *search) classOf(h *Holder, of Standing, entitled bool) (class, bool) {
 	return 0, false
 }
 
-// borrows reports whether the node exceeds its quota of anything that is short.
+// borrows reports whether the node exceeds its quota of anything that is short. Where neither the node nor the queue of
+// the preemptor names the resource, the node must exceed what it names of the others.
 func (s *search) borrows(n *quota.Node) bool {
-	return slices.ContainsFunc(s.Short, func(i quota.Index) bool { return n.Over(quota.Planned, i, 0) > 0 })
+	return slices.ContainsFunc(s.Short, func(i quota.Index) bool {
+		return n.Over(quota.Planned, i, 0) > 0 && (n.Names(i) || s.Queue.Names(i) || s.exceedsNamed(n))
+	})
+}
+
+// exceedsNamed reports whether the node exceeds its quota of what it names of the preemptor's resources, or names none.
+func (s *search) exceedsNamed(n *quota.Node) bool {
+	return !n.NamesAny(s.Usage) || slices.ContainsFunc(s.Usage, func(a quota.Amount) bool { return n.Names(a.Index) && n.Over(quota.Planned, a.Index, 0) > 0 })
 }
 
 // helps reports whether the holder has any of what is short, and is not spared.
@@ -223,8 +231,14 @@ func (s *search) helps(h *Holder) bool {
 }
 
 // within reports whether the node can take the amounts within its own quota.
+//
+// Resources that the node does not name do not count beside those that it names: a job within the 8 CPUs that its queue
+// deserves does not borrow because the queue says nothing about memory.
 func within(n *quota.Node, v quota.Vector) bool {
-	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, a.Value) > 0 })
+	names := n.NamesAny(v)
+	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
+		return (!names || n.Names(a.Index)) && n.Over(quota.Planned, a.Index, a.Value) > 0
+	})
 }
 
 // passed returns what a node takes of the amounts from its parent. It reuses v.

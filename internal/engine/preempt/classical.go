@@ -39,8 +39,9 @@ func (s *search) attempts() []bool {
 
 // underNominal reports whether the usage of the queue is below its quota for all that is short.
 func (s *search) underNominal() bool {
+	names := s.Queue.NamesAny(s.Usage)
 	return !slices.ContainsFunc(s.Short, func(i quota.Index) bool {
-		return s.Queue.Used(quota.Planned, i) >= s.Queue.Quota(i)
+		return (!names || s.Queue.Names(i)) && s.Queue.Used(quota.Planned, i) >= s.Queue.Quota(i)
 	})
 }
 
@@ -195,11 +196,8 @@ func (s *search) fits(borrow bool) bool {
 		if s.Queue.Available(quota.Planned, a.Index) < a.Value {
 			return false
 		}
-		if !borrow && s.Queue.Over(quota.Planned, a.Index, a.Value) > 0 {
-			return false
-		}
 	}
-	return true
+	return borrow || within(s.Queue, s.Usage)
 }
 
 // fitsNodes reports whether there is capacity on the nodes, if that matters.

@@ -73,6 +73,14 @@ func (n *Node) Over(l Ledger, i Index, more int64) int64 {
 	return max(0, Sub(Add(n.Used(l, i), more), n.Quota(i)))
 }
 
+// Names reports whether the owner of the node has said how much it deserves of the resource, if only nothing.
+func (n *Node) Names(i Index) bool { return !n.limit(i).Unnamed }
+
+// NamesAny reports whether the owner of the node has said how much it deserves of any resource that is in the vector.
+func (n *Node) NamesAny(v Vector) bool {
+	return slices.ContainsFunc(v, func(a Amount) bool { return a.Value > 0 && n.Names(a.Index) })
+}
+
 // Borrows returns the height of the lowest node, from this one upward, whose quota suffices for its usage with more
 // added. It is 0 for a queue, which then borrows nothing.
 func (n *Node) Borrows(l Ledger, i Index, more int64) int {

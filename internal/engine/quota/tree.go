@@ -8,6 +8,9 @@ type Limits struct {
 	Borrowing int64
 	// Lending bounds what others may use of the subtree's quota; Unlimited if not set.
 	Lending int64
+	// Unnamed marks a ClusterQueue's resource of which its owner has not said how much the queue deserves. What the
+	// queue uses of it is borrowed from the cohort, and does not count when the queue reclaims other resources.
+	Unnamed bool `json:",omitempty"`
 }
 
 // Quotas are the limits of a node. Resources that are absent have no quota and no borrowing limit.
