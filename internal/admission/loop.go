@@ -94,6 +94,9 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	if err := addFinalizers(mgr, recorder); err != nil {
 		return nil, err
 	}
+	if err := managedqueues.AddMadeLocalQueues(mgr); err != nil {
+		return nil, err
+	}
 	return background, managedqueues.AddDefault(mgr, cfg.DefaultQueue)
 }
 

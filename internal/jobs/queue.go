@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -38,12 +37,22 @@ type QueueFacts struct {
 
 // Serves reports whether jobs of the namespace can go to the queue of this name.
 func (f QueueFacts) Serves(name string) bool {
-	return f.Local[name] != nil || workload.SelectsNamespace(f.Cluster[name], f.Namespace)
+	return f.isThere(f.Local[name]) || workload.SelectsNamespace(f.Cluster[name], f.Namespace)
+}
+
+// isThere reports whether the LocalQueue exists and counts. One that Muster made for a ClusterQueue goes with it.
+func (f QueueFacts) isThere(local *kueue.LocalQueue) bool {
+	return local != nil && (!madeByMuster(local) || f.Cluster[string(local.Spec.ClusterQueue)] != nil)
 }
 
 // Names returns the names of all queues that a job could name, sorted.
 func (f QueueFacts) Names() []string {
-	names := slices.Collect(maps.Keys(f.Local))
+	var names []string
+	for name, local := range f.Local {
+		if f.isThere(local) {
+			names = append(names, name)
+		}
+	}
 	for name := range f.Cluster {
 		if f.Local[name] == nil && f.Serves(name) {
 			names = append(names, name)

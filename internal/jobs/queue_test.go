@@ -188,3 +188,22 @@ func TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt(t *testing.T) {
 		}
 	}
 }
+
+// TestAMadeLocalQueueCountsOnlyWithItsClusterQueue: a job whose queue was deleted waits like one that names a queue which
+// has never been there.
+func TestAMadeLocalQueueCountsOnlyWithItsClusterQueue(t *testing.T) {
+	made := localQueueFor("team", "ns")
+	own := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "gone"}}
+	facts := QueueFacts{Local: map[string]*kueue.LocalQueue{"team": made, "own": own}, Cluster: map[string]*kueue.ClusterQueue{}}
+	const want = "Queue team is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are own"
+	if got := facts.NotFound("team", "ns"); got != want {
+		t.Errorf("without its ClusterQueue: %q, want %q", got, want)
+	}
+	if got := facts.NotFound("own", "ns"); got != "" {
+		t.Errorf("a user's LocalQueue is said not to be there: %q", got)
+	}
+	facts.Cluster["team"] = &kueue.ClusterQueue{}
+	if got := facts.NotFound("team", "ns"); got != "" || len(facts.Names()) != 2 {
+		t.Errorf("with its ClusterQueue: %q, and the queues are %q", got, facts.Names())
+	}
+}

@@ -7,6 +7,11 @@ package managedqueues
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;cohorts;resourceflavors;topologies,verbs=list;watch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors,verbs=patch
 
+// LocalQueues that were made for ClusterQueues that are gone.
+//
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=localqueues,verbs=list;watch;delete
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=list;watch
+
 // The signs of a node autoscaler.
 //
 // +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=cluster-autoscaler-status,verbs=list;watch

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,48 +87,69 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	v.forgetGone(queues.Items)
 	v.eventsPending = false
 	if len(queues.Items) == 0 {
-		return ctrl.Result{}, v.dropCohort(ctx)
+		return ctrl.Result{}, v.dropCohorts(ctx)
 	}
 	there, err := v.clusterQueues(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var cluster corev1.ResourceList
-	if byNodes := there[muster.DefaultQueue]; byNodes != nil {
-		cluster = quotaOfNodes(byNodes)
-	}
 	ended, err := v.finishedWorkloads(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	kept := map[string]*kueue.ClusterQueue{}
-	var errs []error
+	errs := v.keepAll(ctx, queues.Items, there)
 	for i := range queues.Items {
-		q := &queues.Items[i]
+		if q := &queues.Items[i]; q.DeletionTimestamp.IsZero() {
+			errs = append(errs, v.writeStatus(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
+		}
+	}
+	if err := withoutConflicts(errs); err != nil || !v.eventsPending {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: eventRetryInterval}, nil
+}
+
+// keepAll keeps the ClusterQueues and the Cohorts of the Queues; there has all ClusterQueues by name.
+func (v *volcanoQueues) keepAll(ctx context.Context, queues []scheduling.Queue, there map[string]*kueue.ClusterQueue) (errs []error) {
+	var cluster corev1.ResourceList
+	if byNodes := there[muster.DefaultQueue]; byNodes != nil {
+		cluster = quotaOfNodes(byNodes)
+	}
+	all, served := map[string]*scheduling.Queue{}, map[string]*scheduling.Queue{}
+	for i := range queues {
+		q := &queues[i]
 		if !q.DeletionTimestamp.IsZero() {
 			continue
 		}
+		all[q.Name] = q
 		if found := there[q.Name]; found == nil || metav1.IsControlledBy(found, q) {
-			wanted := clusterQueueFor(q, cluster)
-			kept[q.Name] = wanted
-			errs = append(errs, v.keep(ctx, found, wanted))
-			delete(v.notKeptReported, q.UID)
-			v.reportIgnored(q)
+			served[q.Name] = q
 		} else {
 			v.reportNotKept(q, found)
 		}
-		errs = append(errs, v.writeStatus(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
+	}
+	tree := nest(all, served)
+	cohorts, kept := tree.cohorts(all), map[string]*kueue.ClusterQueue{}
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		q := served[name]
+		kept[name] = tree.clusterQueue(q, cluster)
+		delete(v.notKeptReported, q.UID)
+		v.reportIgnored(q, tree.ignored[name])
 	}
 	for name, found := range there {
 		if kept[name] == nil && isKept(found) {
 			kept[name] = found // its Queue is gone, but its workloads run on with its quota
 		}
 	}
-	errs = append(errs, v.keepCohort(ctx, sharedQuota(cluster, kept)))
-	if err := withoutConflicts(errs); err != nil || !v.eventsPending {
-		return ctrl.Result{}, err
+	// The Cohorts come first: a ClusterQueue in one that does not exist could borrow from no other.
+	errs = append(errs, v.keepCohort(ctx, rootCohort(sharedQuota(cluster, kept, cohorts))))
+	for _, name := range slices.Sorted(maps.Keys(cohorts)) {
+		errs = append(errs, v.keepCohort(ctx, cohorts[name]))
 	}
-	return ctrl.Result{RequeueAfter: eventRetryInterval}, nil
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		errs = append(errs, v.keep(ctx, there[name], kept[name]))
+	}
+	return append(errs, v.dropUnusedCohorts(ctx, cohorts, kept))
 }
 
 // clusterQueues returns all ClusterQueues by name, which must not be changed: each change of the status of one, which
@@ -181,9 +203,9 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// isKept reports whether the ClusterQueue was made for a Queue.
-func isKept(q *kueue.ClusterQueue) bool {
-	owner := metav1.GetControllerOf(q)
+// isKept reports whether the ClusterQueue, or the Cohort, was made for a Queue.
+func isKept(made client.Object) bool {
+	owner := metav1.GetControllerOf(made)
 	return owner != nil && owner.APIVersion == scheduling.GroupVersion.String() && owner.Kind == volcanoKind.Kind
 }
 
@@ -201,10 +223,10 @@ func (v *volcanoQueues) reportNotKept(q *scheduling.Queue, instead *kueue.Cluste
 	}
 }
 
-// reportIgnored records, once, which fields of the Queue's spec have no effect.
-func (v *volcanoQueues) reportIgnored(q *scheduling.Queue) {
+// reportIgnored records, once, which fields of the Queue's spec have no effect. parent says why its parent has none.
+func (v *volcanoQueues) reportIgnored(q *scheduling.Queue, parent string) {
 	message := ""
-	if ignored := ignoredOf(&q.Spec); len(ignored) > 0 {
+	if ignored := ignoredOf(&q.Spec, parent); len(ignored) > 0 {
 		message = "Ignored in the spec: " + strings.Join(ignored, "; ")
 	}
 	switch message {
@@ -240,38 +262,75 @@ func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
 	maps.DeleteFunc(v.ignoredReported, func(uid types.UID, _ string) bool { return !there.Has(uid) })
 }
 
-// keepCohort creates or updates the cohort of the Queues, unless a user has made a cohort of that name.
-func (v *volcanoQueues) keepCohort(ctx context.Context, quota corev1.ResourceList) error {
-	var seen kueue.Cohort
-	err := v.client.Get(ctx, client.ObjectKey{Name: volcanoCohort}, &seen)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	var groups []kueue.ResourceGroup
+// rootCohort returns the cohort of all Queues, with what they share.
+func rootCohort(quota corev1.ResourceList) *kueue.Cohort {
+	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
 	if len(quota) > 0 {
-		groups = []kueue.ResourceGroup{groupOf(quota)}
+		out.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(quota)}
 	}
-	if err != nil {
-		cohort := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
-		cohort.Spec.ResourceGroups = groups
-		return client.IgnoreAlreadyExists(v.client.Create(ctx, cohort))
-	}
-	if seen.Labels[muster.FollowsNodesLabel] == "" || equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, groups) {
+	return out
+}
+
+// keepCohort creates or updates a cohort, unless a user has made one of that name.
+func (v *volcanoQueues) keepCohort(ctx context.Context, wanted *kueue.Cohort) error {
+	var seen kueue.Cohort
+	err := v.client.Get(ctx, client.ObjectKeyFromObject(wanted), &seen)
+	switch {
+	case apierrors.IsNotFound(err):
+		return client.IgnoreAlreadyExists(v.client.Create(ctx, wanted))
+	case err != nil:
+		return err
+	case seen.Labels[muster.FollowsNodesLabel] == "":
 		return nil
 	}
 	desired := seen.DeepCopy()
-	desired.Spec.ResourceGroups = groups
+	desired.Spec.ResourceGroups = wanted.Spec.ResourceGroups
+	if len(wanted.OwnerReferences) > 0 { // users may set all else of the cohort of all Queues
+		desired.Spec.ParentName, desired.Spec.FairSharing, desired.OwnerReferences = wanted.Spec.ParentName, wanted.Spec.FairSharing, wanted.OwnerReferences
+	}
+	if equality.Semantic.DeepEqual(seen.Spec, desired.Spec) && equality.Semantic.DeepEqual(seen.OwnerReferences, desired.OwnerReferences) {
+		return nil
+	}
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// dropCohort deletes the cohort when there are no Queues any more.
-func (v *volcanoQueues) dropCohort(ctx context.Context) error {
-	var seen kueue.Cohort
-	err := v.client.Get(ctx, client.ObjectKey{Name: volcanoCohort}, &seen)
-	if err != nil || seen.Labels[muster.FollowsNodesLabel] == "" || !seen.DeletionTimestamp.IsZero() {
-		return client.IgnoreNotFound(err)
+// dropUnusedCohorts deletes the Cohorts of Queues that no Queue is below any more, once no ClusterQueue is in them.
+func (v *volcanoQueues) dropUnusedCohorts(ctx context.Context, wanted map[string]*kueue.Cohort, queues map[string]*kueue.ClusterQueue) error {
+	used := sets.New(volcanoCohort)
+	for name, cohort := range wanted {
+		used.Insert(name, string(cohort.Spec.ParentName))
 	}
-	return client.IgnoreNotFound(v.client.Delete(ctx, &seen))
+	for _, q := range queues {
+		used.Insert(string(q.Spec.Cohort))
+	}
+	return v.deleteCohorts(ctx, func(cohort *kueue.Cohort) bool { return !used.Has(cohort.Name) && isOfQueue(cohort) })
+}
+
+// dropCohorts deletes the cohorts when there are no Queues any more.
+func (v *volcanoQueues) dropCohorts(ctx context.Context) error {
+	return v.deleteCohorts(ctx, func(cohort *kueue.Cohort) bool {
+		return cohort.Name == volcanoCohort && cohort.Labels[muster.FollowsNodesLabel] != "" || isOfQueue(cohort)
+	})
+}
+
+// isOfQueue reports whether the Cohort was made for a Queue with others below it.
+func isOfQueue(cohort *kueue.Cohort) bool {
+	return isKept(cohort) && cohort.Labels[muster.FollowsNodesLabel] != ""
+}
+
+// deleteCohorts deletes the Cohorts for which which is true.
+func (v *volcanoQueues) deleteCohorts(ctx context.Context, which func(*kueue.Cohort) bool) error {
+	var list kueue.CohortList
+	if err := v.client.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing Cohorts: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		if cohort := &list.Items[i]; cohort.DeletionTimestamp.IsZero() && which(cohort) {
+			errs = append(errs, client.IgnoreNotFound(v.client.Delete(ctx, cohort)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // writeStatus writes the status of a Queue if it has changed.

@@ -143,7 +143,7 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 		}
 		admissiontest.Expect(t, "events", want, got)
 	}
-	reconcile(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because Queues are not nested; "+
+	reconcile(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because there is no Queue lab; "+
 		"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
 	reconcile(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
 	reconcile(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })

@@ -27,26 +27,27 @@ const highestQueuePriority = 100
 // volcanoKind is the kind of a Volcano Queue.
 var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
 
-// clusterQueueFor returns the ClusterQueue for a Volcano Queue. cluster is what the cluster has of each resource, nil if
+// clusterQueue returns the ClusterQueue for a Volcano Queue. cluster is what the cluster has of each resource, nil if
 // that is not known.
 //
 // What the Queue deserves or is guaranteed is its nominal quota, which it may reclaim from borrowers. What is
-// guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability.
-func clusterQueueFor(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
-	quota := corev1.ResourceList{}
+// guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability. Resources that it does not name are
+// covered too, without nominal quota: what it uses of them does not keep it from reclaiming the others.
+func (t *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
+	quota, nominal := corev1.ResourceList{}, t.nominal(q)
 	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
 		for name := range list {
-			quota[name] = nominalOf(q, name)
+			quota[name] = nominal[name]
 		}
 	}
 	out := &kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: q.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}},
 		Spec: kueue.ClusterQueueSpec{
-			Cohort:            volcanoCohort,
+			Cohort:            kueue.CohortReference(t.cohortOf(q)),
 			QueueingStrategy:  kueue.BestEffortFIFO,
 			NamespaceSelector: &metav1.LabelSelector{},
 			Preemption:        &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny, WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
-			FairSharing:       &kueue.FairSharing{Weight: resource.NewQuantity(int64(cmp.Or(q.Spec.Weight, 1)), resource.DecimalSI)},
+			FairSharing:       weightOf(q),
 		},
 	}
 	if q.Spec.DequeueStrategy == scheduling.DequeueStrategyFIFO {
@@ -68,13 +69,16 @@ func clusterQueueFor(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.Cl
 	return out
 }
 
-// rootQueue is how Volcano's manifests name the parent of a top-level Queue.
-const rootQueue = "root"
+// weightOf returns the weight of the Queue among those beside it.
+func weightOf(q *scheduling.Queue) *kueue.FairSharing {
+	return &kueue.FairSharing{Weight: resource.NewQuantity(int64(cmp.Or(q.Spec.Weight, 1)), resource.DecimalSI)}
+}
 
-// ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason.
-func ignoredOf(spec *scheduling.QueueSpec) (out []string) {
-	if spec.Parent != "" && spec.Parent != rootQueue {
-		out = append(out, "parent, because Queues are not nested")
+// ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason. parent is
+// that for the parent, "" if that has an effect.
+func ignoredOf(spec *scheduling.QueueSpec, parent string) (out []string) {
+	if parent != "" {
+		out = append(out, parent)
 	}
 	if spec.Affinity != nil {
 		out = append(out, "affinity, which only Volcano's scheduler supports")
@@ -117,20 +121,25 @@ func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 	}
 }
 
-// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues, by name.
-func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue) corev1.ResourceList {
+// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues, and of the Cohorts of
+// those that others are below, by name.
+func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue, cohorts map[string]*kueue.Cohort) corev1.ResourceList {
 	left := cluster.DeepCopy()
-	for _, q := range queues {
-		for _, group := range q.Spec.ResourceGroups {
+	take := func(groups []kueue.ResourceGroup) {
+		for _, group := range groups {
 			for _, quota := range group.Flavors[0].Resources {
 				if has, ok := left[quota.Name]; ok {
-					if has.Sub(quota.NominalQuota); has.Sign() < 0 {
-						has = resource.Quantity{}
-					}
-					left[quota.Name] = has
+					has.Sub(quota.NominalQuota)
+					left[quota.Name] = positive(has)
 				}
 			}
 		}
+	}
+	for _, q := range queues {
+		take(q.Spec.ResourceGroups)
+	}
+	for _, cohort := range cohorts {
+		take(cohort.Spec.ResourceGroups)
 	}
 	return left
 }

@@ -38,6 +38,12 @@ func limitsOf(q *kueue.ClusterQueue) []string {
 	return out
 }
 
+// clusterQueueFor returns the ClusterQueue for a Queue that is the only one.
+func clusterQueueFor(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
+	only := map[string]*scheduling.Queue{q.Name: q}
+	return nest(only, only).clusterQueue(q, cluster)
+}
+
 func TestQuotaOfAVolcanoQueue(t *testing.T) {
 	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	for _, c := range []struct {
@@ -78,7 +84,7 @@ func TestVolcanoQueuesShareUndeservedCapacity(t *testing.T) {
 	one := clusterQueueFor(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
 	two := clusterQueueFor(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
 	for want, queues := range map[string]map[string]*kueue.ClusterQueue{"6": {"one": one}, "0": {"one": one, "two": two}} {
-		left := sharedQuota(cluster, queues)
+		left := sharedQuota(cluster, queues, nil)
 		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {
 			t.Errorf("quota shared by %d queues = %s cpu, want %s", len(queues), cpu.String(), want)
 		}
