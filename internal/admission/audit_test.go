@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -26,7 +27,7 @@ import (
 func admitted(name string, pods int32) *kueue.Workload {
 	w := newWorkload(name, pods, quantities("cpu", "1"))
 	w.ResourceVersion = "7"
-	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u"}}
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u", Controller: ptr.To(true)}}
 	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
 		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, now)
 	// Objects read from the API server.

@@ -203,7 +203,7 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 
 func TestEvictionForNodeFailureRequeuesAtOnce(t *testing.T) {
 	w := holder()
-	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
 	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, preemptorJob{}, now)
 	expect(t, "conditions", []string{
 		"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,8 +60,17 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 
 // IsOwned reports whether it is reported when the pods of the Workload are gone: by the controller of an owner, or, if the
 // job of the Workload was deleted without its pods, by package jobs. The owner need not be a controller reference: the
-// pods of a group own their Workload together.
-func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 || IsOrphaned(w) }
+// pods of a group own their Workload together. But a Workload that only points at a job that Muster runs is not the job's,
+// and nobody reports on it.
+func IsOwned(w *kueue.Workload) bool {
+	return IsOrphaned(w) || slices.ContainsFunc(w.OwnerReferences, func(o metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(o.APIVersion, "/")
+		return ptr.Deref(o.Controller, false) || !slices.Contains(jobGroups, group)
+	})
+}
+
+// jobGroups are the API groups of jobs that Muster runs, each of which controls its Workload.
+var jobGroups = []string{"batch", "jobset.x-k8s.io", "batch.tensorstack.dev", "lattice.dev", "batch.volcano.sh", "breezeml.ai"}
 
 // IsOrphaned reports whether the Workload was made for a job and has no owner any more, for instance since the job was
 // deleted with the propagation policy Orphan. Pods of the job may run on.

@@ -24,7 +24,7 @@ var (
 // admitted returns a job's Workload that has run since began, with all pods ready.
 func admitted() *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}}}
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}}}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
 	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", began)
 	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", began)
@@ -312,5 +312,34 @@ func TestResetsOfACheckDoNotNest(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		w.Status.AdmissionChecks[0].State = kueue.CheckStateRetry
+	}
+}
+
+// TestAWorkloadThatOnlyPointsAtAJobIsNotTheJobs: nobody would report that its pods are gone, and it would keep its quota.
+func TestAWorkloadThatOnlyPointsAtAJobIsNotTheJobs(t *testing.T) {
+	owner := func(version, kind string, controller bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "a", UID: "a", Controller: ptr.To(controller)}}
+	}
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		label  string
+		want   bool
+	}{
+		"the Workload of a Job":       {owner("batch/v1", "Job", true), "", true},
+		"one that points at a Job":    {owner("batch/v1", "Job", false), "", false},
+		"one that points at a VCJob":  {owner("batch.volcano.sh/v1alpha1", "Job", false), "", false},
+		"one that points at a JobSet": {owner("jobset.x-k8s.io/v1alpha2", "JobSet", false), "", false},
+		"the Workload of a pod group": {owner("v1", "Pod", false), "", true},
+		"one of a custom integration": {owner("example.com/v1", "Job", true), "", true},
+		"one without owner":           {nil, "", false},
+		"one whose job was orphaned":  {nil, "a", true},
+	} {
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.owners}}
+		if tc.label != "" {
+			w.Labels = map[string]string{kueue.JobUIDLabel: tc.label}
+		}
+		if got := workload.IsOwned(w); got != tc.want {
+			t.Errorf("%s: owned: %t, want %t", name, got, tc.want)
+		}
 	}
 }

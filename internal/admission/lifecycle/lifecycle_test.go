@@ -172,11 +172,13 @@ func expectDue(t *testing.T, step lifecycle.Step, after time.Duration) {
 func TestNoStepNeeded(t *testing.T) {
 	always := lifecycle.Policy{}
 	for name, w := range map[string]builder{
-		"waiting":                         pending(),
-		"running":                         admitted(),
-		"running without owner":           admitted().bare(),
-		"evicted, with a job that stops":  admitted().evicted(kueue.WorkloadEvictedByPreemption),
-		"evicted, with a group of pods":   admitted().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) { w.OwnerReferences[0].Controller = nil }),
+		"waiting":                        pending(),
+		"running":                        admitted(),
+		"running without owner":          admitted().bare(),
+		"evicted, with a job that stops": admitted().evicted(kueue.WorkloadEvictedByPreemption),
+		"evicted, with a group of pods": admitted().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) {
+			w.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "pod"}
+		}),
 		"finished":                        admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
 		"finished and deactivated":        admitted().inactive().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
 		"being deleted":                   admitted().inactive().with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),

@@ -21,8 +21,8 @@ const orphanRetention = 5 * time.Minute
 // that of others, and of orphaned ones with quota, when the job's pods are gone.
 func removeFinalizer(w *kueue.Workload) Step {
 	i := slices.Index(w.Finalizers, kueue.ResourceInUseFinalizer)
-	pods := len(w.OwnerReferences) > 0 || workload.IsOrphaned(w) && workload.HoldsQuota(w)
-	if i < 0 || pods && !workload.IsFinished(w) {
+	reported := workload.IsOwned(w) && (!workload.IsOrphaned(w) || workload.HoldsQuota(w))
+	if i < 0 || reported && !workload.IsFinished(w) {
 		return Step{}
 	}
 	out := w.DeepCopy()
