@@ -75,6 +75,7 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 			podSets[i].Wanted = workload.Wanted(w, podSet)
 		}
 	}
+	setBounds(w, podSets)
 	return podSets, podspec.Message(violations)
 }
 

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/order"
@@ -11,7 +13,8 @@ import (
 // What kube-scheduler knows of a node and place.Map does not, such as volumes or pod affinity, may change without an
 // event. So a node that it refused for a pod is avoided as long as the workload has places, and for some time after
 // it has lost them. One admission may take as many moves as there are refusing nodes, so that this time grows with
-// their number, and with each repetition.
+// their number, and with each repetition. Where a pod of the workload itself is the reason, the node is not avoided: it
+// only gets fewer pods of the workload.
 
 // longestAvoidance bounds how long a waiting workload avoids nodes.
 const longestAvoidance = time.Hour
@@ -20,6 +23,9 @@ const longestAvoidance = time.Hour
 type avoidance struct {
 	// nodes are sorted, and named as in places.
 	nodes []string
+	// limits are the most pods of the workload on some nodes, sorted: kube-scheduler refused more there, beside pods of the
+	// workload itself.
+	limits []place.NodeCount
 	// why is what kube-scheduler said of the last one.
 	why string
 	// times counts how often they expired. timed is set while an expiry is scheduled.
@@ -35,20 +41,71 @@ func (ev PodUnschedulable) apply(e *Engine) {
 	if w == nil || w.held == nil || slices.Contains(w.avoid.nodes, ev.Node) {
 		return
 	}
+	if most := e.mostOn(w, ev); most > 0 {
+		w.avoid.limit(ev.Node, most)
+		w.placed.shape = nil
+		e.updatePlaces(w)
+		return
+	}
 	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), ev.Node)))
 	w.avoid.why = ev.Why
 	w.placed.shape = nil
 	e.updatePlaces(w)
 }
 
+// mostOn returns how many pods of the workload the node may get after kube-scheduler refused one more, 0 if the node is to
+// be avoided. Where pods of the workload run, the node is good for these. Where kube-scheduler minds other pods, and the
+// node was to have several of the workload, these may be the pods that it minds: the next trial is with half of them.
+func (e *Engine) mostOn(w *workload, ev PodUnschedulable) int32 {
+	if there := e.places.PodsOn(w.Key, ev.Node); there > 0 {
+		return there
+	}
+	if !mindsOtherPods(ev.Why) {
+		return 0
+	}
+	given := int32(0)
+	for _, a := range w.held.places() {
+		for _, at := range a.Nodes {
+			if at.Node == ev.Node {
+				given += at.Count
+			}
+		}
+	}
+	return given / 2
+}
+
+// mindsOtherPods reports whether kube-scheduler refuses nodes for the sake of other pods, by labels.
+func mindsOtherPods(why string) bool {
+	return slices.ContainsFunc([]string{"anti-affinity rules", "pod affinity rules", "topology spread constraints"},
+		func(said string) bool { return strings.Contains(why, said) })
+}
+
+// limit sets the most pods of the workload on a node.
+func (a *avoidance) limit(node string, most int32) {
+	a.limits = slices.DeleteFunc(slices.Clone(a.limits), func(at place.NodeCount) bool { return at.Node == node })
+	a.limits = append(a.limits, place.NodeCount{Node: node, Count: most})
+	slices.SortFunc(a.limits, func(a, b place.NodeCount) int { return strings.Compare(a.Node, b.Node) })
+}
+
+// any reports whether there is anything to forget.
+func (a *avoidance) any() bool { return len(a.nodes)+len(a.limits) > 0 }
+
+// key is equal for equal nodes and limits.
+func (a *avoidance) key() string {
+	if len(a.limits) == 0 {
+		return strings.Join(a.nodes, ",")
+	}
+	return fmt.Sprintf("%s|%v", strings.Join(a.nodes, ","), a.limits)
+}
+
 // duration returns how long the nodes are avoided by a workload that waits.
 func (a *avoidance) duration() time.Duration {
-	return min(time.Duration(len(a.nodes))*retryAfter(a.times+1), longestAvoidance)
+	return min(time.Duration(len(a.nodes)+len(a.limits))*retryAfter(a.times+1), longestAvoidance)
 }
 
 // limitAvoidance limits how long a workload without places avoids nodes, counted from the end of the next Decide.
 func (e *Engine) limitAvoidance(w *workload) {
-	if w.held == nil && len(w.avoid.nodes) > 0 && !w.avoid.timed {
+	if w.held == nil && w.avoid.any() && !w.avoid.timed {
 		e.avoiding.Insert(w.Key)
 	}
 }

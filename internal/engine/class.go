@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
@@ -68,6 +67,10 @@ func shapeKey(podSets []PodSet) string {
 		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil || ps.NodeName != "" || ps.Unpinned {
 			// Plain API structs: they always marshal, with sorted map keys.
 			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity, ps.NodeName, ps.Unpinned})
+			b = append(b, rest...)
+		}
+		if len(ps.Bounds) > 0 {
+			rest, _ := json.Marshal(ps.Bounds)
 			b = append(b, rest...)
 		}
 		b = append(b, ';')
@@ -153,7 +156,7 @@ func (c *class) before(other *class) bool {
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid.nodes, ",")}
+	key := classKey{w.shape, w.Priority, w.localKey(), w.avoid.key()}
 	c := q.classes[key]
 	if c == nil {
 		c = &class{classKey: key, queue: q, from: w.local}

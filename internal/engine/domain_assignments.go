@@ -85,6 +85,7 @@ func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string,
 		return nil
 	}
 	ask.Count, ask.Level, ask.Mandatory, ask.Slices, ask.Group, ask.ExclusiveKey = pods, "", false, nil, "", ""
+	ask.Bounds = nil // the other controller has decided on the domains
 	ask.NodeSelector = writable(ask.NodeSelector)
 	maps.Copy(ask.NodeSelector, labels)
 	found, ok := e.places.TryFind([]place.Ask{ask}, place.Now)

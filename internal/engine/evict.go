@@ -117,7 +117,7 @@ func (p *pass) fitsBeside(w *workload, given *Admission) bool {
 	if replicasPlanned(w.queue.node, p.vectorOf(given)) == 0 {
 		return false
 	}
-	asks := p.asksOf(w.PodSets, given.PodSets, nil)
+	asks := p.asksOf(w.PodSets, given.PodSets, avoidance{})
 	return !given.onNodes() || p.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 

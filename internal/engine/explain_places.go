@@ -13,7 +13,7 @@ func (x *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
 		return nil
 	}
 	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid = x.w.avoid.nodes
+	ask.Avoid, ask.Limits = x.w.avoid.nodes, x.w.avoid.limits
 	said := x.places.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
 		said.Relaxation = x.places.Diagnose(x.groupOf(ask.Group, l.Flavor)).Relaxation
@@ -29,7 +29,7 @@ func (x *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorF
 	}
 	ps := &x.w.shape.podSets[podSet]
 	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid = x.w.avoid.nodes
+	ask.Avoid, ask.Limits = x.w.avoid.nodes, x.w.avoid.limits
 	return []place.Ask{ask}
 }
 
@@ -51,7 +51,7 @@ func (x *explainer) groupOf(group, of string) []place.Ask {
 		}
 		given = append(given, a)
 	}
-	return x.asksOf(x.w.shape.podSets, given, x.w.avoid.nodes)
+	return x.asksOf(x.w.shape.podSets, given, x.w.avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
@@ -80,7 +80,7 @@ func (x *explainer) together() *place.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := x.places.Diagnose(x.asksOf(x.w.shape.podSets, given, x.w.avoid.nodes))
+	said := x.places.Diagnose(x.asksOf(x.w.shape.podSets, given, x.w.avoid))
 	if said.Fits {
 		return nil
 	}

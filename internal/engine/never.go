@@ -40,7 +40,7 @@ func (e *Engine) exceedsNodes(c *class) bool {
 	c.never = now
 	ways := 0
 	for given := range form.Possible(counts, c.queue.node) {
-		asks := e.asksOf(c.shape.podSets, given, nil)
+		asks := e.asksOf(c.shape.podSets, given, avoidance{})
 		if ways++; len(asks) == 0 || ways > maxCombinations || e.places.EverFits(asks) {
 			c.never.never = false
 			break

@@ -217,7 +217,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 			count += p.Count
 		}
 		ask, _ := e.askOf(ps, a)
-		ask.Count, ask.Avoid = count, w.avoid.nodes
+		ask.Count, ask.Avoid, ask.Limits = count, w.avoid.nodes, w.avoid.limits
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
 		set.Excess = e.podsBeyondPlaces(w, a)
 		out.PodSets = append(out.PodSets, set)
@@ -229,7 +229,8 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 // topology. With several flavors, nodes must match all of them.
 func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
-		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey}
+		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey,
+		Bounds: ps.Bounds}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
 	}
@@ -286,14 +287,14 @@ func writable(labels map[string]string) map[string]string {
 }
 
 // asksOf returns the requests for places of the workload's pods in their assigned flavors.
-func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid []string) []place.Ask {
+func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid avoidance) []place.Ask {
 	var asks []place.Ask
 	for i := range given {
 		if given[i].Count == 0 {
 			continue
 		}
 		if ask, ok := e.askOf(&podSets[i], &given[i]); ok {
-			ask.Avoid = avoid
+			ask.Avoid, ask.Limits = avoid.nodes, avoid.limits
 			asks = append(asks, ask)
 		}
 	}
@@ -369,6 +370,15 @@ func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
 				out[i].Places = f.Nodes
 			}
 		}
+	}
+	return out
+}
+
+// places returns the places of all pod sets.
+func (a *Admission) places() []place.Assignment {
+	out := make([]place.Assignment, len(a.PodSets))
+	for i := range a.PodSets {
+		out[i] = place.Assignment{PodSet: a.PodSets[i].PodSet, Nodes: a.PodSets[i].Places}
 	}
 	return out
 }

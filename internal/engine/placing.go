@@ -80,7 +80,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
+	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -191,7 +191,7 @@ func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
-		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
+		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
 			return found
 		}
@@ -217,7 +217,7 @@ const maxCombinations = 16
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
-		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid.nodes)
+		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid)
 		if ways++; len(asks) == 0 || ways > maxCombinations || s.places.FitsWhenIdle(asks) {
 			return true
 		}

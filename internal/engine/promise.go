@@ -139,7 +139,7 @@ func (p *pass) placesFor(w *workload) verdict {
 // findPromised determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
 func (e *Engine) findPromised(w *workload) (out verdict, found []place.Assignment) {
 	given := w.promise.given.PodSets
-	asks := e.asksOf(w.shape.podSets, given, w.avoid.nodes)
+	asks := e.asksOf(w.shape.podSets, given, w.avoid)
 	e.places.Try(func() {
 		e.places.Hold(w.Key, e.holding(w, e.leftoverPods(w)))
 		out, found = e.placesOn(asks, placesOf(asks, given))

@@ -18,6 +18,7 @@ func TestPodSetsThatDifferAreNoEqualWorkloads(t *testing.T) {
 		PerPod: map[string]int64{"cpu": 1}, OfNode: map[string]int64{"cpu": 1},
 		Tolerations: []corev1.Toleration{{Key: "k"}}, NodeSelector: map[string]string{"k": "v"}, Affinity: &corev1.NodeAffinity{}, NodeName: "n",
 		Unpinned: true, HostPorts: []place.HostPort{{}}, Topology: &flavor.TopologyRequest{Level: rack}, ExclusiveKey: rack,
+		Bounds: []place.Bound{{Kind: place.Apart}},
 	})
 	plain := shapeKey([]PodSet{{}})
 	for i := range full.NumField() {

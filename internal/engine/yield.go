@@ -138,7 +138,10 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
-	ask.Count, ask.Avoid = pods, w.avoid.nodes
+	ask.Count, ask.Avoid, ask.Limits = pods, w.avoid.nodes, w.avoid.limits
+	if len(ask.Bounds)+len(ask.Limits) > 0 {
+		ask.Kept = w.held.places()
+	}
 	if ask.Mandatory && !e.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
 	}

@@ -63,6 +63,8 @@ type PodSet struct {
 	Topology *TopologyRequest
 	// ExclusiveKey is the node label whose domains the pods have exclusively, as in place.Ask.
 	ExclusiveKey string
+	// Bounds limit which domains the pods may use beside other pods of the workload, as in place.Ask.
+	Bounds []place.Bound `json:",omitempty"`
 }
 
 // TopologyRequest says how close to each other the pods of a pod set must be.

@@ -25,7 +25,7 @@ func (m *Map) Diagnose(asks []Ask) Diagnosis {
 		out.PodSets = append(out.PodSets, m.diagnose(f, w))
 	}
 	for i := range out.PodSets {
-		out.PodSets[i].Together = alone
+		out.PodSets[i].Together = alone && len(out.PodSets) > 1
 	}
 	m.close(f)
 	out.Relaxation = m.relax(asks, out.PodSets)
@@ -84,6 +84,7 @@ func (m *Map) limitedByResources(f *search, w *want, d int32) bool {
 	if wrong != "" {
 		return false
 	}
+	free.bounding, free.on = w.bounding, w.on
 	m.count(free, f.on)
 	m.measure(free, d)
 	return free.holdable(d) > w.holdable(d)

@@ -11,11 +11,20 @@ type exhaustion struct {
 	steps int
 	// nodes holds the nodes chosen so far for each want, by its index.
 	nodes map[int][]slotCount
+	// groups are the groups of the search, without those that bounds join: pods that must be together may have several
+	// domains.
+	groups []*askGroup
 }
 
 // exhaust tries every way to place the asks, within the limit of steps.
 func (m *Map) exhaust(f *search) bool {
-	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}}
+	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}, groups: f.groups}
+	if f.bounding != nil {
+		e.groups = groupsOf(f.wants)
+		for _, g := range e.groups {
+			g.within = f.groupOf(g.wants[0]).within
+		}
+	}
 	for _, w := range f.wants {
 		m.count(w, f.on)
 	}
@@ -27,13 +36,18 @@ func (e *exhaustion) spent() bool { e.steps++; return e.steps > exhaustSteps }
 
 // group places the i-th group and all that follow.
 func (e *exhaustion) group(i int) bool {
-	if i == len(e.f.groups) {
+	if i == len(e.groups) {
+		var found []placement
 		for _, w := range e.f.wants {
-			e.f.found = append(e.f.found, placement{w, append([]slotCount(nil), e.nodes[w.index]...)})
+			found = append(found, placement{w, append([]slotCount(nil), e.nodes[w.index]...)})
 		}
+		if !e.m.keepsBounds(e.f, found) {
+			return false
+		}
+		e.f.found = found
 		return true
 	}
-	g := e.f.groups[i]
+	g := e.groups[i]
 	if !g.hasLevel || !g.mandatory {
 		return e.want(g, i, 0, g.within)
 	}

@@ -9,6 +9,7 @@ import (
 
 // search is one search for places.
 type search struct {
+	m       *Map
 	on      Ledger
 	podSets []string
 	wants   []*want
@@ -18,6 +19,8 @@ type search struct {
 	// found holds the places of all asks.
 	found   []placement
 	avoided []*node
+	// bounding is nil if there are no bounds between pods.
+	bounding *bounding
 }
 
 // placement holds the places of one ask.
@@ -74,7 +77,7 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 func (m *Map) EverFits(asks []Ask) bool {
 	asks = slices.Clone(asks)
 	for i := range asks {
-		asks[i].Avoid = nil
+		asks[i].Avoid, asks[i].Limits = nil, nil
 	}
 	return m.Fits(asks, empty)
 }
@@ -86,7 +89,7 @@ func (m *Map) FitsWhenIdle(asks []Ask) bool { return m.Fits(asks, idle) }
 // read resolves asks and opens a search, which the caller must close.
 func (m *Map) read(asks []Ask, on Ledger) (*search, *Shortfall) {
 	m.boundLayouts()
-	return m.readWith(asks, extras(asks), on)
+	return m.readWith(asks, m.extras(asks), on)
 }
 
 // layoutsKept bounds the number of layouts that follow the nodes: tenants may name any label for exclusive
@@ -105,7 +108,7 @@ func (m *Map) boundLayouts() {
 // readWith is read for asks whose layouts need the extra labels. It keeps all layouts, so that domains
 // that the caller has stay valid.
 func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfall) {
-	f := &search{on: on}
+	f := &search{m: m, on: on}
 	for i := range asks {
 		f.podSets = append(f.podSets, asks[i].PodSet)
 		w, wrong := m.want(&asks[i], i, extra[i])
@@ -124,6 +127,8 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfa
 				Mistake: "pod sets of group " + w.Group + " " + wrong}
 		}
 	}
+	m.bind(f)
+	f.groups = m.joined(f, f.groups)
 	m.trial++
 	m.avoid(f)
 	return f, nil
@@ -172,10 +177,10 @@ func (m *Map) readmit(nodes []*node) {
 
 // extras returns the label that each ask's layout needs beside those of its topology, if any. Asks that
 // get one domain share one layout.
-func extras(asks []Ask) []string {
+func (m *Map) extras(asks []Ask) []string {
 	out := make([]string, len(asks))
 	if len(asks) == 1 {
-		out[0] = asks[0].ExclusiveKey
+		out[0] = m.extraOf(&asks[0])
 		return out
 	}
 	together := map[string]bool{}
@@ -183,10 +188,10 @@ func extras(asks []Ask) []string {
 		together[asks[i].Group] = together[asks[i].Group] || asks[i].Group != "" && asks[i].Level != ""
 	}
 	for i := range asks {
-		out[i] = asks[i].ExclusiveKey
+		out[i] = m.extraOf(&asks[i])
 		for j := range asks {
 			if out[i] == "" && together[asks[i].Group] && asks[j].Group == asks[i].Group {
-				out[i] = asks[j].ExclusiveKey
+				out[i] = m.extraOf(&asks[j])
 			}
 		}
 	}
@@ -229,7 +234,7 @@ func (m *Map) search(f *search) bool { return m.searchOffAvoided(f) || m.searchA
 
 // searchAll searches all nodes that are not avoided: group after group, and then exhaustively.
 func (m *Map) searchAll(f *search) bool {
-	return m.searchSparing(f) || len(f.wants) > 1 && m.exhaust(f)
+	return m.searchSparing(f) || (len(f.wants) > 1 || !f.isExact()) && m.exhaust(f)
 }
 
 // searchSparing first searches nodes without devices that the asks do not use, to leave those to pods that
@@ -259,7 +264,7 @@ func (m *Map) searchInOrders(f *search) bool {
 		if turn > 0 {
 			f.reorder(turn)
 		}
-		if m.attempt(f) {
+		if f.bounding == nil && m.attempt(f) || f.bounding != nil && f.bounding.divisions(func() bool { return m.attempt(f) }) {
 			return true
 		}
 	}
@@ -274,23 +279,23 @@ func (m *Map) attempt(f *search) bool {
 			return false
 		}
 	}
+	if !m.keepsBounds(f, f.charged) {
+		m.takeBack(f, 0)
+		return false
+	}
 	f.found = f.charged
 	return true
 }
 
 // fitsAlone reports whether an ask would have places if it were the only one.
 func (m *Map) fitsAlone(f *search, w *want) bool {
-	p := f.groupOf(w)
 	if w.tally.sums[0] < int64(w.Count) {
 		return false
 	}
-	m.measure(w, p.within)
-	if !p.hasLevel || !p.mandatory {
-		full, more, ok := w.need(p.layout().depth(p.within))
-		return ok && w.holdsOf(p.within).has(full, more)
+	if f.bounding != nil { // with shares, domains may hold more; whether each can have its share is not looked at
+		return f.bounding.divisions(func() bool { return m.hasRoom(f, w) })
 	}
-	alone := askGroup{wants: []*want{w}, depth: p.depth, mandatory: true, hasLevel: true, within: p.within}
-	return len(m.candidates(&alone, p.depth)) > 0
+	return m.hasRoom(f, w)
 }
 
 func (f *search) groupOf(w *want) *askGroup {

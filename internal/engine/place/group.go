@@ -55,6 +55,9 @@ func (m *Map) placeGroup(f *search, p *askGroup) bool {
 	} else if !p.hasLevel {
 		depth = widest
 	}
+	if slices.ContainsFunc(p.wants, (*want).needsShares) {
+		return m.placeShared(f, p, widest)
+	}
 	for ; depth >= widest; depth-- {
 		for _, s := range m.candidates(p, depth) {
 			if m.placeIn(f, p, s.domain) {
@@ -160,11 +163,23 @@ func (m *Map) walk(l *layout, d, depth int32, visit func(d int32)) {
 func (p *askGroup) fits(d int32) (pods int64, ok bool) {
 	for _, w := range p.wants {
 		full, more, ok := w.need(w.layout.depth(d))
-		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) { // measure skips domains without free places
+		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) || !w.allowedAbove(d) { // measure skips domains without free places
 			return 0, false
 		}
 	}
 	return p.wants[0].pods(d), true
+}
+
+// hasRoom reports whether a domain that may hold all of an ask has enough places.
+func (m *Map) hasRoom(f *search, w *want) bool {
+	p := f.groupOf(w)
+	m.measure(w, p.within)
+	if !p.hasLevel || !p.mandatory {
+		full, more, ok := w.need(p.layout().depth(p.within))
+		return ok && w.holdsOf(p.within).has(full, more) && w.allowedAbove(p.within)
+	}
+	alone := askGroup{wants: []*want{w}, depth: p.depth, mandatory: true, hasLevel: true, within: p.within}
+	return len(m.candidates(&alone, p.depth)) > 0
 }
 
 // placeIn finds places for all asks of the group in one domain and charges them.
@@ -174,12 +189,18 @@ func (m *Map) placeIn(f *search, p *askGroup, d int32) bool {
 		m.count(w, f.on) // the asks before it have been charged
 		m.measure(w, d)
 		full, more, ok := w.need(w.layout.depth(d))
-		if !ok || !w.holdsOf(d).has(full, more) {
+		if !ok || !w.holdsOf(d).has(full, more) || !w.allowedAbove(d) {
 			m.takeBack(f, charged)
 			return false
 		}
 		var nodes []slotCount
-		m.spread(w, d, full, more, func(slot, pods int32) { nodes = append(nodes, slotCount{slot, pods}) })
+		emit := func(slot, pods int32) { nodes = append(nodes, slotCount{slot, pods}) }
+		if !w.needsShares() {
+			m.spread(w, d, full, more, emit)
+		} else if len(w.layers) > 1 || w.exclusiveDepth >= 0 || !m.spreadShared(w, d, int64(w.Count), emit) {
+			m.takeBack(f, charged)
+			return false
+		}
 		m.chargeAsk(f, w, nodes)
 	}
 	return true

@@ -157,7 +157,24 @@ func (m *Map) countInvalid(s *hostPlaces) int32 {
 	if why := m.checkNode(m.filter(ask, ask.filterKey()), n); why != none {
 		return s.absent
 	}
-	return m.crowdedOut(s)
+	return max(m.crowdedOut(s), min(s.absent, s.beyondLimit()))
+}
+
+// beyondLimit returns by how many pods the places of the workload on the host exceed what kube-scheduler accepted there.
+func (s *hostPlaces) beyondLimit() int32 {
+	for _, limit := range s.holder.PodSets[s.podSet].Ask.Limits {
+		if limit.Node != s.host.name {
+			continue
+		}
+		var sum int32
+		for i := range s.holder.podSets {
+			if at := s.holder.podSets[i].at(s.host.name); at != nil {
+				sum = addCount(sum, at.count)
+			}
+		}
+		return max(0, sum-limit.Count)
+	}
+	return 0
 }
 
 // crowdedOut returns how many of the places without a pod would have to move, if no other places did, for

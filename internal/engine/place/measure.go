@@ -37,7 +37,13 @@ func (w *want) pods(d int32) int64 {
 
 // measure computes what a domain and all domains in it can hold.
 func (m *Map) measure(w *want, d int32) {
-	if w.podsOnly() || d < outside {
+	if w.podsOnly() {
+		return
+	}
+	if w.bounding != nil {
+		m.setLimits(w)
+	}
+	if d < outside {
 		return
 	}
 	if len(w.full) < len(w.layout.domains) {
@@ -67,7 +73,7 @@ func (m *Map) measureTree(w *want, d int32) holds {
 		for _, child := range of.children {
 			count(m.measureTree(w, child))
 		}
-	case next == len(w.layers)-1 && w.exclusiveDepth != w.layout.bottom(): // single pods
+	case next == len(w.layers)-1 && w.exclusiveDepth != w.layout.bottom() && !w.limitsNodes(): // single pods
 		all, loss, hosted = w.tally.sums[d], 0, true
 	default:
 		for _, child := range of.children {
@@ -81,7 +87,7 @@ func (m *Map) measureTree(w *want, d int32) holds {
 	if here := w.layerAt(of.depth); here != next {
 		h = w.combine(here, h)
 	}
-	h = w.limitExclusive(of.depth, h)
+	h = w.limitExclusive(of.depth, w.limitParts(d, w.layerAt(of.depth), h))
 	w.full[d], w.part[d] = h.full, h.part
 	return h
 }
@@ -98,7 +104,7 @@ func (w *want) onNode(slot int32) holds {
 			h.part = (fits - left) / size
 		}
 	}
-	return w.limitExclusive(w.layout.bottom(), h)
+	return w.limitExclusive(w.layout.bottom(), w.limitParts(nodeAt(slot), layer, h))
 }
 
 // combine converts parts of the next layer, all in one domain, into parts of the layer.

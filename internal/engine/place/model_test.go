@@ -359,7 +359,7 @@ func (w *world) anyAssignment(asks []Ask, on Ledger) bool {
 	var try func(ask, rank, from int) bool
 	try = func(ask, rank, from int) bool {
 		if ask == len(asks) {
-			return w.invalid(asks, placed, on) == ""
+			return w.invalid(asks, placed, on) == "" && w.unbound(asks, placed) == ""
 		}
 		a := &asks[ask]
 		if rank == int(a.Count) {

@@ -134,6 +134,22 @@ func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]stri
 	return out
 }
 
+// PodsOn returns how many pods of the workload are on the node that places call host.
+func (m *Map) PodsOn(workload order.Key, host string) (pods int32) {
+	h, c := m.hosts[host], m.podsOf[workload]
+	if h == nil || c == nil {
+		return 0
+	}
+	for _, n := range h.nodes {
+		for _, p := range n.pods {
+			if p.workload == workload {
+				pods++
+			}
+		}
+	}
+	return pods
+}
+
 // removePod takes back everything that was counted for a pod.
 func (m *Map) removePod(p *pod) {
 	delete(m.pods, p.key)

@@ -23,14 +23,14 @@ type relaxation struct {
 }
 
 // relax returns the smallest change to one of the asks with which all of them would fit now, as text. It
-// tries, in this order: how near the pods must be to each other, which nodes they may use, how many they
+// tries, in this order: how near the pods must be to each other or how far apart, which nodes they may use, how many they
 // are and how large they are.
 func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 	byName := map[string]*AskDiagnosis{}
 	for i := range found {
 		byName[found[i].PodSet] = &found[i]
 	}
-	kinds := []func(*Ask, *AskDiagnosis) []relaxation{m.relaxLevel, relaxParts, m.relaxNodes}
+	kinds := []func(*Ask, *AskDiagnosis) []relaxation{m.relaxLevel, relaxParts, relaxBounds, m.relaxNodes}
 	for _, kind := range kinds {
 		for i := range asks {
 			d := byName[asks[i].PodSet]
@@ -111,6 +111,16 @@ func relaxParts(a *Ask, _ *AskDiagnosis) []relaxation {
 	}
 	if len(a.Slices) > 0 {
 		out = append(out, relaxation{func(a *Ask) { a.Slices = nil }, false, "without slices"})
+	}
+	return out
+}
+
+// relaxBounds drops one bound between pods.
+func relaxBounds(a *Ask, _ *AskDiagnosis) []relaxation {
+	var out []relaxation
+	for i := range a.Bounds {
+		without := func(a *Ask) { a.Bounds = slices.Delete(slices.Clone(a.Bounds), i, i+1) }
+		out = append(out, relaxation{without, false, "without " + a.Bounds[i].String()})
 	}
 	return out
 }

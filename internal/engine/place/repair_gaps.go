@@ -21,9 +21,10 @@ func (r *repair) fillGaps(on Ledger) bool {
 		return false
 	}
 	asks, extra := make([]Ask, len(gaps)), make([]string, len(gaps))
-	wider := 1
+	wider, kept := 1, r.keptPlaces()
 	for i := range gaps {
 		asks[i] = gaps[i].ask
+		asks[i].Kept = kept
 		extra[i] = r.extra()[gaps[i].podSet]
 		wider = max(wider, len(gaps[i].domains))
 	}
@@ -61,7 +62,19 @@ func (r *repair) extra() []string {
 	for i := range asks {
 		asks[i] = r.h.PodSets[i].Ask
 	}
-	return extras(asks)
+	return r.m.extras(asks)
+}
+
+// keptPlaces returns the places that stay, nil if no bound looks at them.
+func (r *repair) keptPlaces() []Assignment {
+	if !slices.ContainsFunc(r.h.PodSets, func(set HeldPodSet) bool { return len(set.Ask.Bounds)+len(set.Ask.Limits) > 0 }) {
+		return nil
+	}
+	var out []Assignment
+	for i := range r.h.PodSets {
+		out = append(out, Assignment{r.h.PodSets[i].Ask.PodSet, runs(r.ranks[i])})
+	}
+	return out
 }
 
 // gaps returns the empty ranks as asks: within the domain of their slice if other pods of it stay, whole

@@ -20,7 +20,7 @@ func (m *Map) scattered(h *holder) bool {
 		asks[i] = h.PodSets[i].Ask
 	}
 	groups := map[string]domainAt{}
-	for i, extra := range extras(asks) {
+	for i, extra := range m.extras(asks) {
 		if m.podSetScattered(&h.PodSets[i], extra, groups) {
 			return true
 		}

@@ -37,6 +37,8 @@ type Shortfall struct {
 	// Resources lists, sorted, the resources that nodes are short of. More of any other resource on the
 	// present nodes would not help.
 	Resources []string `json:"resources,omitempty"`
+	// Bounds are the constraints between pods without which more pods would fit, as in Bound.String.
+	Bounds []string `json:"bounds,omitempty"`
 }
 
 // Message returns the shortfall as text for users.
@@ -65,6 +67,9 @@ func (s *Shortfall) Message() string {
 		}
 		fmt.Fprintf(&b, "%s: %d", e.Filter, e.Nodes)
 	}
+	if len(s.Bounds) > 0 {
+		fmt.Fprintf(&b, "; bounded by %s", strings.Join(s.Bounds, ", "))
+	}
 	return b.String()
 }
 
@@ -90,7 +95,7 @@ func (m *Map) shortfall(f *search) *Shortfall {
 	}
 	first = slices.MinFunc(f.wants, func(a, b *want) int { return cmp.Compare(a.index, b.index) })
 	s := m.shortfallOf(f, first)
-	s.Together = true
+	s.Together = len(f.wants) > 1
 	return s
 }
 
@@ -113,6 +118,10 @@ func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	if best, ok := m.best(f, w); ok {
 		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
 	}
+	if f.bounding != nil && len(f.wants) == 1 { // there is room, but no way to keep the bounds
+		s.Fits = min(s.Fits, s.Count-1)
+	}
+	s.Bounds = m.boundsOn(f, w)
 	for resource := range m.limitingResources(w) {
 		s.Resources = append(s.Resources, m.resources.names[resource])
 	}

@@ -140,6 +140,12 @@ type Ask struct {
 	// slices, is alone in its domain of that label. The domain holds no other exclusive part, by whatever
 	// label, and does not lie in the domain of another. Pods that are not exclusive do not count.
 	ExclusiveKey string
+	// Bounds limit which domains the pods may use beside other pods of the workload. Kept are the places that pods of the
+	// workload keep, which count for bounds. Limits are the most pods of the workload on some nodes, for each of which
+	// kube-scheduler refused more.
+	Bounds []Bound      `json:",omitempty"`
+	Kept   []Assignment `json:",omitempty"`
+	Limits []NodeCount  `json:",omitempty"`
 	// Avoid lists nodes, by their names in places, that kube-scheduler has refused for reasons of its own.
 	// Domains with several of them are tried last.
 	Avoid []string

@@ -23,6 +23,10 @@ type want struct {
 	exclusiveDepth int32
 	// full and part are the results of measure by domain; they are nil if only pods are counted.
 	full, part []int64
+	// bounding is set, with the search on, if bounds or limits concern the search; limits are those of this want.
+	bounding *bounding
+	on       *search
+	limits   []limit
 }
 
 // layer is a division of the pod set into parts of size pods, each within one domain of the depth.
@@ -132,5 +136,23 @@ func (w *want) inner(layer int) (each, inSmaller int64, smaller bool) {
 	return int64(w.layers[layer].size / next), int64(w.remainder(layer) / next), w.remainder(layer+1) > 0
 }
 
-// podsOnly reports whether only single pods are counted: there are neither slices nor exclusive parts.
-func (w *want) podsOnly() bool { return len(w.layers) == 1 && w.exclusiveDepth < 0 }
+// podsOnly reports whether only single pods are counted: there are neither slices nor exclusive parts
+// nor bounds.
+func (w *want) podsOnly() bool {
+	return len(w.layers) == 1 && w.exclusiveDepth < 0 && w.bounding == nil
+}
+
+// extraOf returns the label that the layout of an ask needs beside those of its topology: that of exclusive placement, or
+// else the first one of its bounds that is no level.
+func (m *Map) extraOf(a *Ask) string {
+	if a.ExclusiveKey != "" || len(a.Bounds) == 0 {
+		return a.ExclusiveKey
+	}
+	levels := m.topologies[m.flavors[a.Flavor].Topology].Levels
+	for i := range a.Bounds {
+		if key := a.Bounds[i].Key; key != Hostname && !slices.Contains(levels, key) {
+			return key
+		}
+	}
+	return ""
+}

@@ -1,0 +1,260 @@
+package place
+
+import "slices"
+
+// limit is how many pods of a want the domains of a label may hold yet, and how many they must.
+type limit struct {
+	key string
+	// depth is that of the label in the layout of the want, outside if the label is no level of it.
+	depth int32
+	// most is the number for a domain without an entry in left; missing is that for nodes without the label.
+	most, missing int64
+	left          map[string]int64
+	// least is the number that domains must get.
+	least map[string]int64
+}
+
+// of returns the number for a domain.
+func (l *limit) of(value string, has bool) int64 {
+	if !has {
+		return l.missing
+	}
+	if left, known := l.left[value]; known {
+		return left
+	}
+	return l.most
+}
+
+// setLimits computes the limits of a want beside what the other asks of its search have got so far.
+func (m *Map) setLimits(w *want) {
+	w.limits = w.limits[:0]
+	b := w.bounding
+	for i := range b.rules {
+		r := &b.rules[i]
+		if r.owner.PodSet == w.PodSet || r.counts(w.PodSet) {
+			if l, limits := m.limitBy(w, r, int64(b.shares[i])); limits {
+				l.key = r.Key
+				w.limits = append(w.limits, l)
+			}
+		}
+	}
+	if len(b.limits) > 0 {
+		w.limits = append(w.limits, m.limitByNode(w))
+	}
+	for i := range w.limits {
+		l := &w.limits[i]
+		l.depth = outside
+		if depth, ok := w.layout.depthOf(l.key); ok {
+			l.depth = depth
+		}
+	}
+}
+
+// limitBy returns the limit that a rule sets to a want.
+func (m *Map) limitBy(w *want, r *rule, share int64) (limit, bool) {
+	own := r.owner.PodSet == w.PodSet
+	of := func(podSet string) bool { return r.counts(podSet) }
+	if !own {
+		of = func(podSet string) bool { return podSet == r.owner.PodSet }
+	}
+	has := m.placedBy(w, r.Key, of)
+	out := limit{most: cap32, missing: cap32, left: map[string]int64{}}
+	switch r.Kind {
+	case Apart:
+		if own && r.counts(w.PodSet) {
+			out.most = 1
+		}
+		for value := range has {
+			out.left[value] = 0
+		}
+	case Together:
+		if len(has) == 0 {
+			return out, false // the pods choose the domain: see joined
+		}
+		out.most, out.missing = 0, 0
+		for value := range has {
+			out.left[value] = cap32
+		}
+	default:
+		return m.limitEvenly(w, r, share, own, has)
+	}
+	return out, true
+}
+
+// limitEvenly returns the limit of a rule Even. A pod set that counts for the rule of another one is limited in the domains
+// where that one has pods.
+func (m *Map) limitEvenly(w *want, r *rule, share int64, own bool, has map[string]int64) (limit, bool) {
+	out := limit{most: cap32, missing: cap32, left: map[string]int64{}}
+	all := m.placedBy(w, r.Key, r.counts)
+	if !own {
+		for value := range has {
+			out.left[value] = max(0, share+int64(r.MaxSkew)-all[value])
+		}
+		return out, true
+	}
+	out.most, out.missing = share+int64(r.MaxSkew), 0
+	for value, pods := range all {
+		out.left[value] = max(0, out.most-pods)
+	}
+	if share > 0 && w.isLastOf(r) {
+		out.least = map[string]int64{}
+		for value := range r.eligible {
+			if least := share - all[value]; least > 0 {
+				out.least[value] = least
+			}
+		}
+	}
+	return out, true
+}
+
+// isLastOf reports whether all other asks that count for the rule have their places.
+func (w *want) isLastOf(r *rule) bool {
+	return !slices.ContainsFunc(w.on.wants, func(other *want) bool {
+		return other != w && r.counts(other.PodSet) && !slices.ContainsFunc(w.on.charged, func(p placement) bool { return p.want == other })
+	})
+}
+
+// limitByNode returns the limit of nodes for which kube-scheduler refused more pods of the workload.
+func (m *Map) limitByNode(w *want) limit {
+	out := limit{key: Hostname, most: cap32, missing: cap32, left: map[string]int64{}}
+	has := m.placedBy(w, Hostname, func(string) bool { return true })
+	for _, at := range w.bounding.limits {
+		out.left[at.Node] = max(0, int64(at.Count)-has[at.Node])
+	}
+	return out
+}
+
+// placedBy returns how many pods of pod sets have places in each domain of a label: kept ones, and those that the search
+// has found for other asks.
+func (m *Map) placedBy(w *want, key string, of func(podSet string) bool) map[string]int64 {
+	out := map[string]int64{}
+	for _, a := range w.bounding.keptBy {
+		if of(a.PodSet) {
+			m.addKept(out, key, a.Nodes)
+		}
+	}
+	for _, p := range w.on.charged {
+		if p.want == w || !of(p.want.PodSet) {
+			continue
+		}
+		for _, at := range p.nodes {
+			if value, has := m.slots[at.slot].Labels[key]; has {
+				out[value] += int64(at.pods)
+			}
+		}
+	}
+	return out
+}
+
+// addKept adds places to the sums of the domains of a label.
+func (m *Map) addKept(to map[string]int64, key string, places []NodeCount) {
+	for _, at := range places {
+		if value, has := m.LabelOf(at.Node, key); has {
+			to[value] += int64(at.Count)
+		}
+	}
+}
+
+// limitOf returns how many pods of the want a domain may hold by its limits.
+func (w *want) limitOf(d int32) int64 {
+	most := int64(cap32)
+	depth := w.layout.depth(d)
+	for i := range w.limits {
+		if l := &w.limits[i]; l.depth == depth {
+			value, has := w.labelOf(d)
+			most = min(most, l.of(value, has))
+		}
+	}
+	return most
+}
+
+// allowedAbove reports whether the domains around d may hold the whole ask by their limits.
+func (w *want) allowedAbove(d int32) bool {
+	if len(w.limits) == 0 {
+		return true
+	}
+	for d = w.layout.parent(d); d > 0; d = w.layout.parent(d) {
+		if w.limitOf(d) < int64(w.Count) {
+			return false
+		}
+	}
+	return true
+}
+
+// labelOf returns the label value of a domain, which nodes without the label of exclusive placement do not have.
+func (w *want) labelOf(d int32) (value string, has bool) {
+	if slot, ok := slotOf(d); ok {
+		return w.on.m.slots[slot].host.name, true
+	}
+	of := &w.layout.domains[d]
+	return of.value, of.value != "" || w.layout.levelAt(of.depth) != w.layout.extra
+}
+
+// limitParts reduces what a domain can hold, in parts of a layer, to its limits.
+func (w *want) limitParts(d int32, layer int, h holds) holds {
+	if len(w.limits) == 0 {
+		return h
+	}
+	most, size := w.limitOf(d), int64(w.layers[layer].size)
+	if most >= cap32 {
+		return h
+	}
+	h.full = min(h.full, most/size)
+	left := int64(w.remainder(layer))
+	if most < left {
+		h.part = -1
+	} else {
+		h.part = min(h.part, (most-left)/size)
+	}
+	return h
+}
+
+// limitsNodes reports whether any limit is for single nodes.
+func (w *want) limitsNodes() bool {
+	return slices.ContainsFunc(w.limits, func(l limit) bool { return l.depth == w.layout.bottom() })
+}
+
+// needsShares reports whether domains must get some of the pods.
+func (w *want) needsShares() bool {
+	return slices.ContainsFunc(w.limits, func(l limit) bool { return len(l.least) > 0 })
+}
+
+// joined returns the groups in which asks that must be together, and have chosen no domain yet, get one domain.
+func (m *Map) joined(f *search, groups []*askGroup) []*askGroup {
+	if f.bounding == nil {
+		return groups
+	}
+	for i := range f.bounding.rules {
+		r := &f.bounding.rules[i]
+		depth, ok := r.owner.layout.depthOf(r.Key)
+		if r.Kind != Together || !ok || len(m.placedBy(r.owner, r.Key, r.counts)) > 0 {
+			continue
+		}
+		var into *askGroup
+		groups = slices.DeleteFunc(groups, func(p *askGroup) bool {
+			if p.layout() != r.owner.layout || !slices.ContainsFunc(p.wants, func(w *want) bool { return w == r.owner || r.counts(w.PodSet) }) {
+				return false
+			}
+			if into == nil {
+				into = p
+				return false
+			}
+			into.wants = append(into.wants, p.wants...)
+			into.narrow(p.depth, p.hasLevel && p.mandatory)
+			return true
+		})
+		into.narrow(depth, true)
+	}
+	return groups
+}
+
+// narrow makes the group be within a domain of the depth.
+func (p *askGroup) narrow(depth int32, mandatory bool) {
+	if !mandatory {
+		return
+	}
+	if !p.hasLevel || !p.mandatory {
+		p.depth = depth
+	}
+	p.hasLevel, p.mandatory, p.depth = true, true, max(p.depth, depth)
+}
