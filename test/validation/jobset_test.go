@@ -1,6 +1,9 @@
 package validation
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	leader  = "spec>replicatedJobs>0>"
@@ -78,6 +81,12 @@ func jobSetSchemaRules() []rule {
 		{of, "the name of a failure rule has at most 128 characters", inSchema, "may not be more than 128",
 			[]attempt{{what: "129", change: rules.with(edits{first + "name": strings.Repeat("a", 129)})}},
 			[]attempt{{what: "128", change: rules.with(edits{first + "name": strings.Repeat("a", 128)})}}},
+		{of, "a failure rule has at most 16 patterns", inSchema, "must have at most 16 items",
+			[]attempt{{what: "17", change: rules.with(edits{first + "onJobFailureMessagePatterns": times(17, "a")})}},
+			[]attempt{{what: "16", change: rules.with(edits{first + "onJobFailureMessagePatterns": times(16, "a")})}}},
+		{of, "a pattern has at most 256 characters", inSchema, "may not be more than 256",
+			[]attempt{{what: "257", change: patterns(1, strings.Repeat("a", 257))}, {what: "an attack", change: patterns(26, strings.Repeat("x{1000}", 146))}},
+			[]attempt{{what: "256", change: patterns(1, strings.Repeat("a", 256))}}},
 		{of, "a failure policy has at most 64 rules", inSchema, "must have at most 64 items",
 			[]attempt{{what: "65", change: edits{"spec>failurePolicy>rules": times(65, "{name: r%d, action: FailJobSet}")}}},
 			[]attempt{{what: "64", change: edits{"spec>failurePolicy>rules": times(64, "{name: r%d, action: FailJobSet}")}}}},
@@ -100,6 +109,15 @@ func jobSetSchemaRules() []rule {
 			[]attempt{{what: "Archive", change: edits{"spec>volumeClaimPolicies": "yaml:[{retentionPolicy: {whenDeleted: Archive}}]"}}},
 			[]attempt{{what: "Retain", change: edits{"spec>volumeClaimPolicies": "yaml:[{retentionPolicy: {whenDeleted: Retain}}]"}}}},
 	}
+}
+
+// patterns are so many equal patterns of failures, 16 to a rule.
+func patterns(count int, pattern string) edits {
+	rules := []any{}
+	for left := count; left > 0; left -= 16 {
+		rules = append(rules, map[string]any{"action": "FailJobSet", "onJobFailureMessagePatterns": slices.Repeat([]any{pattern}, min(left, 16))})
+	}
+	return edits{"spec>failurePolicy>rules": rules}
 }
 
 const (
@@ -178,10 +196,34 @@ func jobSetRules() []rule {
 		{of, "names of failure rules are unique", inCEL, "rule names are not unique",
 			[]attempt{{what: "two of one name", change: edits{"spec>failurePolicy>rules": "yaml:[{name: a, action: FailJobSet}, {name: b, action: FailJobSet}, {name: a, action: RestartJobSet}]"}}},
 			[]attempt{{what: "two without", change: edits{"spec>failurePolicy>rules": "yaml:[{action: FailJobSet}, {action: RestartJobSet}]"}}}},
-		{of, "onJobFailureMessagePatterns are regular expressions", inCEL, "must be a regular expression in RE2 syntax",
+		{of, "patterns of failures have at most 4,096 characters together", inCEL, "the onJobFailureMessagePatterns of all rules must have at most 4096 characters together",
 			[]attempt{
-				{what: "an open parenthesis", change: edits{"spec>failurePolicy>rules": `yaml:[{action: FailJobSet, onJobFailureMessagePatterns: ["fine", "exit (code"]}]`}},
-				{what: "a look-ahead, which RE2 has not", change: edits{"spec>failurePolicy>rules": `yaml:[{action: FailJobSet, onJobFailureMessagePatterns: ["(?!x)"]}]`}},
+				{what: "17 of 256", change: patterns(17, strings.Repeat("a", 256))},
+				{what: "256 of 17", change: patterns(256, strings.Repeat("a", 17))},
+			},
+			[]attempt{{what: "16 of 256", change: patterns(16, strings.Repeat("a", 256))}, {what: "an attack of 4,096 characters", change: patterns(16, strings.Repeat(`\pL`, 85))}}},
+		{of, "a count in a pattern has at most two digits and follows a character or a class", inCEL, "a count of repetitions in onJobFailureMessagePatterns, such as {3}, must have at most two digits and follow a single character or a class, not a group",
+			[]attempt{
+				{what: "a thousand", change: patterns(1, "x{1000}")},
+				{what: "up to a hundred", change: patterns(1, "[a-z]{1,100}")},
+				{what: "at least a hundred", change: patterns(1, "x{100,}")},
+				{what: "a group", change: patterns(1, "(a|b){9}")},
+				{what: "groups in groups", change: patterns(2, "(((a){9}){9}){9}")},
+			},
+			[]attempt{
+				{what: "99", change: patterns(1, "x{1,99}")},
+				{what: "a class", change: patterns(1, "[0-9a-f]{32}")},
+				{what: "a group any number of times", change: patterns(1, "(exit|code)+")},
+				{what: "text that is no count", change: patterns(1, `\{"code": [0-9]+\}`)},
+			}},
+		{of, "counts in patterns are at most 512 together", inCEL, "the counts of repetitions in onJobFailureMessagePatterns, such as {3}, must be at most 512 together",
+			[]attempt{{what: "6 of 99", change: patterns(6, "x{99}")}, {what: "540 in one", change: patterns(1, strings.Repeat("x{2,90}", 6))}},
+			[]attempt{{what: "5 of 99", change: patterns(5, "x{99}")}}},
+		{of, "onJobFailureMessagePatterns are regular expressions", inCEL, "onJobFailureMessagePatterns must be regular expressions in RE2 syntax",
+			[]attempt{
+				{what: "an open parenthesis", change: patterns(1, "exit (code")},
+				{what: "a look-ahead, which RE2 has not", change: patterns(1, "(?!x)")},
+				{what: "the last of many", change: patterns(16, "fine").with(edits{"spec>failurePolicy>rules>0>onJobFailureMessagePatterns>15": "["})},
 			},
 			[]attempt{{what: "expressions", change: edits{"spec>failurePolicy>rules": `yaml:[{action: FailJobSet, onJobFailureMessagePatterns: ["", "^exit code (1|2)$", "(?i)oom"]}]`}}}},
 		{of, "with InPlaceRestart backoffLimit is the largest number", inCEL, "backoffLimit of every replicatedJob must be set to 2147483647 (MaxInt32) when in-place restart is enabled",

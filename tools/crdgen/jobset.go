@@ -17,6 +17,7 @@ func ruleJobSet(jobSet *props) {
 		spec.XValidations = append(spec.XValidations, inPlaceRules()...)
 		spec.XValidations = append(spec.XValidations, coordinatorRules()...)
 	}, "spec")
+	edit(jobSet, func(policy *props) { policy.XValidations = append(policy.XValidations, patternRules()...) }, "spec", "failurePolicy")
 	edit(jobSet, func(job *props) {
 		job.XValidations = append(job.XValidations, elasticRules()...)
 	}, "spec", "replicatedJobs", "*")
@@ -97,6 +98,32 @@ func coordinatorRules() []apiextensionsv1.ValidationRule {
 				&& has(r.template.spec.completionMode) && r.template.spec.completionMode == 'Indexed'`),
 		where("coordinator pod index is invalid for its replicatedJob: it must be at least 0 and less than completions",
 			`!has(r.template.spec.completions) || (%[1]s >= 0 && %[1]s < r.template.spec.completions)`, podIndex),
+	}
+}
+
+// patternRules bound what the patterns of failure rules cost whoever compiles them: the API server in the last of these
+// rules, and the operator. A count of repetitions multiplies what it follows: 'x{1000}' 146 times, 1,022 characters, is
+// a program of 146,000 instructions. So a pattern is compiled only where the rules before hold, which is why these repeat
+// each other. Within them all patterns together are programs of some 6,000 instructions.
+func patternRules() []apiextensionsv1.ValidationRule {
+	const (
+		patterns = "(has(r.onJobFailureMessagePatterns) ? r.onJobFailureMessagePatterns : [])"
+		short    = "self.rules.map(r, " + patterns + ".map(p, size(p)).sum()).sum() <= 4096"
+		single   = "self.rules.all(r, " + patterns + ".all(p, !p.matches('[)][{][0-9]|[{][0-9,]*[0-9]{3}')))"
+		// A count is the last number before a closing brace.
+		few = "self.rules.map(r, " + patterns + ".map(p, p.findAll('[0-9]{1,2},?[}]').map(c, int(c.replace(',', '').replace('}', ''))).sum()).sum()).sum() <= 512"
+	)
+	return []apiextensionsv1.ValidationRule{
+		celRule(".rules", "the onJobFailureMessagePatterns of all rules must have at most 4096 characters together",
+			`!has(self.rules) || %s`, short),
+		celRule(".rules", "a count of repetitions in onJobFailureMessagePatterns, such as {3}, must have at most two digits"+
+			" and follow a single character or a class, not a group",
+			`!has(self.rules) || !(%s) || %s`, short, single),
+		celRule(".rules", "the counts of repetitions in onJobFailureMessagePatterns, such as {3}, must be at most 512 together",
+			`!has(self.rules) || !(%s) || %s`, short, few),
+		celRule(".rules", "onJobFailureMessagePatterns must be regular expressions in RE2 syntax",
+			`!has(self.rules) || !(%s) || !(%s) || !(%s) || self.rules.all(r, %s.all(p, ''.matches(p) in [true, false]))`,
+			short, single, few, patterns),
 	}
 }
 

@@ -125,12 +125,13 @@ type FailurePolicyRule struct {
 	OnJobFailureReasons []string `json:"onJobFailureReasons,omitempty"`
 
 	// onJobFailureMessagePatterns are regular expressions, in RE2 syntax, one of which must match a part of the message
-	// of that condition.
+	// of that condition. The patterns of all rules have at most 4,096 characters together. A count of repetitions, such
+	// as {3}, has at most two digits and follows a character or a class, not a group; all counts are at most 512
+	// together.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:items:XValidation:rule=`"".matches(self) || !"".matches(self)`,message="must be a regular expression in RE2 syntax"
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=256
 	OnJobFailureMessagePatterns []string `json:"onJobFailureMessagePatterns,omitempty"`
 
 	// targetReplicatedJobs are the replicated jobs to which the rule applies.

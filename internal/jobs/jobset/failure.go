@@ -18,7 +18,11 @@ import (
 func (p *planner) applyFailurePolicy() {
 	var over []*batchv1.Job
 	spent := restartsSpent(&p.js.Status)
-	for _, v := range judge(p.js.Spec.FailurePolicy, p.children.failed) {
+	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
+	if unusable != nil {
+		p.plan.Events = append(p.plan.Events, jobs.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
+	}
+	for _, v := range verdicts {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
 		switch {
 		case v.action == "":
@@ -56,6 +60,9 @@ func (p *planner) fail(reason, message string) {
 	p.setCondition(jobset.JobSetFailed, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
 	p.clearCondition(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
+
+// unusablePattern is the reason of the event that reports a pattern which is not compiled.
+const unusablePattern = "UnusablePattern"
 
 // eventReasons holds the reasons of the events that report a restart.
 var eventReasons = map[jobset.FailurePolicyAction]string{

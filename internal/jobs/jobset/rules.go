@@ -24,19 +24,25 @@ type verdict struct {
 
 // judge returns the verdicts about the failed Jobs in the order in which they count: by the first rule that matches the
 // Job, the order of rules being that of the policy, and then by the time of the failure and by name. Jobs that no rule
-// matches come last; for them, all Jobs are recreated.
-func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) (out []verdict) {
+// matches come last; for them, all Jobs are recreated. The error says which pattern of the policy matched nothing because
+// it cannot be used.
+//
+// A verdict ends the JobSet or counts a restart, and its status says so before anything else is done: from then on the
+// Job belongs to an earlier attempt, and is not judged again, by this operator or another.
+func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) (out []verdict, unusable error) {
 	left := slices.Clone(failed)
 	slices.SortFunc(left, func(a, b *batchv1.Job) int {
 		return cmp.Or(failedAt(a).Compare(failedAt(b)), cmp.Compare(a.Name, b.Name))
 	})
 	otherwise := verdict{}
 	if policy != nil {
+		var patterns [][]*regexp.Regexp
+		patterns, unusable = usablePatterns(policy)
 		for i := range policy.Rules {
 			rule := &policy.Rules[i]
-			matches, name := matcher(rule), ruleName(rule, i)
+			name := ruleName(rule, i)
 			left = slices.DeleteFunc(left, func(job *batchv1.Job) bool {
-				does := matches(job)
+				does := matches(rule, patterns[i], job)
 				if does {
 					out = append(out, verdict{action: rule.Action, rule: name, job: job})
 				}
@@ -49,41 +55,24 @@ func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) (out []verdict) 
 		otherwise.job = job
 		out = append(out, otherwise)
 	}
-	return out
+	return out, unusable
 }
 
 func failedAt(job *batchv1.Job) time.Time {
 	return jobs.TrueCondition(job, batchv1.JobFailed).LastTransitionTime.Time
 }
 
-// matcher returns a function that reports whether the rule matches a failed Job: by its replicated job and by the
-// reason and message of its failure. Empty lists match everything.
-func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
-	matches := messageMatcher(rule.OnJobFailureMessagePatterns)
-	return func(job *batchv1.Job) bool {
-		why := jobs.TrueCondition(job, batchv1.JobFailed)
-		return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) &&
-			anyOr(rule.OnJobFailureReasons, why.Reason) && matches(why.Message)
-	}
+// matches reports whether the rule, with these patterns, matches a failed Job: by its replicated job and by the reason and
+// message of its failure. Empty lists match everything, but a list of patterns that cannot be used matches nothing.
+func matches(rule *jobset.FailurePolicyRule, patterns []*regexp.Regexp, job *batchv1.Job) bool {
+	why := jobs.TrueCondition(job, batchv1.JobFailed)
+	return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) && anyOr(rule.OnJobFailureReasons, why.Reason) &&
+		(len(rule.OnJobFailureMessagePatterns) == 0 ||
+			slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(why.Message) }))
 }
 
 // anyOr reports whether the list is empty or contains the value.
 func anyOr(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
-
-// messageMatcher returns a function that reports whether a message matches one of the patterns. The API rejects invalid
-// patterns; one stored before it did matches nothing.
-func messageMatcher(patterns []string) func(string) bool {
-	var compiled []*regexp.Regexp
-	for _, pattern := range patterns {
-		if expression, err := regexp.Compile(pattern); err == nil {
-			compiled = append(compiled, expression)
-		}
-	}
-	return func(message string) bool {
-		return len(patterns) == 0 ||
-			slices.ContainsFunc(compiled, func(expression *regexp.Regexp) bool { return expression.MatchString(message) })
-	}
-}
 
 // ruleName returns the name of the rule, or the default name for a rule at this index.
 func ruleName(rule *jobset.FailurePolicyRule, index int) string {

@@ -69,13 +69,13 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"("}, nil)}, list(leader), verdict{jobset.RestartJobSet, "", leader.job}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := judge(&jobset.FailurePolicy{Rules: tc.rules}, tc.failed)[0]
-			if got != tc.want {
+			verdicts, _ := judge(&jobset.FailurePolicy{Rules: tc.rules}, tc.failed)
+			if got := verdicts[0]; got != tc.want {
 				t.Errorf("judge = %s by %q for %s, want %s by %q for %s", got.action, got.rule, got.job.Name, tc.want.action, tc.want.rule, tc.want.job.Name)
 			}
 		})
 	}
-	if got := judge(nil, list(leader, worker))[0]; got != (verdict{job: worker.job}) {
+	if got, _ := judge(nil, list(leader, worker)); got[0] != (verdict{job: worker.job}) {
 		t.Errorf("without a policy: verdict %+v, want no action for the Job that failed first", got)
 	}
 }
@@ -102,7 +102,8 @@ func checkRuleMatches(t *rapid.T) {
 	want := patternMatches && (len(rule.OnJobFailureReasons) == 0 || slices.Contains(rule.OnJobFailureReasons, reason)) &&
 		(len(rule.TargetReplicatedJobs) == 0 || slices.Contains(rule.TargetReplicatedJobs, replicated))
 	failed := list(job(replicated, 0).failed().withReason(reason, message))
-	got := judge(&jobset.FailurePolicy{Rules: []jobset.FailurePolicyRule{rule}}, failed)[0]
+	verdicts, _ := judge(&jobset.FailurePolicy{Rules: []jobset.FailurePolicyRule{rule}}, failed)
+	got := verdicts[0]
 	if matched := got.action == jobset.FailJobSet; matched != want || got.job != failed[0] || matched != (got.rule == "r") {
 		t.Errorf("rule %+v, failure %+v: verdict %+v, want a match: %v", rule, failed[0].Status.Conditions[0], got, want)
 	}
