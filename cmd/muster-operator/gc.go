@@ -18,6 +18,18 @@ const (
 	gcCheckInterval = 200 * time.Millisecond
 )
 
+// boundMemory makes the garbage collector work harder before the container reaches its limit on memory, at which the
+// kernel kills it. It returns Go's new limit; 0 if it changes nothing, because GOMEMLIMIT is set or the container has no
+// limit.
+func boundMemory(container int64) int64 {
+	if container == 0 || os.Getenv("GOMEMLIMIT") != "" {
+		return 0
+	}
+	limit := container - container/10 // what Go does not count: the program itself, stacks of C, files that the kernel maps
+	debug.SetMemoryLimit(limit)
+	return limit
+}
+
 // boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than maxGarbageBytes. It
 // does nothing if GOGC is set.
 func boundGarbage(ctx context.Context) {

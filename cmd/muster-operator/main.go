@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 	"github.com/musterhq/muster/internal/listwatch"
+	"github.com/musterhq/muster/internal/rendezvous"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -73,7 +74,7 @@ func run(ctx context.Context, o options) error {
 	if o.installFor != "" {
 		return installFor(ctx, cluster, cfg, o)
 	}
-	ctrl.Log.Info("Muster begins", "version", version)
+	ctrl.Log.Info("Muster begins", "version", version, "memoryLimit", boundMemory(rendezvous.MemoryLimit()))
 	if err := prepare(ctx, cluster, cfg, o); err != nil {
 		return err
 	}

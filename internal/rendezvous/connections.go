@@ -152,8 +152,8 @@ func agentsWithin(bytes int64) int {
 	return int(min(max(bytes/2/bytesPerAgent, minAgents), maxAgents))
 }
 
-// memoryLimit returns the limit on the memory of the operator's container; 0 if there is none.
-func memoryLimit() int64 {
+// MemoryLimit returns the limit on the memory of the operator's container; 0 if there is none.
+func MemoryLimit() int64 {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if err != nil {
 		return 0 // there is no such file in the cgroup at the root

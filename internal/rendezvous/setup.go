@@ -46,7 +46,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 		log.Error(err, "no pods get agents until this is mended; trying again", "every", certificate.RenewInterval)
 	}
 	registry := newRegistry(mgr.GetClient())
-	registry.holds.most = agentsWithin(memoryLimit())
+	registry.holds.most = agentsWithin(MemoryLimit())
 	server := &server{
 		bind: o.Bind, authority: authority, registry: registry, leads: o.Leads, log: log,
 		logged:   rate.Sometimes{Interval: 10 * time.Second},
