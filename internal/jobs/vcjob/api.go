@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,9 @@ func targetOf(object client.Object) (string, types.UID) {
 	command, ok := object.(*bus.Command)
 	if !ok || command.TargetObject == nil || command.TargetObject.Kind != kind.Kind {
 		return "", ""
+	}
+	if len(validation.IsDNS1123Subdomain(command.TargetObject.Name)) > 0 {
+		return "", "" // no Job has such a name. Volcano's own definition accepts it
 	}
 	if target := command.TargetObject; target.UID == "" && target.APIVersion != "" && target.APIVersion != volcano.GroupVersion.String() {
 		return "", "" // a Job of another API

@@ -83,6 +83,13 @@ func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 	if name, _ := targetOf(stop); name != "" {
 		t.Errorf("one for a batch Job is for the VCJob %q", name)
 	}
+	for _, name := range []string{"nvidia.com/gpu", "", "..", "a b", "Job"} {
+		wrong := stop.DeepCopy()
+		wrong.TargetObject.APIVersion, wrong.TargetObject.Name, wrong.TargetObject.UID = "", name, "u"
+		if got, uid := targetOf(wrong); got != "" || uid != "" {
+			t.Errorf("a Command for %q targets %q with the UID %q, want none: no Job can have that name", name, got, uid)
+		}
+	}
 	stop.TargetObject.APIVersion, stop.TargetObject.Kind = "", "Queue"
 	if name, _ := targetOf(stop); name != "" {
 		t.Errorf("one for a Queue is for the VCJob %q", name)
