@@ -162,6 +162,12 @@ func jobSetPolicyRules() []rule {
 		{of, "failurePolicy names replicated jobs", inReferences, "invalid replicatedJob name 'other' in failure policy does not appear in .spec.ReplicatedJobs",
 			[]attempt{{what: "another", change: edits{"spec>failurePolicy": "yaml:{rules: [{action: FailJobSet, targetReplicatedJobs: [leader]}, {action: FailJobSet, targetReplicatedJobs: [other]}]}"}}},
 			[]attempt{{what: "theirs", change: edits{"spec>failurePolicy": "yaml:{rules: [{action: FailJobSet, targetReplicatedJobs: [leader, workers]}]}"}}}},
+		{of, "with volume claims it has at most 500 of their templates, 2,048 containers and volumes, and 4,096 volume mounts", inClaims, "with volumeClaimPolicies a JobSet has at most 500 templates of claims",
+			[]attempt{
+				{what: "501 templates", change: manyClaims(501)},
+				{what: "2,049 volumes", change: manyClaims(1).with(edits{leader + "template>spec>template>spec>volumes": times(1024, "{name: e%d}"), workers + "template>spec>template>spec>volumes": times(1024, "{name: e%d}")})},
+			},
+			[]attempt{{what: "500", change: manyClaims(500)}}},
 		{of, "names of volume claim templates are unique", inClaims, "names must be unique for VolumeClaimPolicies template",
 			[]attempt{{what: "two of one name", change: claims("{metadata: {name: v0}, spec: {}}, {metadata: {name: v0}, spec: {}}")}},
 			[]attempt{{what: "two of two names", change: claims("{metadata: {name: v0}, spec: {}}, {metadata: {name: v1}, spec: {}}")}}},
@@ -198,6 +204,16 @@ func jobSetPolicyRules() []rule {
 				{what: "to one in another queue", before: label("kueue.x-k8s.io/queue-name", "team-b"), change: label("kueue.x-k8s.io/queue-name", "team-a")},
 				{what: "to one that names its queue by the annotation", before: queueAnnotation("team-a"), change: label("kueue.x-k8s.io/queue-name", "team-a")},
 			}},
+		{of, "a JobSet in a queue has at most 64 replicated jobs", inLabels, "a JobSet in a queue has at most 64 replicated jobs, and this one has ",
+			[]attempt{
+				{what: "65", change: label("kueue.x-k8s.io/queue-name", "team-a").with(edits{"spec>replicatedJobs": times(65, plainJob)})},
+				{what: "128, by the annotation", change: queueAnnotation("team-a").with(edits{"spec>replicatedJobs": times(128, plainJob)})},
+				{what: "queued later", before: edits{"spec>suspend": true, "spec>replicatedJobs": times(65, plainJob)}, change: label("kueue.x-k8s.io/queue-name", "team-a")},
+			},
+			[]attempt{
+				{what: "64", change: label("kueue.x-k8s.io/queue-name", "team-a").with(edits{"spec>replicatedJobs": times(64, plainJob)})},
+				{what: "128 without a queue", change: edits{"spec>replicatedJobs": times(128, plainJob)}},
+			}},
 		{of, "the annotation queue-name is the name of a queue", inLabels, "the annotation kueue.x-k8s.io/queue-name must be the name of a queue",
 			[]attempt{
 				{what: "capitals", change: queueAnnotation("Team_A")},
@@ -221,4 +237,14 @@ func jobSetPolicyRules() []rule {
 			},
 			[]attempt{{what: "600", change: label("kueue.x-k8s.io/max-exec-time-seconds", "600")}}},
 	}
+}
+
+// manyClaims are so many templates of claims, 50 to a policy, each mounted by the leader.
+func manyClaims(count int) edits {
+	policies := []any{}
+	mounts := times(count, "{name: v%d, mountPath: /v%d}")
+	for left := times(count, claim); len(left) > 0; left = left[min(50, len(left)):] {
+		policies = append(policies, map[string]any{"templates": left[:min(50, len(left))]})
+	}
+	return edits{"spec>volumeClaimPolicies": policies, container + "volumeMounts": mounts}
 }

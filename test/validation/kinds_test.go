@@ -2,6 +2,7 @@ package validation
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -60,6 +61,14 @@ spec:
       restartPolicy: Never
       containers:
       - {name: c, image: i}
+`},
+	"Pod": {resource: corev1.SchemeGroupVersion.WithResource("pods"), namespaced: true, plain: `
+apiVersion: v1
+kind: Pod
+spec:
+  schedulingGates: [{name: example.com/never}] # else the scheduler would write between an attempt's steps
+  containers:
+  - {name: c, image: i}
 `},
 	"GenericJob": {resource: tensorstack.GroupVersion.WithResource("genericjobs"), namespaced: true, plain: `
 apiVersion: batch.tensorstack.dev/v1beta1

@@ -1,6 +1,9 @@
 package validation
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	latticeTask      = "spec>tasks>main>"
@@ -16,6 +19,9 @@ func latticeJobRules() []rule {
 	task := func(field, text string) edits { return edits{latticeTask + field: "yaml:" + text} }
 	file := func(text string) edits { return edits{latticeContainer + "files": "yaml:{/f: {" + text + "}}"} }
 	return []rule{
+		{of, "its tasks have at most 1,024 containers, sidecars, resources and ports, and 4,096 files", inLatticeRules, "all tasks together have at most 1024 containers, sidecars, resources and ports, and 4096 files",
+			[]attempt{{what: "4,096 files and one of a sidecar", change: manyFiles(32, 128).with(edits{latticeTask + "sidecars": "yaml:{s: {image: i, files: {/f: {content: a}}}}"})}, {what: "33 tasks of 32 containers", change: manyContainers(33, 32)}},
+			[]attempt{{what: "4,096 files", change: manyFiles(32, 128)}, {what: "32 tasks of 32 containers", change: manyContainers(32, 32)}}},
 		{of, "it has a container in each task", inLatticeRules, "tasks must have a container",
 			[]attempt{{what: "none", change: edits{latticeTask + "workload>containers": map[string]any{}}}},
 			[]attempt{{what: "one"}, {what: "in the defaults", change: edits{latticeTask + "workload>containers": map[string]any{}, latticeDefaults: "yaml:{workload: {containers: {c: {image: i}}}}"}}}},
@@ -167,4 +173,27 @@ func latticeJobWarnings() []rule {
 			[]attempt{{what: "before it runs", before: edits{"status>phase": "Pending"}, change: edits{latticeTask + "replicas": 3}}, {what: "its labels", before: running, change: edits{"metadata>labels": map[string]any{"a": "b"}}},
 				{what: "of one with a schedule, for its next runs", before: edits{"status>phase": "Running", "spec>schedule": "@daily"}, change: edits{"spec>suspend": true}}}},
 	}
+}
+
+// manyFiles are files in each of so many containers of a task.
+func manyFiles(containers, files int) edits {
+	all := map[string]any{}
+	for i := range containers {
+		of := map[string]any{}
+		for j := range files {
+			of[fmt.Sprintf("/f%d", j)] = map[string]any{"content": "a"}
+		}
+		all[fmt.Sprintf("c%d", i)] = map[string]any{"image": "i", "resources": map[string]any{"limits": map[string]any{"cpu": 1}}, "files": of}
+	}
+	return edits{"spec>tasks>main>workload>containers": all}
+}
+
+// manyContainers are so many tasks of so many containers.
+func manyContainers(tasks, containers int) edits {
+	all := map[string]any{}
+	for i := range tasks {
+		of := manyFiles(containers, 0)["spec>tasks>main>workload>containers"]
+		all[fmt.Sprintf("t%d", i)] = map[string]any{"workload": map[string]any{"containers": of}}
+	}
+	return edits{"spec>tasks": all}
 }

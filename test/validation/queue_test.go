@@ -1,6 +1,10 @@
 package validation
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 const (
 	group = "spec>resourceGroups>0>"
@@ -10,6 +14,11 @@ const (
 func queueRules() []rule {
 	return slices.Concat(quotaRules("ClusterQueue", "cohort", "cohort"), quotaRules("Cohort", "parentName", "parent"),
 		clusterQueueRules(), localQueueRules())
+}
+
+// covering are resource groups with a quota of one resource.
+func covering(resource string) string {
+	return fmt.Sprintf("[{coveredResources: [%[1]q], flavors: [{name: f, resources: [{name: %[1]q, nominalQuota: 1}]}]}]", resource)
 }
 
 // quotaRules are those of the resource groups of a ClusterQueue or a Cohort; parent is the field that names the cohort
@@ -46,7 +55,7 @@ func quotaRules(of, parent, word string) []rule {
 				{what: "a lending limit of nothing", change: above.with(edits{quota + "lendingLimit": "0e2147483647"})},
 				{what: "a weight", change: edits{"spec>fairSharing>weight": "1e-1000"}},
 			},
-			[]attempt{{what: "three", change: edits{quota + "nominalQuota": "1e100"}}, {what: "the sign is none", change: edits{quota + "nominalQuota": "1e-003"}}}},
+			[]attempt{{what: "three, of a weight", change: edits{"spec>fairSharing>weight": "1e100"}}, {what: "the sign is none", change: edits{quota + "nominalQuota": "1e-003"}}}},
 		{of, "a flavor has a quota of each resource of its group", inCEL, "flavors must have the same number of resources as the coveredResources",
 			[]attempt{{what: "one less", change: edits{group + "coveredResources": "yaml:[cpu, memory, pods]"}}},
 			[]attempt{{what: "plain"}}},
@@ -71,6 +80,27 @@ func quotaRules(of, parent, word string) []rule {
 		{of, "it has at most 256 resources", inCEL, "at most 256 resources",
 			[]attempt{{what: "5 groups of 52", change: edits{"spec>resourceGroups": groupsOf(5, 1, 52)}}},
 			[]attempt{{what: "4 groups of 64", change: edits{"spec>resourceGroups": groupsOf(4, 1, 64)}}}},
+		{of, "names of resources are qualified names", inQueueResources, "names of resources must be qualified names, such as cpu or nvidia.com/gpu, which these are not: ",
+			[]attempt{
+				{what: "a space", change: groups(covering("my gpu"))},
+				{what: "two slashes", change: groups(covering("a/b/c"))},
+				{what: "64 characters", change: groups(covering(strings.Repeat("a", 64)))},
+				{what: "a control character", change: groups(covering("a\x1b[2J"))},
+				{what: "later", before: edits{}, change: groups(covering("my gpu"))},
+			},
+			[]attempt{{what: "a device", change: groups(covering("nvidia.com/mig-1g.5gb"))}, {what: "63 characters", change: groups(covering(strings.Repeat("a", 63)))}}},
+		{of, "quotas and limits fit 64 bits", inQueueResources, "quotas and limits are at most 9223372036854775807, and of cpu 9223372036854775, which these exceed: cpu: ",
+			[]attempt{
+				{what: "1e30", change: edits{quota + "nominalQuota": "1e30"}},
+				{what: "a number", change: edits{quota + "nominalQuota": 9223372036854776}},
+				{what: "10P, later", before: edits{}, change: edits{quota + "nominalQuota": "10P"}},
+				{what: "a borrowing limit", change: above.with(edits{quota + "borrowingLimit": "1e100"})},
+			},
+			[]attempt{
+				{what: "9P", change: edits{quota + "nominalQuota": "9P"}},
+				{what: "the most of all", change: groups("[{coveredResources: [memory], flavors: [{name: f, resources: [{name: memory, nominalQuota: '9223372036854775807'}]}]}]")},
+				{what: "almost nothing", change: edits{quota + "nominalQuota": "1e-100"}},
+			}},
 		{of, "quotas and limits are not negative", inCEL, "must be greater than or equal to 0",
 			[]attempt{
 				{what: "a quota", change: edits{quota + "nominalQuota": "-1"}},

@@ -30,6 +30,9 @@ const (
 	inReserved         place = policy + "muster-workload-reserved"
 	inReports          place = policy + "muster-workload-reports"
 	inQuota            place = policy + "muster-clusterqueue-quota"
+	inQueueResources   place = policy + "muster-queue-resources"
+	inUnqueued         place = policy + "muster-unqueued-kinds"
+	inPodAmounts       place = policy + "muster-pod-amounts"
 	inQueueAmounts     place = policy + "muster-vcjob-queue-amounts"
 	inAnnotations      place = policy + "muster-clusterqueue-annotations"
 	inFinishRules      place = policy + "muster-genericjob-rules"
@@ -93,7 +96,7 @@ func (r rule) policyName() string {
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), jobElasticRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules(), amountRules())
 }
 
 func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
@@ -122,7 +125,7 @@ func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {
 
 // allWarnings are the rules that refuse nothing.
 func allWarnings() []rule {
-	return slices.Concat(latticeJobWarnings(), annotationWarnings(), volcanoAnnotationWarnings())
+	return slices.Concat(latticeJobWarnings(), annotationWarnings(), volcanoAnnotationWarnings(), unqueuedWarnings())
 }
 
 func TestRulesWarnOfUselessFields(t *testing.T) {

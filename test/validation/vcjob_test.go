@@ -184,6 +184,10 @@ func vcJobPolicyRules() []rule {
 
 func commandRules() []rule {
 	return []rule{
+		{"Command", "it names an object", inSchema, "target.name in body should ",
+			[]attempt{{what: "a resource", change: edits{"target>name": "nvidia.com/gpu"}}, {what: "capitals", change: edits{"target>name": "Job"}},
+				{what: "nothing", change: edits{"target>name": ""}}, {what: "a control character", change: edits{"target>name": "a\x1b[2J"}}},
+			[]attempt{{what: "a name with dots", change: edits{"target>name": "a.b-1"}}, {what: "no target", change: edits{"target": nil}}}},
 		{"Command", "it does not open or close a Queue", inCEL, "Commands do not open or close a Queue: set spec.stopPolicy of the ClusterQueue of its name",
 			[]attempt{{what: "CloseQueue", change: edits{"action": "CloseQueue"}}, {what: "OpenQueue", change: edits{"action": "OpenQueue"}}},
 			[]attempt{{what: "AbortJob"}, {what: "none", change: edits{"action": nil}}, {what: "unknown, which an event reports", change: edits{"action": "FlyToTheMoon"}}}},
@@ -237,6 +241,14 @@ func volcanoQueueRules() []rule {
 		{of, "guarantee is at most capability", inQueueAmounts, "guarantee must be at most the capability: cpu",
 			[]attempt{{what: "4 of 3", change: amounts("capability", "{cpu: 3}", "guarantee", "{resource: {cpu: 4}}")}},
 			[]attempt{{what: "3 of 3", change: amounts("capability", "{cpu: 3}", "guarantee", "{resource: {cpu: 3}}")}}},
+		{of, "names of resources are qualified names", inQueueAmounts, "names of resources must be qualified names, such as cpu or nvidia.com/gpu, which these are not: ",
+			[]attempt{{what: "capability", change: amounts("capability", "{my gpu: 1}")}, {what: "deserved", change: amounts("deserved", "{a/b/c: 1}")},
+				{what: "guarantee", change: amounts("guarantee", "{resource: {-a: 1}}")}},
+			[]attempt{{what: "a device", change: amounts("capability", "{nvidia.com/gpu: 8}")}}},
+		{of, "its amounts fit 64 bits", inQueueAmounts, "amounts are at most 9223372036854775807, and of cpu 9223372036854775, which these exceed: ",
+			[]attempt{{what: "capability", change: amounts("capability", "{cpu: 10P}")}, {what: "deserved", change: amounts("deserved", "{memory: '1e19'}")},
+				{what: "guarantee", change: amounts("guarantee", "{resource: {nvidia.com/gpu: 10E}}")}},
+			[]attempt{{what: "the most", change: amounts("capability", "{cpu: 9P, memory: '9223372036854775807'}")}}},
 		{of, "deserved is at least guarantee", inQueueAmounts, "guarantee must be at most what is deserved: memory",
 			[]attempt{{what: "2Gi of 2047Mi", change: amounts("deserved", "{cpu: 4, memory: 2047Mi}", "guarantee", "{resource: {cpu: 4, memory: 2Gi}}")}},
 			[]attempt{{what: "the guarantee alone", change: amounts("guarantee", "{resource: {cpu: 4}}")}}},

@@ -132,7 +132,7 @@ func workloadRules() []rule {
 				{what: "a request", change: edits{resources: `yaml:{requests: {cpu: "1e-2147483648"}}`}},
 				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "0e2147483647"}`}},
 			},
-			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e100"}}`}}}},
+			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e-100"}}`}}}},
 		{of, "neither containers nor the pod request the resource pods", inPodSets, "the key is reserved for internal kueue use",
 			[]attempt{
 				{what: "a request", change: edits{resources: "yaml:{requests: {pods: 1}}"}},

@@ -29,6 +29,9 @@ func amend(kind string, root *props) {
 			length := int64(63)
 			labels.AdditionalProperties.Schema.MaxLength = &length
 		}, "spec", "nodeLabels")
+		for _, list := range []string{"nodeTaints", "tolerations"} {
+			edit(root, boundTaint, "spec", list, "*")
+		}
 	case "Workload":
 		// Schema only, no rules: the API server would evaluate rules on the spec at each write of the status, and most
 		// writes of a Workload are those. Its rules are admission policies instead.
@@ -49,10 +52,18 @@ func amend(kind string, root *props) {
 	case "Job":
 		ruleVCJob(root)
 		edit(root, amendPodSpec, "spec", "tasks", "*", "template", "spec")
+	case "Command":
+		edit(root, nameObject, "target", "name")
 	case "TrainingJob":
 		ruleTrainingJob(root)
 		edit(root, amendTemplate, "spec", "replicaSpecs", "template")
 	}
+}
+
+// nameObject makes a string the name of an object.
+func nameObject(name *props) {
+	length := int64(253)
+	name.MaxLength, name.Pattern = &length, `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 }
 
 // edit changes the schema at a path; "*" stands for the items of a list. A schema holds its fields by value, so each
@@ -144,6 +155,13 @@ func readable(node *props) {
 		}
 	}
 	eachChild(node, readable)
+}
+
+// boundTaint sets the maximum lengths of the key and the value of a taint or a toleration, as those of labels.
+func boundTaint(taint *props) {
+	for field, length := range map[string]int64{"key": 253 + 1 + 63, "value": 63} {
+		edit(taint, func(text *props) { text.MaxLength = &length }, field)
+	}
 }
 
 // boundResourceNames sets the maximum length of resource names, whose Kubernetes type has none, so that the API server

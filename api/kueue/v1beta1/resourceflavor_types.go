@@ -50,6 +50,8 @@ type ResourceFlavorSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.key.indexOf('/') <= 253 && x.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="keys must be qualified names, such as example.com/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.value) || x.value.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",message="values must be label values: at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
 	NodeTaints []corev1.Taint `json:"nodeTaints,omitempty"`
 
 	// tolerations that are added to pods with the flavor.
@@ -62,6 +64,8 @@ type ResourceFlavorSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.operator) || x.operator in ['Equal', 'Exists'])",message="supported toleration values: 'Equal'(default), 'Exists'"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(has(x.operator) && x.operator == 'Exists') || !has(x.value))",message="a value must be empty when 'operator' is 'Exists'"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.effect) || x.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.key) || x.key == '' || (x.key.indexOf('/') <= 253 && x.key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')))",message="keys must be qualified names, such as example.com/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.value) || x.value.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",message="values must be label values: at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// topologyName is the Topology by which pods of this flavor are placed. It requires at least one node label, and

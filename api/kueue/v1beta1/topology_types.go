@@ -40,6 +40,7 @@ type TopologySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.nodeLabel.indexOf('/') <= 253 && x.nodeLabel.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="levels must be keys of node labels, qualified names such as example.com/rack"
 	Levels []TopologyLevel `json:"levels"`
 }
 
