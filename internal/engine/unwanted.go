@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // A job may come to want fewer pods than it has while it runs. Its workload is then shrunk as if others needed those
@@ -33,8 +34,20 @@ func (p *pass) shrinkUnwanted() {
 			continue
 		}
 		p.budget--
-		given := w.held.sized(at, w.podSet(w.held.PodSets[at].PodSet).Most(), nil)
+		given := p.sizedToRunning(w, at, w.podSet(w.held.PodSets[at].PodSet).Most())
 		p.resize(w, at, given, Key{})
 		p.decisions[len(p.decisions)-1].Resize.Unwanted = true
 	}
+}
+
+// sizedToRunning returns the admission with fewer pods, at the places that have pods as far as possible: a job keeps the
+// pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
+func (p *pass) sizedToRunning(w *workload, at int, to int32) *Admission {
+	set := &w.held.PodSets[at]
+	given := w.held.sized(at, to, nil)
+	if len(set.Places) > 0 && !w.podSet(set.PodSet).Tied() {
+		empty := beyond(merge(nil, set.Places), p.places.PodNodes(w.Key, set.PodSet, nil))
+		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
+	}
+	return given
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,30 @@ func TestRejectedShrinkIsRetried(t *testing.T) {
 	s.want("the change is refused", s.happens(s.refused(decided[0])))
 	s.now = s.now.Add(time.Minute)
 	s.want("the retry time is reached", s.happens(), "resize job from 4 to 2")
+}
+
+// TestShrunkJobKeepsThePlacesOfItsPods: which of the pods run is not decided by their ranks. What is given up is free for
+// others at once, as no pod is there.
+func TestShrunkJobKeepsThePlacesOfItsPods(t *testing.T) {
+	for _, without := range []int{0, 1, 2} {
+		large := between("large", 1, 3, 0, 0)
+		large.PodSets[0].PerPod["cpu"] = 4
+		s := cluster(t, large)
+		places := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places
+		var want []place.NodeCount
+		for n, at := range places {
+			if n != without {
+				s.happens(pod("large", n, at.Node, 4))
+				want = append(want, at)
+			}
+		}
+		s.want("the job wants what runs", s.happens(s.wants("large", 2)), "resize large from 3 to 2")
+		got := slices.Clone(s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places)
+		slices.SortFunc(got, func(a, b place.NodeCount) int { return strings.Compare(a.Node, b.Node) })
+		if !slices.Equal(got, want) {
+			t.Errorf("without pod %d: places %v of %v are kept, want %v", without, got, places, want)
+		}
+	}
 }
 
 // TestTiedJobGivesUpUnwantedPods: the size of a job whose pods are in slices, or placed with another pod set, changes only

@@ -60,6 +60,9 @@ type API[T client.Object] struct {
 	// AsksNodes returns the features for which Facts.NodeFeatures says whether any node has them. Nil if there are
 	// none.
 	AsksNodes func(job T) []NodeFeature
+	// AwaitsNodes reports whether the job is to be planned again once nodes can take more pods, as Facts.NodesGained
+	// says. Nil if no job is.
+	AwaitsNodes func(job T) bool
 	// Resizes says that Plan resizes elastic pod sets while the job runs, and reports Progress.Pods. The pod sets of
 	// all other APIs have a fixed size while they run, whatever their templates say.
 	Resizes bool
@@ -112,6 +115,9 @@ type Description struct {
 	// PodSets are the pod sets that run together, in the API's order. A job without any is not queued. If it has a
 	// Workload with quota, it keeps that as it is until the job ends or is evicted; one without quota is deleted.
 	PodSets []kueue.PodSet
+	// Wanted is the most pods that a running job wants in its elastic pod set for now, 0 for all that it asks for. The
+	// queue takes back what is above, and gives it no more.
+	Wanted int32
 	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
 	// creates no children; a job of another kind is running if it has children.
 	Running bool
@@ -135,6 +141,9 @@ type Facts struct {
 	Served map[schema.GroupResource]bool
 	// NodeFeatures holds the features in API.AsksNodes that at least one node has.
 	NodeFeatures map[NodeFeature]bool
+	// NodesGained is when the nodes last became able to take pods that they could not take before, as far as this
+	// operator has seen it: a node came or became ready, or lost a taint. Zero if it has seen none.
+	NodesGained time.Time
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
 	// StrictServiceNames says that the names of Services must begin with a letter.
@@ -327,9 +336,10 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
-	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these are gone. An
-	// elastic pod set of it wants no more pods than Pods says.
+	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these are gone.
+	// RunOn counts, by elastic pod set, those that are not being stopped: it wants no more than these.
 	Ended bool
+	RunOn map[string]int32
 	// Restarts counts how often the job, or a part of it, was restarted after a failure, as far as its status says.
 	Restarts int64
 	// Missing counts the pods that should exist and were not created. Refusing says that the API server refused some of

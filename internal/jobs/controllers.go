@@ -188,6 +188,9 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		b = b.WatchesRawSource(watches.source(kind, of, only...))
 	}
 	r.watchQueueing(watch)
+	if a.AwaitsNodes != nil {
+		watch(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsAwaitingNodes), notInInitialList, gainsOfNodes)
+	}
 	if len(a.AsksKinds) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)

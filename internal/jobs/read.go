@@ -125,6 +125,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	return Facts{
 		Served:       served,
 		NodeFeatures: features,
+		NodesGained:  r.nodeGains.last(),
 		Queues:       QueueFacts{Local: byName(local.Items), Cluster: cluster, Namespace: &ns},
 		Priorities:   PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:      byName(flavors.Items),

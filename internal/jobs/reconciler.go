@@ -49,6 +49,7 @@ type reconciler[T client.Object] struct {
 	prebuiltIndex      prebuiltIndex
 	clusterQueues      clusterQueues
 	retries            *retries
+	nodeGains          nodeGains
 }
 
 // Reconcile brings the job of the request up to date, or drops what is remembered of a job that is gone.

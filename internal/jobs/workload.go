@@ -56,6 +56,7 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described Desc
 		},
 	}
 	setGates(w, r.gatedBy)
+	workload.Want(w, described.Wanted)
 	if at := described.QueuedTime; !at.IsZero() {
 		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.QueuedTimeAnnotation, at.UTC().Format(time.RFC3339))
 	}
@@ -186,7 +187,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
 // admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
 // the job still asks for a range: the pod set stays elastic until the next admission. A job that is to run no pods for
-// now keeps its quota, but wants no more. One that has ended wants only the pods that it still has: it creates no more.
+// now keeps its quota, but wants no more. One that has ended wants only the pods that run on: it creates no more. If all
+// are being stopped, it keeps what it was granted until they are gone, which is soon.
 func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
@@ -196,11 +198,11 @@ func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 		wanted := was.Count
 		for j := range described.Spec.PodSets {
 			if is := &described.Spec.PodSets[j]; is.Name == was.Name {
-				wanted = min(wanted, cmp.Or(is.Count, grantedPods(seen, was)))
+				wanted = min(wanted, cmp.Or(workload.Wanted(described, is), grantedPods(seen, was)))
 			}
 		}
-		if left := progress.Pods[string(was.Name)]; progress.Ended && left > 0 {
-			wanted = min(wanted, left)
+		if progress.Ended {
+			wanted = min(wanted, cmp.Or(progress.RunOn[string(was.Name)], grantedPods(seen, was)))
 		}
 		if wanted < was.Count {
 			return wanted

@@ -474,7 +474,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		before                    int32 // the annotation; 0 for none
 		granted                   int32 // how many pods were admitted; 0 for all
 		most                      int32 // the job's maximum now
-		left                      int32 // the pods of a job that has ended; 0 for one that has not
+		wanted                    int32 // what the job wants for now; 0 for its maximum
+		left                      int32 // the pods of a job that has ended and that run on; 0 for one that has not
+		stops                     bool  // it has ended, and all its pods are being stopped
 		want                      string
 	}{
 		"lowered":                        {most: 1, want: "1"},
@@ -488,6 +490,10 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
 		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
 		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
+		"a larger size has failed":                                                  {most: 2, wanted: 1, want: "1"},
+		"a larger size is tried again":                                              {most: 2, before: 1},
+		"ended, and all pods are being stopped":                                     {most: 2, stops: true},
+		"ended, all pods are being stopped, and others were not granted":            {most: 2, granted: 1, stops: true, want: "1"},
 		"ended, and all pods still run":                                             {most: 2, left: 2},
 		"ended while lowered, and all pods still run":                               {most: 1, left: 2, want: "1"},
 	} {
@@ -504,6 +510,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.fixed {
 				described.Spec.PodSets[0].Template.Annotations = nil
 			}
+			workload.Want(described, tc.wanted)
 			if tc.granted > 0 {
 				seen.w.Status.Admission.PodSetAssignments[0].Count = &tc.granted
 			}
@@ -511,7 +518,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.same {
 				described = seen.w
 			}
-			progress := Progress{Ended: tc.left > 0, Pods: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
+			progress := Progress{Ended: tc.left > 0 || tc.stops, RunOn: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
 			got := seen.w
 			if changed := respecified(seen.w, described, progress); changed != nil {
 				got = changed

@@ -18,6 +18,8 @@ const (
 	StoppedByCooldownReason = "TrainingJobRequeueCooldown"
 	// ResizedReason is that of the event that reports a new size.
 	ResizedReason = "Resized"
+	// SizeLimitedReason is that of the event which says why the job goes on with fewer workers than it was given.
+	SizeLimitedReason = "SizeLimited"
 )
 
 // Messages of conditions and of events. Each takes the name of the job first.

@@ -64,6 +64,35 @@ type TrainingJobStatus struct {
 	// +optional
 	// +mapType=atomic
 	SettledRestarts map[string]int32 `json:"settledRestarts,omitempty"`
+
+	// sizeLimit is set once the job had to go on with fewer workers than it was given, because the others could not be
+	// placed or replaced.
+	//
+	// +optional
+	SizeLimit *SizeLimit `json:"sizeLimit,omitempty"`
+}
+
+// SizeLimit is the number of workers that a job goes on with while more than that fail.
+type SizeLimit struct {
+	// workers is the most workers that the job runs with.
+	Workers int32 `json:"workers"`
+
+	// failures counts how often in a row a larger size than this has failed. The pause before the next try doubles with
+	// each.
+	Failures int32 `json:"failures"`
+
+	// since is when a larger size last failed.
+	Since metav1.Time `json:"since"`
+
+	// until is when a larger size is tried again, if the nodes do not change before. It is absent while one is tried.
+	//
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// message says why the larger size failed.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Stage is the stage of a TrainingJob.

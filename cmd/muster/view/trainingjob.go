@@ -36,6 +36,9 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 	if restarts > 0 {
 		s.partial = "workers restarted " + times(restarts)
 	}
+	if limit := job.Status.SizeLimit; limit != nil && limit.Until != nil && job.Status.Stage == breezeml.StageRunning {
+		s.partial = join(fmt.Sprintf("goes on with %d workers until %s: %s", limit.Workers, limit.Until.UTC().Format("15:04:05 UTC"), limit.Message), s.partial)
+	}
 	s.readStage(job)
 	if s.ended != nil {
 		s.pods.ready = 0 // the status keeps the counts of the time of the end

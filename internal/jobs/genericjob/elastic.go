@@ -122,6 +122,19 @@ func (l *planner) elasticProgress(p *jobs.Progress) {
 	}
 }
 
+// runOn counts the pods of the types that run on after the end of the job.
+func (l *planner) runOn(types map[string]int32) map[string]int32 {
+	out := map[string]int32{}
+	for _, pod := range l.plan.RunOn(jobs.ChildrenOf[*corev1.Pod](l.seen.Children)) {
+		for kind := range types {
+			if _, its := replicas.IndexOf(l.job.Name, kind, pod.Name); its {
+				out[kind]++
+			}
+		}
+	}
+	return out
+}
+
 // succeeded returns the number of the type's replicas that have succeeded and do not run again.
 func (l *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 	if restart(spec.RestartPolicy).OnSuccess {

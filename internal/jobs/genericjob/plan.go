@@ -150,6 +150,7 @@ func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
 	l.elasticProgress(&p)
 	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
 		p.Outcome, p.Ended = nil, true // its pods run on, and keep their quota until they finish
+		p.RunOn = l.runOn(p.Pods)
 	}
 	if missing := len(l.roster.Missing()); over == nil && missing > 0 {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))

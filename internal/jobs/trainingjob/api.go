@@ -51,9 +51,10 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 		PodLabels: func(uid types.UID) map[string]string {
 			return map[string]string{muster.JobUIDLabel: string(uid)}
 		},
-		QueueField: queueOf,
-		Describe:   describe,
-		Plan:       func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+		QueueField:  queueOf,
+		AwaitsNodes: func(job *breezeml.TrainingJob) bool { return limitOf(job) > 0 },
+		Describe:    describe,
+		Plan:        func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
 	}
 }
 
@@ -88,6 +89,9 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	podSet := kueue.PodSet{Name: worker, Count: size.most, MinCount: ptr.To(size.least), Template: templateOf(job)}
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
+	if limit := limitOf(job); job.Status.Stage == breezeml.StageRunning && limit > 0 {
+		d.Wanted = max(limit, size.least)
+	}
 	d.QueuedTime = queuedSince(job)
 	agent := latticeOf(job)
 	agent.mark(&podSet.Template)

@@ -76,9 +76,14 @@ func (p *planner) decide() *jobs.Outcome {
 // assessWorkers determines which workers there should be, and the state of each.
 func (p *planner) assessWorkers() {
 	size := max(0, min(p.job.Status.CurrentSize, breezeml.MostWorkers)) // each worker takes memory in a plan
+	p.observeWorkers(replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places))
+}
+
+// observeWorkers determines the state of the workers with these indices.
+func (p *planner) observeWorkers(indices []int32) {
 	policy := restartPolicyOf(p.job, p.lattice())
 	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
-		Name: worker, Count: size, Indices: replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places),
+		Name: worker, Count: int32(len(indices)), Indices: indices,
 		Restart: replicas.Restart{
 			OnFailure: policy != breezeml.RestartNever,
 			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) },
@@ -121,6 +126,7 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	if over != nil {
 		if progress.Active && p.seen.Admission.HoldsQuota() {
 			progress.Outcome, progress.Ended = nil, true // pods that still run keep their quota until they end
+			progress.RunOn = map[string]int32{worker: int32(len(p.plan.RunOn(p.pods)))}
 		}
 		return progress
 	}

@@ -3,6 +3,7 @@ package trainingjob
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,15 +13,16 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// requeueStuck takes a job out of the queue for the cooldown if some of its pods have been pending for too long, and
-// reports whether it did: others can use its quota, and waiting does not solve the problem. While pods are missing, it
-// is not known yet whether they would run.
+// requeueStuck acts on pods that have been pending for too long. If enough others run, the job goes on with these.
+// Otherwise it leaves the queue for the cooldown, which requeueStuck reports: others can use its quota, and waiting does
+// not solve the problem. While pods are missing, it is not known yet whether they would run.
 func (p *planner) requeueStuck() bool {
 	s := &p.job.Status
 	stuck := p.pending()
 	switch {
 	case stuck == nil:
 		s.RequeueTime = nil
+		p.forgetLimit()
 		return false
 	case s.RequeueTime == nil:
 		until := metav1.NewTime(p.now.Add(p.settings.PendingTimeout))
@@ -33,10 +35,13 @@ func (p *planner) requeueStuck() bool {
 	if len(p.roster.Missing()) > 0 {
 		return false
 	}
-	until := metav1.NewTime(p.now.Add(p.settings.Cooldown))
 	why := fmt.Sprintf("Pods have been pending for more than %s, %s among them: %s", p.settings.PendingTimeout, stuck.Name, whyPending(stuck.Pod))
+	if p.goOnWith(func(r *replicas.Replica) bool { return !isPending(r) }, why, time.Time{}) {
+		return false
+	}
+	until := metav1.NewTime(p.now.Add(p.settings.Cooldown))
 	p.addEvent(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
-		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."), until.UTC().Format("2006-01-02 15:04:05 UTC"))))
+		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."), until.UTC().Format(timeFormat))))
 	p.setStage(breezeml.StageRequeueCooldown, 0)
 	// The pods are deleted, and events expire before the cooldown ends.
 	p.setCondition(breezeml.JobRunning, false, breezeml.StoppedByCooldownReason, why)
@@ -46,6 +51,9 @@ func (p *planner) requeueStuck() bool {
 	p.plan.DeletePods(p.pods)
 	return true
 }
+
+// timeFormat is how times are written in messages.
+const timeFormat = "2006-01-02 15:04:05 UTC"
 
 // whyPending returns why the pod does not run, as far as its status says it.
 func whyPending(pod *corev1.Pod) string {
@@ -67,10 +75,13 @@ func whyPending(pod *corev1.Pod) string {
 // there is none.
 func (p *planner) pending() *replicas.Replica {
 	for i := range p.roster.Replicas {
-		r := &p.roster.Replicas[i]
-		if r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod)) {
+		if r := &p.roster.Replicas[i]; isPending(r) {
 			return r
 		}
 	}
 	return nil
+}
+
+func isPending(r *replicas.Replica) bool {
+	return r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod))
 }

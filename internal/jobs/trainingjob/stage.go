@@ -79,13 +79,14 @@ func (p *planner) advance() {
 // enqueue makes the job wait for its first start, or for another one, behind the jobs that are already waiting.
 func (p *planner) enqueue(since metav1.Time) {
 	p.setStage(breezeml.StageWaiting, 0)
-	p.job.Status.CooldownTime = nil
+	p.job.Status.CooldownTime, p.job.Status.SizeLimit = nil, nil
 	p.job.Status.QueuedTime = since.DeepCopy()
 }
 
 // followAdmission makes the job run with what it was granted, or wait for it.
 func (p *planner) followAdmission(before breezeml.Stage) {
 	s := &p.job.Status
+	p.reviewLimit()
 	switch size := p.granted(); {
 	case size > 0:
 		p.setStage(breezeml.StageRunning, size)
@@ -103,10 +104,14 @@ func (p *planner) followAdmission(before breezeml.Stage) {
 }
 
 // granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
-// granted gets the lower number. Once a worker has succeeded, the job is about to end and does not grow: new workers
+// granted gets the lower number, and so does a job of which a larger size has failed. Once a worker has succeeded, the job is about to end and does not grow: new workers
 // would repeat finished work.
 func (p *planner) granted() int32 {
-	most := sizesOf(p.job).most
+	size := sizesOf(p.job)
+	most := size.most
+	if limit := limitOf(p.job); limit > 0 {
+		most = min(most, max(limit, size.least))
+	}
 	if s := &p.job.Status; s.Stage == breezeml.StageRunning && p.succeeded() > 0 {
 		most = min(most, s.CurrentSize)
 	}

@@ -96,7 +96,7 @@ func TestDeactivatedJobIsCancelled(t *testing.T) {
 }
 
 func TestJobWithPendingPodsIsRequeued(t *testing.T) {
-	job := newJob(1, 2)
+	job := newJob(2, 2)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
 	stuck := pod(1)
 	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,

@@ -1,0 +1,68 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// nodeGains remembers when nodes last became able to take more pods. It is safe for concurrent use.
+type nodeGains struct{ at atomic.Pointer[time.Time] }
+
+func (g *nodeGains) note(now time.Time) { g.at.Store(&now) }
+
+// last returns when that was, zero if it was not seen.
+func (g *nodeGains) last() time.Time {
+	if at := g.at.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// gainsOfNodes lets through the events after which nodes may take pods that they did not take before.
+var gainsOfNodes = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return nodeGained(e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node))
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// nodeGained reports whether the node may take pods that it did not take before the change: most changes are
+// heartbeats.
+func nodeGained(before, after *corev1.Node) bool {
+	if before.Spec.Unschedulable && !after.Spec.Unschedulable || !isReadyNode(before) && isReadyNode(after) || !maps.Equal(before.Labels, after.Labels) {
+		return true
+	}
+	if slices.ContainsFunc(before.Spec.Taints, func(t corev1.Taint) bool {
+		return !slices.ContainsFunc(after.Spec.Taints, func(u corev1.Taint) bool { return t.MatchTaint(&u) && t.Value == u.Value })
+	}) {
+		return true
+	}
+	for name, amount := range after.Status.Allocatable {
+		if amount.Cmp(before.Status.Allocatable[name]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func isReadyNode(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// jobsAwaitingNodes returns the jobs that wait for a gain of nodes, which this event is one of.
+func (r *reconciler[T]) jobsAwaitingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
+	r.nodeGains.note(r.clock.Now())
+	return r.jobsWhere(ctx, r.api.AwaitsNodes)
+}
