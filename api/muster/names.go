@@ -87,6 +87,12 @@ const (
 	// which the pod was given its attempt.
 	RendezvousJoinAnnotation = "muster.dev/rendezvous-join"
 
+	// AgentReport begins the line that an agent writes to the termination message of its container if the command has
+	// failed by SIGKILL or SIGTERM too often: without it, a container with such an exit code was killed from outside.
+	AgentReport = "muster-agent: the command failed"
+	// AgentReportVariable tells the agent the path of the termination message, if that is not the usual one.
+	AgentReportVariable = "MUSTER_TERMINATION_MESSAGE"
+
 	// RanksAnnotation is on pods with places whose Job has other ranks in the pod set than its index implies, because
 	// pods before it had ended: the first and the last rank, as 4-7.
 	RanksAnnotation = "muster.dev/ranks"

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/cmd/muster-agent/process"
 	"github.com/musterhq/muster/cmd/muster-agent/supervise"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
@@ -94,6 +96,9 @@ func serve(command []string) int {
 func (s *shell) do(next supervise.Do) {
 	if next.Note != "" {
 		logf("%s", next.Note)
+	}
+	if next.Told != "" {
+		tell(valueOr(muster.AgentReportVariable, defaultMessage), next.Told)
 	}
 	if next.Signal != 0 {
 		s.family.Signal(next.Signal)
@@ -184,4 +189,15 @@ func ready() int {
 		return codeFailed
 	}
 	return 0
+}
+
+// tell appends a line to the termination message of the container, after what the command wrote there. Where the
+// message is not a file that exists, nothing is told.
+func tell(path, line string) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "\nmuster-agent: %s\n", line)
 }

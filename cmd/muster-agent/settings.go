@@ -30,6 +30,7 @@ const (
 const (
 	defaultToken    = "/var/run/secrets/muster.dev/token"
 	defaultReady    = "/tmp/muster-ready"
+	defaultMessage  = "/dev/termination-log"
 	defaultRestarts = 3
 	defaultGrace    = 30 * time.Second
 	defaultExitCode = 42

@@ -108,6 +108,9 @@ func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodT
 	container.VolumeMounts = append(container.VolumeMounts,
 		corev1.VolumeMount{Name: agentName, MountPath: agentDir},
 		corev1.VolumeMount{Name: agentToken, MountPath: tokenDir, ReadOnly: true})
+	if path := container.TerminationMessagePath; path != "" && path != corev1.TerminationMessagePathDefault {
+		container.Env = append(container.Env, corev1.EnvVar{Name: muster.AgentReportVariable, Value: path})
+	}
 	container.Env = append(withoutNames(a.variables(round, spec), container.Env), container.Env...)
 	a.label(&out, round)
 	return out, nil

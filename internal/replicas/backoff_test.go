@@ -96,7 +96,7 @@ func TestLostPodsAreReplacedAtOnce(t *testing.T) {
 	lost.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
 	roster := Observe("job", []Group{{Name: "worker", Count: 1, Restart: Restart{OnFailure: true, Limit: 1000}}},
 		func(string, int32) Record { return Record{Restarts: 9} }, []*corev1.Pod{lost.Pod})
-	if got := roster.RestartDisrupted(); len(got) != 1 {
+	if got, _ := roster.RestartDisrupted(time.Now()); len(got) != 1 {
 		t.Errorf("pods to replace = %v, want the lost one", got)
 	}
 	if before, next := roster.Restart(now); len(before) > 0 || !next.IsZero() {

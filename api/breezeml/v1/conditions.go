@@ -11,6 +11,8 @@ const (
 	ResumedReason    = "TrainingJobResumed"
 	// TemplateRestartPolicyReason is that of the event which says that the template's restart policy is ignored.
 	TemplateRestartPolicyReason = "SettedPodTemplateRestartPolicy"
+	// RestartPolicyReplacedReason is that of the event which says that another restart policy is used than the job says.
+	RestartPolicyReplacedReason = "RestartPolicyReplaced"
 	// WrongConfigurationReason and RequeueCooldownReason are those of the events that report these stages.
 	WrongConfigurationReason = "WrongConfiguration"
 	RequeueCooldownReason    = "RequeueCooldown"

@@ -65,6 +65,12 @@ type TrainingJobStatus struct {
 	// +mapType=atomic
 	SettledRestarts map[string]int32 `json:"settledRestarts,omitempty"`
 
+	// losses are when workers were replaced, in the last hour, that had been lost through no fault of their program.
+	//
+	// +optional
+	// +listType=atomic
+	Losses []metav1.Time `json:"losses,omitempty"`
+
 	// sizeLimit is set once the job had to go on with fewer workers than it was given, because the others could not be
 	// placed or replaced.
 	//

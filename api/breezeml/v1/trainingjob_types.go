@@ -111,8 +111,8 @@ type ReplicaSpec struct {
 	// template of the pods.
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// restartPolicy of workers that have ended. It overrides that of the template. With injectLattice it is Never: the
-	// agent restarts programs.
+	// restartPolicy of workers that have ended. It overrides that of the template. With injectLattice, where the
+	// agent restarts programs, Always is replaced by OnFailure.
 	//
 	// +optional
 	// +kubebuilder:default=Never

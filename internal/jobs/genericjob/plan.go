@@ -77,7 +77,9 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 	l.sizes = sizesOf(job, seen.Admission, pods)
 	l.roster = replicas.Observe(job.Name, groups(job, l.sizes), recordsOf(&job.Status), pods)
 	if outcome(job) == nil {
-		l.lost = l.roster.RestartDisrupted()
+		lost, next := l.roster.RestartDisrupted(seen.Now)
+		l.lost = lost
+		l.plan.DueBy(next)
 	}
 	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
 		before := *r // a copy, as a restart changes the replica

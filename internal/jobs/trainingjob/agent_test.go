@@ -68,9 +68,9 @@ func TestAgentIsAsAdmitted(t *testing.T) {
 		framework       string // of a worker that is created after the change; "" for no agent
 		fails           bool   // whether a failed worker fails the job
 	}{
-		"agent removed":     {with, without, "generic", true},
+		"agent removed":     {with, without, "generic", false},
 		"agent added":       {without, with, "", false},
-		"framework changed": {with, set(true, breezeml.FrameworkPyTorch), "generic", true},
+		"framework changed": {with, set(true, breezeml.FrameworkPyTorch), "generic", false},
 	} {
 		job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 		job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{muster.AgentFrameworkAnnotation: "forged"}

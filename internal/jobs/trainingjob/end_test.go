@@ -121,19 +121,6 @@ func TestRestartsOfContainersMatter(t *testing.T) {
 	}
 }
 
-// TestPodThatRanNothingIsRetried: under the policy ExitCode, a pod that its node has refused says nothing of its program.
-func TestPodThatRanNothingIsRetried(t *testing.T) {
-	job := newJob(1, 1).restarts(breezeml.RestartExitCode)
-	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Running())), job)
-	refused := pod(0)
-	refused.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError", Message: "no healthy devices"}
-	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), of(refused)), job)
-	if o := outcome(job.TrainingJob); o != nil {
-		t.Errorf("outcome %+v, want the worker restarted", o)
-	}
-	same(t, "restarts", map[string]int32{"0": 1}, job.Status.Restarts)
-}
-
 func TestRestartIsCountedOnceAndReported(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)

@@ -12,14 +12,17 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// restartPolicyOf returns what to do about a worker that has ended. With the agent it is Never, since the agent
-// restarts programs itself.
+// restartPolicyOf returns what to do about a worker that has ended. With the agent, Always is OnFailure: a training that
+// is done would be run again, and the job would never end.
 func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartPolicy {
-	policy := job.Spec.ReplicaSpecs.RestartPolicy
-	if agent.injected || policy == "" {
+	switch policy := job.Spec.ReplicaSpecs.RestartPolicy; {
+	case policy == "":
 		return breezeml.RestartNever
+	case policy == breezeml.RestartAlways && agent.injected:
+		return breezeml.RestartOnFailure
+	default:
+		return policy
 	}
-	return policy
 }
 
 // isRetried reports whether a worker whose pod has failed is recreated.
@@ -97,7 +100,7 @@ func (p *planner) failedForGood() (int, *corev1.Pod) {
 		}
 	}
 	for _, pod := range p.roster.Surplus {
-		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) && !isRetried(policy, pod) {
+		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) && !p.isLost(pod) && !isRetried(policy, pod) {
 			note(pod)
 		}
 	}
@@ -186,6 +189,7 @@ func (p *planner) restart() {
 		return
 	}
 	p.plan.StatusFirst = true
+	p.countLosses()
 	for i := range p.restarting {
 		p.countRestart(p.roster.Get(worker, p.restarting[i].Index))
 	}

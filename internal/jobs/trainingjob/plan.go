@@ -2,6 +2,7 @@ package trainingjob
 
 import (
 	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,7 @@ func (p *planner) decide() *jobs.Outcome {
 	}
 	p.advance()
 	p.assessWorkers()
+	p.goOnWithoutLost()
 	return p.judge()
 }
 
@@ -85,12 +87,14 @@ func (p *planner) observeWorkers(indices []int32) {
 	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
 		Name: worker, Count: int32(len(indices)), Indices: indices,
 		Restart: replicas.Restart{
-			OnFailure: policy != breezeml.RestartNever,
-			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) },
+			OnFailure: true,
+			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) || p.isReplaced(pod) },
 			Limit:     math.MaxInt32,
 		},
 	}}, p.memoryOf, p.pods)
-	p.lost = p.roster.RestartDisrupted()
+	var next time.Time
+	p.lost, next = p.roster.RestartDisrupted(p.seen.Now)
+	p.plan.DueBy(next)
 }
 
 // run brings a job that may have pods closer to its size.

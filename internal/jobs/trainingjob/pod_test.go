@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,8 +64,17 @@ func TestRestartPolicyOfPods(t *testing.T) {
 			t.Errorf("restartPolicy %q: events %v, want that the template's is ignored: %v", policy, events(p), want != "Always")
 		}
 		job.Spec.InjectLattice = true
-		if got := podsIn(planWithAgent(t, job.TrainingJob, admitted(1)))[0].Spec.RestartPolicy; got != "Never" {
-			t.Errorf("restartPolicy %q with the agent: that of the pods is %s, want Never", policy, got)
+		withAgent := want
+		if want == "Always" {
+			withAgent = "OnFailure"
+		}
+		p = planWithAgent(t, job.TrainingJob, admitted(1))
+		if got := podsIn(p)[0].Spec.RestartPolicy; got != withAgent {
+			t.Errorf("restartPolicy %q with the agent: that of the pods is %s, want %s", policy, got, withAgent)
+		}
+		said := slices.ContainsFunc(p.Events, func(e jobs.Event) bool { return e.Reason == breezeml.RestartPolicyReplacedReason })
+		if said != (withAgent != want) {
+			t.Errorf("restartPolicy %q with the agent: events %v, want that another is used said: %v", policy, events(p), withAgent != want)
 		}
 	}
 }

@@ -23,6 +23,10 @@ func (p *planner) setCreated() {
 		p.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
 			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy, restartPolicyOf(p.job, latticeOf(p.job)))))
 	}
+	if said, is := p.job.Spec.ReplicaSpecs.RestartPolicy, restartPolicyOf(p.job, latticeOf(p.job)); said != "" && said != is {
+		p.addEvent(jobs.Warning(breezeml.RestartPolicyReplacedReason, fmt.Sprintf(
+			"The restart policy %s is replaced by %s: with injectLattice, a training that has succeeded would be run again, without end", said, is)))
+	}
 }
 
 // message returns a message with the name of the job.

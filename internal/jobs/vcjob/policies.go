@@ -178,7 +178,11 @@ func podEvents(r *replicas.Replica) []policyEvent {
 		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
 		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
-			h.event, h.failed, h.description = bus.PodEvictedEvent, true, h.description+": it was evicted from its node"
+			why := ": it was evicted from its node"
+			if replicas.NeverRan(r.Pod) {
+				why = ": its node rejected it before it ran"
+			}
+			h.event, h.failed, h.description = bus.PodEvictedEvent, true, h.description+why
 		}
 	case r.Phase == replicas.Succeeded:
 		return nil
