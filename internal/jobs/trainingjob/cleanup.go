@@ -1,11 +1,14 @@
 package trainingjob
 
 import (
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -28,12 +31,19 @@ func (p *planner) end(o *jobs.Outcome) {
 }
 
 // cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
-// wants their quota back. Finally it deletes the job.
-func (p *planner) cleanUp() {
+// wants their quota back. It stops all pods of a job that has reached its deadline or its backoffLimit. Finally it
+// deletes the job.
+func (p *planner) cleanUp(over *jobs.Outcome) {
 	policy := p.job.Spec.RunPolicy.CleanPodPolicy
-	runsOn := p.withQuota()
+	runsOn, stopsAll := p.withQuota(), p.reachedItsLimit(over)
 	stays := map[int32]bool{}
 	for _, pod := range p.pods {
+		if policy == breezeml.CleanPodNone && stopsAll {
+			if index, ok := replicas.IndexOf(p.job.Name, worker, pod.Name); ok && p.stop(pod) {
+				stays[index] = true
+			}
+			continue
+		}
 		if policy == breezeml.CleanPodNone && runsOn[pod.Name] || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
 			if index, ok := replicas.IndexOf(p.job.Name, worker, pod.Name); ok {
 				stays[index] = true
@@ -77,4 +87,43 @@ func (p *planner) expire() {
 		return
 	}
 	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.seen.Job, metav1.DeletePropagationBackground))
+}
+
+// stopTime is how long, beyond its grace period, a pod may take to end after it was given a deadline, before it is deleted.
+const stopTime = time.Minute
+
+// reachedItsLimit reports whether the job has failed because of its deadline or its backoffLimit.
+func (p *planner) reachedItsLimit(over *jobs.Outcome) bool {
+	backoff, _, _ := strings.Cut(breezeml.BackoffMessage, ": ")
+	return !over.Succeeded && (over.Message == p.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, p.message(backoff)+": "))
+}
+
+// stop ends a pod that is to be kept, and reports whether it stays. A running pod gets a deadline that has passed: its
+// node ends it, and the pod and its logs remain. One that has never started, or whose node does not end it in time, is
+// deleted.
+func (p *planner) stop(pod *corev1.Pod) (stays bool) {
+	switch {
+	case replicas.IsFinished(pod):
+		return true
+	case replicas.IsTerminating(pod):
+		return false
+	case pod.Status.StartTime == nil, p.job.Status.CompletionTime == nil:
+		p.plan.DeletePods([]*corev1.Pod{pod})
+		return false
+	}
+	due := p.job.Status.CompletionTime.Add(stopTime)
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		due = due.Add(time.Duration(min(*grace, math.MaxInt32)) * time.Second)
+	}
+	if !p.seen.Now.Before(due) {
+		p.plan.DeletePods([]*corev1.Pod{pod})
+		return false
+	}
+	p.plan.DueBy(due)
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds == nil || *seconds > 1 {
+		stopped := pod.DeepCopy()
+		stopped.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
+		p.plan.Writes = append(p.plan.Writes, jobs.Change(pod, stopped))
+	}
+	return true
 }

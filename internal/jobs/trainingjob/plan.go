@@ -49,7 +49,7 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	}
 	switch {
 	case over != nil:
-		p.cleanUp()
+		p.cleanUp(over)
 	case p.job.Status.Stage == breezeml.StageRunning:
 		p.run()
 	default:

@@ -13,13 +13,15 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// report fills in the status. Once the job has ended, conditions and counts stay as they are.
+// report fills in the status. Once the job has ended, conditions stay as they are, and counts once all pods have ended.
 func (p *planner) report(over *jobs.Outcome) {
 	before := &p.seen.Job.Status
 	s := &p.job.Status
 	if outcome(p.seen.Job) == nil {
 		p.setRunning(over)
 		p.countWorkers()
+	} else {
+		p.countLastWorkers()
 	}
 	if equality.Semantic.DeepEqual(before, s) {
 		return
@@ -54,6 +56,29 @@ func (p *planner) countWorkers() {
 	selector := p.labels(0)
 	delete(selector, breezeml.ReplicaIndexLabel)
 	counts.Selector = labels.SelectorFromSet(selector).String()
+	p.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
+}
+
+// countLastWorkers counts the pods that end after the job. Pods that are deleted meanwhile stay counted if they had ended
+// before.
+func (p *planner) countLastWorkers() {
+	before, known := p.job.Status.ExecStatus.ReplicaStatuses[breezeml.WorkerStatuses]
+	if !known {
+		return
+	}
+	counts := breezeml.ReplicaStatus{Selector: before.Selector}
+	for _, pod := range p.pods {
+		switch {
+		case pod.Status.Phase == corev1.PodRunning:
+			counts.Active++
+		case replicas.IsTerminating(pod): // its deletion may have ended it
+		case pod.Status.Phase == corev1.PodSucceeded:
+			counts.Succeeded++
+		case pod.Status.Phase == corev1.PodFailed:
+			counts.Failed++
+		}
+	}
+	counts.Succeeded, counts.Failed = max(counts.Succeeded, before.Succeeded), max(counts.Failed, before.Failed)
 	p.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
 }
 
