@@ -116,14 +116,18 @@ func workloadReservedRules() []rule {
 				{what: "somebody takes it back", before: admitted, change: givenBack},
 				{what: "somebody writes another part of the status", before: admitted, change: edits{"status>conditions>2": "yaml:" + condition("PodsReady", "True")}},
 			}},
-		{of, "usage is a multiple of the assigned count", inAdmission, "is not a multiple of its count 4",
+		{of, "usage is a multiple of the assigned count, where others than the operator admit", inAdmission, "is not a multiple of its count 4",
 			[]attempt{
 				{what: "5 GPUs for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {nvidia.com/gpu: "5"}}]}`}},
+				{what: "200Ti and a byte for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {memory: "219902325555201"}}]}`}},
+				{what: "more than is counted", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {memory: "1e19"}}]}`}},
 				{what: "10m for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: 10m}}]}`}},
 			},
 			[]attempt{
 				{what: "0.5 for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: "0.5", memory: 4Gi, nvidia.com/gpu: 8}}]}`}},
 				{what: "2 CPUs for 4 pods: 500m each", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: "2"}}]}`}},
+				{what: "200Ti for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {memory: 200Ti}}]}`}},
+				{what: "as much as the operator computes", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {memory: "9223372036854775807"}}]}`}, user: operator},
 				{what: "for no pods", before: edits{podSet + "count": 0}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 0, resourceUsage: {cpu: "0"}}]}`}},
 			}},
 	}
