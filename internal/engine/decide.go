@@ -181,6 +181,7 @@ func (p *pass) serveHeads(f *family) {
 func (p *pass) reportWaiting(f *family) {
 	for _, q := range f.queues {
 		if !p.open(q) {
+			p.reportBehindPromised(q)
 			continue
 		}
 		if why := p.mustWait(q); why.Code != reason.None {
@@ -206,6 +207,14 @@ func (e *Engine) open(q *clusterQueue) bool {
 	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
 		return !first.before(e.workloads[r.Key].turn(), q)
 	})
+}
+
+// reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind one
+// with a promise. Some may have come while another was before that, or in another order.
+func (p *pass) reportBehindPromised(q *clusterQueue) {
+	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
+		p.reportReady(q, whyBehind(q))
+	}
 }
 
 // headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it. cut
@@ -249,10 +258,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			p.holdBackFor(q, c, found.lacks)
 		}
 	}
-	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
-		// All wait behind one with a promise. Some may have come while another was before that, or in another order.
-		p.reportReady(q, whyBehind(q))
-	}
+	p.reportBehindPromised(q)
 	return nil, false
 }
 
