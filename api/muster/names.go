@@ -145,6 +145,9 @@ const (
 	// UnheldReason is its reason.
 	UnheldReason = "StartedUnheld"
 
+	// TouchedAnnotation, on a batch Job, is when Muster last changed the Job only so that the Job controller looks at it.
+	TouchedAnnotation = "muster.dev/touched"
+
 	// RefusedCondition is True on an admitted Workload while the API server refuses objects that its job needs, such as
 	// pods, Jobs or Services, and says why.
 	RefusedCondition = "muster.dev/Refused"

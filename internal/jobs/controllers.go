@@ -179,7 +179,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
-		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
+		For(a.New(), builder.WithPredicates(r.notesGone(), predicate.NewPredicateFuncs(r.concerns))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: reconcilesAtOnce,
 			RateLimiter:             r.retries,
@@ -200,7 +200,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	for _, kind := range r.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		watch(kind, batchRequests(of, a.BatchDelay), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
+		watch(kind, batchRequests(of, a.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
 		if a.Targets != nil {
 			watch(kind, a.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}

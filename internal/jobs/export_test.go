@@ -62,6 +62,15 @@ func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workloa
 	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
 }
 
+// NoteGone makes the reconciler know that a batch Job was deleted.
+func NoteGone(r reconcile.Reconciler, job client.Object, at time.Time) {
+	r.(interface {
+		noteGone(client.Object, time.Time)
+	}).noteGone(job, at)
+}
+
+func (r *reconciler[T]) noteGone(job client.Object, at time.Time) { r.gone.note(job, at) }
+
 // Concerns reports whether the job is reconciled for events of itself.
 func Concerns(r reconcile.Reconciler, job client.Object) bool {
 	return r.(interface{ concerns(client.Object) bool }).concerns(job)

@@ -46,6 +46,8 @@ type reconciler[T client.Object] struct {
 	standing           standingEvents
 	missingPods        byJob[MissingPods]
 	refused            byJob[RefusedObjects]
+	unanswered         byJob[unanswered]
+	gone               goneNames
 	prebuiltIndex      prebuiltIndex
 	clusterQueues      clusterQueues
 	retries            *retries
@@ -172,6 +174,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.standing.forget(job)
 	r.missingPods.forget(job)
 	r.refused.forget(job)
+	r.unanswered.forget(job)
 	r.prebuiltIndex.forget(job)
 	r.retries.accepted(job)
 	if r.states.forget(job) && r.countsJobs() {
@@ -288,10 +291,15 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 		seen.Mistake = mistakes[0].Message
 	}
 	seen.MissingPods = r.missingPods.get(job)
+	silent, err := r.lookAtSilent(ctx, &seen, own)
+	if err != nil {
+		return Plan{}, err
+	}
 	plan, err := r.planAlone(ctx, seen)
 	if err != nil {
 		return Plan{}, err
 	}
+	silent.add(&plan, !seen.Admission.UnreadySince.IsZero())
 	r.missingPods.set(job, seen.missingPodsAfter(plan.Progress))
 	seen.giveUpRefused(&plan)
 	if plan.Progress.Outcome == nil {
