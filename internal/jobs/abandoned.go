@@ -57,7 +57,7 @@ func (a abandoned[T]) isMade(w client.Object) bool {
 		return false
 	}
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && (gv.Group != a.api.Kind.Group) == a.former && w.GetName() == workloadName(gv.WithKind(owner.Kind), owner.Name, owner.UID)
+	return err == nil && (gv.Group != a.api.Kind.Group) == a.former && isWorkloadName(w.GetName(), gv.WithKind(owner.Kind), owner.Name, owner.UID)
 }
 
 // Reconcile deletes the Workload, and removes its finalizer once none of the job's pods uses its quota.

@@ -46,7 +46,7 @@ func isNewToJob(e event.CreateEvent) bool {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(w)
-	return owner == nil || w.Name != workloadName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
+	return owner == nil || !isWorkloadName(w.Name, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
 }
 
 // batchRequests delays what the handler enqueues, so that one reconcile handles all events of that time, whatever the

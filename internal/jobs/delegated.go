@@ -25,13 +25,15 @@ func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, 
 		if err != nil {
 			return false, err
 		}
-		var w kueue.Workload
-		key := client.ObjectKey{Namespace: child.GetNamespace(), Name: workloadName(gvk, child.GetName(), child.GetUID())}
-		switch err := r.client.Get(ctx, key, &w); {
-		case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
-			return true, nil
-		case client.IgnoreNotFound(err) != nil:
-			return false, fmt.Errorf("reading Workload %s: %w", key, err)
+		for _, name := range []string{workloadName(gvk, child.GetName(), child.GetUID()), longWorkloadName(gvk, child.GetName(), child.GetUID())} {
+			var w kueue.Workload
+			key := client.ObjectKey{Namespace: child.GetNamespace(), Name: name}
+			switch err := r.client.Get(ctx, key, &w); {
+			case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
+				return true, nil
+			case client.IgnoreNotFound(err) != nil:
+				return false, fmt.Errorf("reading Workload %s: %w", key, err)
+			}
 		}
 	}
 	return false, nil

@@ -45,7 +45,7 @@ func (r *reconciler[T]) workloads(ctx context.Context, job T) (found *kueue.Work
 	}
 	slices.SortFunc(others, func(a, b *kueue.Workload) int { return cmp.Compare(a.Name, b.Name) })
 	for _, w := range others {
-		if holds := workload.HoldsQuota(w) && !workload.IsFinished(w); holds && (found == nil || w.Name == wanted) {
+		if holds := workload.HoldsQuota(w) && !workload.IsFinished(w); holds && (found == nil || r.isWanted(job, w.Name)) {
 			found = w
 		}
 	}
@@ -55,6 +55,8 @@ func (r *reconciler[T]) workloads(ctx context.Context, job T) (found *kueue.Work
 		return nil, nil, err
 	} else if found != nil && r.isDisowned(job, found) {
 		return nil, append(others, found), nil
+	} else if found != nil {
+		wanted = found.Name
 	}
 	return found, slices.DeleteFunc(others, func(w *kueue.Workload) bool { return w.Name == wanted }), nil
 }
@@ -65,18 +67,44 @@ func (r *reconciler[T]) wantedName(job T) string {
 	return cmp.Or(r.prebuiltOf(job), workloadName(r.api.Kind, job.GetName(), job.GetUID()))
 }
 
+// isWanted reports whether the name is that of the Workload that the job is to follow once it holds no quota.
+func (r *reconciler[T]) isWanted(job T, name string) bool {
+	if prebuilt := r.prebuiltOf(job); prebuilt != "" {
+		return name == prebuilt
+	}
+	return r.isGenerated(job, name)
+}
+
+// isGenerated reports whether the name is one that is generated for the job's Workload.
+func (r *reconciler[T]) isGenerated(job T, name string) bool {
+	return isWorkloadName(name, r.api.Kind, job.GetName(), job.GetUID())
+}
+
 // wantedWorkload returns the Workload that the job names, which may not be the job's own yet, or else the one of its
-// generated name, nil if there is none.
+// generated name, nil if there is none. One that an earlier version made may have a longer name.
 func (r *reconciler[T]) wantedWorkload(ctx context.Context, job T) (*kueue.Workload, error) {
+	names := []string{r.prebuiltOf(job)}
+	if names[0] == "" {
+		names = slices.Compact([]string{r.wantedName(job), longWorkloadName(r.api.Kind, job.GetName(), job.GetUID())})
+	}
+	for _, name := range names {
+		if found, err := r.workloadNamed(ctx, job, name); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// workloadNamed returns the Workload of this name if the job may follow it, nil if there is none.
+func (r *reconciler[T]) workloadNamed(ctx context.Context, job T, name string) (*kueue.Workload, error) {
 	var w kueue.Workload
-	prebuilt := r.prebuiltOf(job)
-	key := client.ObjectKey{Namespace: job.GetNamespace(), Name: r.wantedName(job)}
+	key := client.ObjectKey{Namespace: job.GetNamespace(), Name: name}
 	switch err := r.client.Get(ctx, key, &w); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
-	case prebuilt == "" && !isControlledBy(&w, job, r.api.Kind) && !r.isDisowned(job, &w):
+	case r.prebuiltOf(job) == "" && !isControlledBy(&w, job, r.api.Kind) && !r.isDisowned(job, &w):
 		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
 	}
 	return &w, nil
@@ -86,7 +114,7 @@ func (r *reconciler[T]) wantedWorkload(ctx context.Context, job T) (*kueue.Workl
 // has removed the owner reference. The job does not take it back: by now it may be finished for having no job, or ask for
 // less than the job, which only the operator may change in the Workload of a job.
 func (r *reconciler[T]) isDisowned(job T, w *kueue.Workload) bool {
-	return metav1.GetControllerOfNoCopy(w) == nil && w.Name == workloadName(r.api.Kind, job.GetName(), job.GetUID()) && r.prebuiltOf(job) != w.Name
+	return metav1.GetControllerOfNoCopy(w) == nil && r.isGenerated(job, w.Name) && r.prebuiltOf(job) != w.Name
 }
 
 // prebuiltOf returns the Workload that the job names for itself, "" if there is none. In a job that delegates, the
@@ -115,7 +143,7 @@ func (r *reconciler[T]) followsPrebuilt(job T, followed *kueue.Workload) bool {
 	if followed == nil {
 		return r.prebuiltOf(job) != ""
 	}
-	return followed.Name != workloadName(r.api.Kind, job.GetName(), job.GetUID())
+	return !r.isGenerated(job, followed.Name)
 }
 
 // giveBack returns writes that delete the Workloads that the job does not follow although it controls them, and those

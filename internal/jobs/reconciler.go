@@ -368,7 +368,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		return outOfSync(found, now)
 	case givesBack:
 		return pausedWrites(found, progress), events
-	case progress.Outcome == nil && found != nil && found.Name != r.wantedName(job) && !keepsQuota(found):
+	case progress.Outcome == nil && found != nil && !r.isWanted(job, found.Name) && !keepsQuota(found):
 		// It is deleted rather than left evicted, or it could be admitted again before the job follows the other one.
 		return r.giveBack(job, []*kueue.Workload{found}, nil, progress), events
 	case !owns && len(events) > 0:
@@ -396,7 +396,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case progress.Outcome == nil && progress.Refused == "":
 		events = deferredChanges(job, queue, found, asked)
 	}
-	if progress.Outcome == nil && progress.Refused == "" && found != nil && found.Name != r.wantedName(job) {
+	if progress.Outcome == nil && progress.Refused == "" && found != nil && !r.isWanted(job, found.Name) {
 		events = append(events, deferredWorkload(found)...)
 	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events

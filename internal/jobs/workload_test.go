@@ -80,8 +80,11 @@ func TestWorkloadName(t *testing.T) {
 		t.Error("a later job of the same name has the same Workload name")
 	}
 	long := workloadName(jobSetKind, strings.Repeat("x", 253), uid)
-	if len(long) != 253 || long == workloadName(jobSetKind, strings.Repeat("x", 252), uid) {
-		t.Errorf("the name for a job with a long name has %d bytes, want 253 and another one than for a shorter name: %s", len(long), long)
+	if len(long) != 63 || long == workloadName(jobSetKind, strings.Repeat("x", 252), uid) {
+		t.Errorf("the name for a job with a long name has %d bytes, want 63 and another one than for a shorter name: %s", len(long), long)
+	}
+	if whole := workloadName(jobSetKind, strings.Repeat("x", 50), uid); len(whole) != 63 || !strings.HasPrefix(whole, "jobset-"+strings.Repeat("x", 50)+"-") {
+		t.Errorf("the name of 63 bytes is cut: %s", whole)
 	}
 }
 
@@ -91,7 +94,7 @@ func TestWorkloadNameIsAlwaysValid(t *testing.T) {
 		name := strings.Join(rapid.SliceOfN(label, 130, 130).Draw(t, "labels"), ".")
 		name = strings.TrimRight(name[:min(len(name), 253)], "-.")
 		got := workloadName(jobSetKind, name, "u")
-		if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 {
+		if errs := append(validation.IsDNS1123Subdomain(got), validation.IsValidLabelValue(got)...); len(errs) > 0 {
 			t.Fatalf("the name %q for the job %q is invalid: %v", got, name, errs)
 		}
 	})
