@@ -130,7 +130,7 @@ func TestMisconfiguredQueues(t *testing.T) {
 		"a quota that is too small, then huge": {
 			misconfigure: func(w *world) { w.setQuota(resource.MustParse("4")) },
 			reason:       kueue.WorkloadExceedsMaxQuota, message: "> maximum capacity (4)",
-			repair: func(w *world) { w.setQuota(resource.MustParse("1e100")) },
+			repair: func(w *world) { w.setQuota(resource.MustParse("9223372036854775807")) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,24 +162,24 @@ func TestMisconfiguredQueues(t *testing.T) {
 }
 
 // TestGiganticRequestsWaitWithoutBlockingOthers creates Workloads with the largest quantities and counts that the API
-// accepts. They wait because they exceed the capacity, and smaller Workloads are admitted.
+// accepts. They wait because they exceed the capacity, and smaller Workloads are admitted. Larger quantities are refused.
 func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	for name, amount := range map[string]string{"large": "9223372036854775807", "larger": "1e30", "largest": "1e999", "smallest": "1e-999"} {
+	asking := func(name, amount string, pods int32) *kueue.Workload {
 		o := w.bare(name, "gpu", 1)
-		quantity := resource.MustParse(amount)
 		resources := &o.Spec.PodSets[0].Template.Spec.Containers[0].Resources
-		resources.Requests[gpu], resources.Limits[gpu] = quantity, quantity
-		o.Spec.PodSets[0].Count = 1 << 30
-		if name == "smallest" {
-			o.Spec.PodSets[0].Count = 1 // the quantity is rounded up to one GPU
+		resources.Requests[gpu], resources.Limits[gpu] = resource.MustParse(amount), resource.MustParse(amount)
+		o.Spec.PodSets[0].Count = pods
+		return o
+	}
+	for _, amount := range []string{"9223372036854775808", "1e30", "1e999"} {
+		if err := w.Client.Create(t.Context(), asking("larger", amount, 1)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "nvidia.com/gpu: "+amount) {
+			t.Errorf("creating a Workload of %s GPUs: error %v, want it refused by this amount", amount, err)
 		}
-		w.Create(o)
 	}
-	for _, name := range []string{"large", "larger", "largest"} {
-		w.untilPending(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
-	}
+	w.Create(asking("large", "9223372036854775807", 1<<30), asking("smallest", "1e-999", 1)) // rounded up to one GPU
+	w.untilPending("large", kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
 	w.UntilWorkload("smallest", "runs", runs)
 	w.Create(w.bare("a", "gpu", 7))
 	w.UntilWorkload("a", "runs", runs)

@@ -176,7 +176,7 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 	patch := func(patch string) error {
 		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
-	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"metadata":{"labels":null}}`,
+	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"metadata":{"labels":{"a":"b"}}}`,
 		`{"metadata":{"ownerReferences":null}}`, `{"metadata":{"finalizers":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`} {
 		if err := patch(refused); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.active alone") {
 			t.Errorf("%s: %v, want it refused, as spec.active alone is the user's", refused, err)

@@ -141,12 +141,12 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 	})
 }
 
-// TestJobSetWithTooManyPodSetsGetsAnEvent: the API server rejects a Workload with more than 64 pod sets. An event of
-// the JobSet must say so, as it will never be queued.
+// TestJobSetWithTooManyPodSetsGetsAnEvent: the API server rejects a Workload with more than 64 pod sets. A JobSet that
+// names no queue may have more of them, and is queued by the LocalQueue default: an event must say that it never will be.
 func TestJobSetWithTooManyPodSetsGetsAnEvent(t *testing.T) {
 	w := newWorld(t)
-	w.gpuQueue("gpu", 8)
-	js := w.gang("wide", "gpu", 1, 0)
+	w.gpuQueue("default", 8)
+	js := w.gang("wide", "", 1, 0)
 	one := js.Spec.ReplicatedJobs[0]
 	js.Spec.ReplicatedJobs = nil
 	for i := range 65 {
