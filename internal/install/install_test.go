@@ -118,9 +118,9 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 
 	t.Run("another operator user is set in the policies", func(t *testing.T) {
 		const user = "system:serviceaccount:elsewhere:muster"
-		// The user is in eight validating policies and one that holds Jobs.
-		if wrote := apply(install.Options{OperatorUser: user}); wrote != 9 {
-			t.Errorf("wrote %d times, want 9", wrote)
+		// The user is in ten validating policies and four that hold Jobs.
+		if wrote := apply(install.Options{OperatorUser: user}); wrote != 14 {
+			t.Errorf("wrote %d times, want 14", wrote)
 		}
 		policy := &admissionv1.ValidatingAdmissionPolicy{}
 		if err := direct.Get(t.Context(), client.ObjectKey{Name: "muster-workload-admission"}, policy); err != nil {
