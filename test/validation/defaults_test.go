@@ -86,8 +86,8 @@ func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
 	}
 }
 
-// TestQueuedJobsAreHeld: a Job with a queue is suspended when it is created, unless it is one of a JobSet. An owner
-// reference alone, which every user can set, does not show that.
+// TestQueuedJobsAreHeld: a Job with a queue is suspended when it is created, unless Muster creates it, as it does for
+// JobSets. Names, labels and owner references, which every user can set, do not exempt it.
 func TestQueuedJobsAreHeld(t *testing.T) {
 	const ofJobSet = "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: js, uid: u, controller: true}]"
 	queued := edits{"spec>managedBy": nil, "metadata>labels": "yaml:{kueue.x-k8s.io/queue-name: q}"}
@@ -95,20 +95,22 @@ func TestQueuedJobsAreHeld(t *testing.T) {
 	server := newServer(t)
 	for what, test := range map[string]struct {
 		change edits
+		user   string
 		held   bool
 	}{
-		"a Job":                            {queued, true},
-		"by the annotation":                {edits{"spec>managedBy": nil, "metadata>annotations": "yaml:{kueue.x-k8s.io/queue-name: q}"}, true},
-		"of a JobSet":                      {ofTheSet.with(edits{"metadata>name": "js-workers-0"}), false},
-		"of a JobSet, by its owner alone":  {queued.with(edits{"metadata>ownerReferences": ofJobSet}), true},
-		"of a JobSet, under another name":  {ofTheSet.with(edits{"metadata>name": "job"}), true},
-		"of a JobSet, with no name so far": {ofTheSet.with(edits{"metadata>name": nil, "metadata>generateName": "js-workers-"}), true},
-		"of another kind":                  {ofTheSet.with(edits{"metadata>name": "js-workers-0", "metadata>ownerReferences>0>kind": "Other"}), true},
+		"a Job":                            {queued, "", true},
+		"by the annotation":                {edits{"spec>managedBy": nil, "metadata>annotations": "yaml:{kueue.x-k8s.io/queue-name: q}"}, "", true},
+		"of a JobSet, by the operator":     {ofTheSet.with(edits{"metadata>name": "js-workers-0"}), operator, false},
+		"of a JobSet, by a user":           {ofTheSet.with(edits{"metadata>name": "js-workers-0"}), "", true},
+		"of a JobSet, by its owner alone":  {queued.with(edits{"metadata>ownerReferences": ofJobSet}), "", true},
+		"of a JobSet, under another name":  {ofTheSet.with(edits{"metadata>name": "job"}), "", true},
+		"of a JobSet, with no name so far": {ofTheSet.with(edits{"metadata>name": nil, "metadata>generateName": "js-workers-"}), "", true},
+		"of another kind":                  {ofTheSet.with(edits{"metadata>name": "js-workers-0", "metadata>ownerReferences>0>kind": "Other"}), "", true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			object := server.plain(t, "Job")
 			test.change.apply(object.Object)
-			made, err := server.resource(t, "Job", "").Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			made, err := server.resource(t, "Job", test.user).Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -144,7 +144,7 @@ func TestShortNamesColumnsAndFieldSelectors(t *testing.T) {
 	want := map[string][]string{
 		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LatticeJob": {"lj"}, "LocalQueue": {"queue", "queues", "lq"},
 		"Job": {"vcjob", "vj"}, "Command": nil, "Queue": {"q", "queue-v1beta1"},
-		"ResourceFlavor": {"rf"}, "Topology": {"topo"}, "TrainingJob": nil, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
+		"ResourceFlavor": {"flavor", "flavors", "rf"}, "Topology": {"topo"}, "TrainingJob": nil, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
 		"WorkloadPriorityClass": {"wpc"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
