@@ -62,6 +62,11 @@ func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workloa
 	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
 }
 
+// LongWorkloadName returns the name that earlier versions gave to the Workload of the job.
+func LongWorkloadName(kind schema.GroupVersionKind, job client.Object) string {
+	return longWorkloadName(kind, job.GetName(), job.GetUID())
+}
+
 // NoteGone makes the reconciler know that a batch Job was deleted.
 func NoteGone(r reconcile.Reconciler, job client.Object, at time.Time) {
 	r.(interface {
