@@ -174,7 +174,7 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 		return o
 	}
 	for _, amount := range []string{"9223372036854775808", "1e30", "1e999"} {
-		if err := w.Client.Create(t.Context(), asking("larger", amount, 1)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "nvidia.com/gpu: "+amount) {
+		if err := w.Client.Create(t.Context(), asking("larger", amount, 1)); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nvidia.com/gpu: "+amount) {
 			t.Errorf("creating a Workload of %s GPUs: error %v, want it refused by this amount", amount, err)
 		}
 	}
