@@ -63,9 +63,9 @@ func (b *Bound) counts(podSet string) bool { return slices.Contains(b.Counts, po
 // bounding is what a search needs to respect bounds. A search without bounds has none.
 type bounding struct {
 	rules []rule
-	// kept are the places that pods of the workload keep, limits the most pods of the workload on some nodes.
-	kept, limits []NodeCount
-	keptBy       []Assignment
+	// limits are the most pods of the workload on some nodes, keptBy the places that its pods keep.
+	limits []NodeCount
+	keptBy []Assignment
 	// shares says, for this attempt, how many pods each eligible domain of an Even rule gets at least.
 	shares []int32
 }
