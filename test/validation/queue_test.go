@@ -89,15 +89,14 @@ func quotaRules(of, parent, word string) []rule {
 				{what: "later", before: edits{}, change: groups(covering("my gpu"))},
 			},
 			[]attempt{{what: "a device", change: groups(covering("nvidia.com/mig-1g.5gb"))}, {what: "63 characters", change: groups(covering(strings.Repeat("a", 63)))}}},
-		{of, "quotas and limits fit 64 bits", inQueueResources, "quotas and limits are at most 9223372036854775807, and of cpu 9223372036854775, which these exceed: cpu: ",
+		{of, "quotas and limits fit 64 bits", inQueueResources, "quotas and limits are at most 9223372036854775807, which these exceed: cpu: ",
 			[]attempt{
 				{what: "1e30", change: edits{quota + "nominalQuota": "1e30"}},
-				{what: "a number", change: edits{quota + "nominalQuota": 9223372036854776}},
-				{what: "10P, later", before: edits{}, change: edits{quota + "nominalQuota": "10P"}},
+				{what: "10E, later", before: edits{}, change: edits{quota + "nominalQuota": "10E"}},
 				{what: "a borrowing limit", change: above.with(edits{quota + "borrowingLimit": "1e100"})},
 			},
 			[]attempt{
-				{what: "9P", change: edits{quota + "nominalQuota": "9P"}},
+				{what: "1E, as many write for no limit", change: edits{quota + "nominalQuota": "1E"}},
 				{what: "the most of all", change: groups("[{coveredResources: [memory], flavors: [{name: f, resources: [{name: memory, nominalQuota: '9223372036854775807'}]}]}]")},
 				{what: "almost nothing", change: edits{quota + "nominalQuota": "1e-100"}},
 			}},

@@ -226,7 +226,8 @@ func TestPluginRay(t *testing.T) {
 }
 
 // TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded: a task that had no replicas when its job was admitted has no
-// quota. The job reports this, and the task's pods run when those of the other task have ended.
+// quota. The job reports this, and is Pending, as it needs three pods now and has one. The task's pods run when those of
+// the other task have ended.
 func TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
@@ -235,7 +236,7 @@ func TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded(t *testing.T) {
 	w.untilPhase("grows", volcano.Running)
 	w.Change(job, func() { job.Spec.Tasks[1].Replicas = 2 })
 	w.untilJob("grows", "reports a task without quota", func(job *volcano.Job) bool {
-		return job.Status.State.Phase == volcano.Running && job.Status.State.Reason == "TaskWithoutQuota"
+		return job.Status.State.Phase == volcano.Pending && job.Status.State.Reason == "TaskWithoutQuota"
 	})
 	w.EndReplica("grows-first-0", 0, 0)
 	w.EndReplica("grows-later-0", 0, 0)
