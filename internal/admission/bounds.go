@@ -12,6 +12,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/podproblem"
 )
 
 // maxBounds is how many constraints between pods of a pod set are looked at. kube-scheduler alone keeps the others.
@@ -59,6 +60,8 @@ func podLabelsOf(w *kueue.Workload) []podLabels {
 			given = labels.Set{volcano.JobNameKey: owner.Name, volcano.TaskSpecKey: name}
 		case owner.Kind == "Job":
 			given = labels.Set{"job-name": owner.Name, "batch.kubernetes.io/job-name": owner.Name}
+		case owner.Kind == "GenericJob", owner.Kind == "TrainingJob":
+			given = labels.Set{podproblem.Label("", owner.Kind): owner.Name}
 		}
 		out[i] = podLabels{name, labels.Merge(w.Spec.PodSets[i].Template.Labels, given)}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/podspec"
@@ -46,6 +47,8 @@ func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 	job := &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "j", Controller: ptr.To(true)}
 	vcjob := &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "v", Controller: ptr.To(true)}
 	jobSet := &metav1.OwnerReference{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", Controller: ptr.To(true)}
+	training := &metav1.OwnerReference{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "t", Controller: ptr.To(true)}
+	generic := &metav1.OwnerReference{APIVersion: tensorstack.GroupVersion.String(), Kind: "GenericJob", Name: "g", Controller: ptr.To(true)}
 	hard := corev1.TopologySpreadConstraint{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: matching("app", "a"),
 		MinDomains: ptr.To(int32(3)), NodeAffinityPolicy: ptr.To(corev1.NodeInclusionPolicyIgnore), NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor)}
 	soft := hard
@@ -63,6 +66,8 @@ func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 		"apart from no pods":                    {awayFrom(byHost(nil)), nil, nil},
 		"apart from another application":        {awayFrom(byHost(matching("app", "b"))), nil, nil},
 		"apart by the name of the Job":          {awayFrom(byHost(matching("job-name", "j"))), job, apart("l", "w")},
+		"apart by the name of the TrainingJob":  {awayFrom(byHost(matching("training.kubeflow.org/job-name", "t"))), training, apart("l", "w")},
+		"apart by the name of the GenericJob":   {awayFrom(byHost(matching(tensorstack.GenericJobLabel, "g"))), generic, apart("l", "w")},
 		"apart by the name of another Job":      {awayFrom(byHost(matching("job-name", "other"))), job, nil},
 		"apart by the task of the VCJob":        {awayFrom(byHost(matching("volcano.sh/task-spec", "w"))), vcjob, apart("w")},
 		"apart by the replicated job":           {awayFrom(byHost(matching("jobset.sigs.k8s.io/replicatedjob-name", "l"))), jobSet, apart("l")},
