@@ -11,8 +11,8 @@ import (
 // the queue.
 
 // chooseForZero gives each pod set that has pods to run and requests no covered resource a choice of flavors for zero of
-// one. A pod set of a topology group chooses in the groups of resources from which the others of its topology group request something: all
-// of them must get the same flavor.
+// one. A pod set of a topology group chooses in the groups of resources from which the other pod sets of its topology
+// group request something: all pod sets of a topology group must get the same flavor.
 func (f *Form) chooseForZero(podSets []PodSet, offer Offer, tree *quota.Tree) {
 	requests := make([]bool, len(f.sets))
 	for i := range f.sets {

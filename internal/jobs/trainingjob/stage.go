@@ -108,8 +108,8 @@ func (p *planner) followAdmission(before breezeml.Stage) {
 }
 
 // granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
-// granted gets the lower number, and so does a job of which a larger size has failed. Once a worker has succeeded, the job is about to end and does not grow: new workers
-// would repeat finished work.
+// granted gets the lower number, and so does a job of which a larger size has failed. Once a worker has succeeded, the
+// job is about to end and does not grow: new workers would repeat finished work.
 func (p *planner) granted() int32 {
 	size := sizesOf(p.job)
 	most := size.most
