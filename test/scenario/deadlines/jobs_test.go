@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// podsProblem is what follows in a message once kube-scheduler has said why the pods wait.
-var podsProblem = regexp.MustCompile(`: 2 of 2 pods like job-[a-z0-9]+: Unschedulable: no nodes available to schedule pods$`)
+// podsProblem is what follows in a message once kube-scheduler has said why the pods wait, or why the first of them does.
+var podsProblem = regexp.MustCompile(`: [12] of 2 pods like job-[a-z0-9]+: Unschedulable: no nodes available to schedule pods$`)
 
 // TestAJobWhosePodsAreNeverReady: a Job whose pods do not become ready is evicted, requeued once, as the configuration
 // allows, then deactivated, and in the end deleted with its pods and its Workload.
