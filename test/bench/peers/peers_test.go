@@ -21,6 +21,7 @@ var (
 	built  = flag.String("binaries", "../../../bin/peers", "folder with Volcano's programs scheduler and controller-manager")
 	config = flag.String("config", "", "the operator's configuration file; without one every option has its default")
 	rounds = flag.Int("rounds", 3, "how often each load is played; the figure is the median")
+	only   = flag.String("load", "", "the one load to play, by the number of its jobs; without it all are played")
 	scale  = flag.Float64("scale", 1, "share of the jobs; the figures hold for 1 only")
 )
 
@@ -55,6 +56,9 @@ func TestPeers(t *testing.T) {
 		warm.play(t, load{"warm", 20, 4})
 	}
 	for _, l := range loads() {
+		if *only != "" && *only != fmt.Sprint(l.jobs) {
+			continue
+		}
 		took, used := map[*contender][]time.Duration{}, map[*contender][]time.Duration{}
 		for range *rounds {
 			for _, c := range []*contender{muster, volcano} {

@@ -17,10 +17,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -90,13 +92,11 @@ func (c *contender) serve(t *testing.T, definition *unstructured.Unstructured) {
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
 			return false, err
 		}
-		conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-		for _, condition := range conditions {
-			if fields, ok := condition.(map[string]any); ok && fields["type"] == string(apiextensionsv1.Established) && fields["status"] == "True" {
-				return true, err
-			}
+		var read apiextensionsv1.CustomResourceDefinition // its conditions are null at first
+		if err := k8sruntime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &read); err != nil {
+			return false, err
 		}
-		return false, err
+		return apihelpers.IsCRDConditionTrue(&read, apiextensionsv1.Established), nil
 	})
 }
 
