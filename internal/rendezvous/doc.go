@@ -1,7 +1,7 @@
 // Package rendezvous serves the agents in training pods: it tells each agent when its round begins, its rank in the
 // round, and when the round is over. The decisions are made by the packages round (jobs whose pods carry the label
 // muster.dev/rendezvous) and attempt (JobSets that restart in place); this package adds the HTTPS server, the
-// authentication of agents, and what the operator's cache knows about pods, Jobs and JobSets.
+// authentication of agents, and what the operator's cache knows about pods and jobs.
 //
 // The operator's main package adds it to its manager. It knows nothing of queues and quota, and it writes only the
 // attempt annotations of JobSet pods and the Secret with its certificate.

@@ -31,7 +31,7 @@ func edited(pod *corev1.Pod, edit func(*corev1.Pod)) *corev1.Pod {
 
 // kept returns how many entries the registry keeps.
 func (r *registry) kept() int {
-	return len(r.byPod) + len(r.byID) + len(r.attempts) + len(r.ownership.ids) + len(r.ownership.pending) + len(r.ownership.pendingFor)
+	return len(r.targets.byOwner) + len(r.targets.byID) + len(r.byPod) + len(r.byID) + len(r.attempts) + len(r.ownership.ids) + len(r.ownership.pending) + len(r.ownership.pendingFor)
 }
 
 // TestEditedPodIsForgotten: whoever edits pods must not make the operator remember them for good.

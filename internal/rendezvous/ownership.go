@@ -95,6 +95,13 @@ func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	return p.release(job.UID)
 }
 
+// idOf returns the rendezvous ID of a Job of a JobSet, "" if the Job has none.
+func (p *ownership) idOf(job types.UID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ids[job]
+}
+
 // release returns the pods that were waiting for the Job, which wait no longer. The caller holds p.mu.
 func (p *ownership) release(job types.UID) (out []*corev1.Pod) {
 	for uid, pod := range p.pending[job] {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
@@ -25,7 +26,7 @@ import (
 // than Presence.
 var defaultTimeouts = round.Timeouts{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
-// registry finds the coordinator of each pod's job. Informer handlers keep it up to date with pods, Jobs and JobSets.
+// registry finds the coordinator of each pod's job. Informer handlers keep it up to date with pods and jobs.
 type registry struct {
 	client   client.Client
 	timeouts round.Timeouts
@@ -36,7 +37,9 @@ type registry struct {
 	byID  map[string]*roundCoordinator
 	// attempts holds the coordinators of JobSets that restart in place, by JobSet UID, once one of their pods has
 	// asked.
-	attempts  map[types.UID]*attemptCoordinator
+	attempts map[types.UID]*attemptCoordinator
+	// targets are how many pods jobs with rounds are to have.
+	targets   targets
 	ownership ownership
 	// events serializes informer events: a Job's event releases pods that waited for it, and must not overlap with
 	// newer events of those pods.
@@ -50,7 +53,7 @@ func newRegistry(c client.Client) *registry {
 	return &registry{
 		client: c, timeouts: defaultTimeouts,
 		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[types.UID]*attemptCoordinator{},
-		ownership: newOwnership(), holds: newHolds(maxAgents),
+		targets: newTargets(), ownership: newOwnership(), holds: newHolds(maxAgents),
 	}
 }
 
@@ -91,7 +94,11 @@ func roundsOf(pod *corev1.Pod) (id string, least, most int, asks bool) {
 	if label == "" || err != nil { // not as Muster created it
 		return "", 0, 0, false
 	}
-	return pod.Namespace + "/" + label + "/" + pod.Labels[jobset.RestartAttemptKey], least, most, true
+	return roundsID(pod.Namespace, label, pod.Labels[jobset.RestartAttemptKey]), least, most, true
+}
+
+func roundsID(namespace, label, attempt string) string {
+	return namespace + "/" + label + "/" + attempt
 }
 
 // leaveOthers ends the pod's membership in rounds other than those with the ID.
@@ -126,6 +133,7 @@ func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most in
 			return nil
 		}
 		found = newRoundCoordinator(id, least, most, r.timeouts)
+		found.setTarget(r.targets.of(id))
 		r.byID[id] = found
 	}
 	if at := pod.CreationTimestamp.Time; !gone && !at.Before(found.sizedAt) {
@@ -174,8 +182,35 @@ func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
 // updateJob records a batch/v1 Job, which may belong to a JobSet.
 func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
 	defer r.holds.notify(job.UID)
-	for _, pod := range r.ownership.updateJob(job, deleted) {
+	released := r.ownership.updateJob(job, deleted)
+	switch id := r.ownership.idOf(job.UID); {
+	case id != "":
+		r.setTarget(job.UID, roundsID(job.Namespace, id, job.Spec.Template.Labels[jobset.RestartAttemptKey]), podsOfJob(job))
+	case deleted:
+		r.setTarget(job.UID, "", 0)
+	}
+	for _, pod := range released {
 		r.updatePod(pod, false)
+	}
+}
+
+// updateTrainingJob records how many workers a TrainingJob runs with.
+func (r *registry) updateTrainingJob(job *breezeml.TrainingJob, deleted bool) {
+	workers := int(job.Status.CurrentSize)
+	if deleted || !job.DeletionTimestamp.IsZero() || job.Status.Stage != breezeml.StageRunning {
+		workers = 0
+	}
+	r.setTarget(job.UID, roundsID(job.Namespace, string(job.UID), ""), workers)
+}
+
+// setTarget records how many pods the object, a TrainingJob or a Job of a JobSet, is to have in the rounds with the ID.
+func (r *registry) setTarget(owner types.UID, id string, pods int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, changed := range r.targets.set(owner, id, pods) {
+		if found := r.byID[changed]; found != nil {
+			found.setTarget(r.targets.of(changed))
+		}
 	}
 }
 
@@ -208,10 +243,12 @@ func (r *registry) handle(object any, deleted bool) {
 		r.updateJobSet(object, deleted)
 	case *batchv1.Job:
 		r.updateJob(object, deleted)
+	case *breezeml.TrainingJob:
+		r.updateTrainingJob(object, deleted)
 	}
 }
 
-// handler returns the handler of informer events for pods, Jobs and JobSets.
+// handler returns the handler of informer events for pods, Jobs, JobSets and TrainingJobs.
 func (r *registry) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { r.handle(object, false) },

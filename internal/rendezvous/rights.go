@@ -5,6 +5,7 @@ package rendezvous
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch
+// +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-rendezvous,verbs=get;update

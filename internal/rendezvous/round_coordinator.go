@@ -97,6 +97,10 @@ func (c *roundCoordinator) resize(least, most int) {
 	c.change(func(g *round.Group, now time.Time) { g.Resize(least, most, now) })
 }
 
+func (c *roundCoordinator) setTarget(pods int) {
+	c.change(func(g *round.Group, now time.Time) { g.SetTarget(pods, now) })
+}
+
 func (c *roundCoordinator) empty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

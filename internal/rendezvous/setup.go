@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/certificate"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
@@ -52,7 +53,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 		logged:   rate.Sometimes{Interval: 10 * time.Second},
 		identify: byTokenReview(clientset.AuthenticationV1().TokenReviews(), clock.RealClock{}),
 	}
-	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
+	for _, kind := range []client.Object{&batchv1.Job{}, &breezeml.TrainingJob{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)

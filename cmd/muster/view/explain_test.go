@@ -333,6 +333,25 @@ func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
 	}
 }
 
+// TestExplainShowsNoAdmittedPodCountOfAJobThatIsOver: its queue takes back the quota of pods as they end, one after the
+// other, so that the last count is not what the job ran with.
+func TestExplainShowsNoAdmittedPodCountOfAJobThatIsOver(t *testing.T) {
+	ended := aWorkload("train", admitted(2), func(w *kueue.Workload) {
+		w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3))
+		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: w.Spec.PodSets[0].Name, Count: 1}}
+	})
+	for phase, over := range map[jobset.JobSetConditionType]bool{jobset.JobSetFailed: true, jobset.JobSetCompleted: true, jobset.JobSetSuspended: false} {
+		set := aJobSet("train", inQueue("gpu"))
+		set.Status.Conditions = append(set.Status.Conditions, metav1.Condition{Type: string(phase), Status: metav1.ConditionTrue, LastTransitionTime: at(50)})
+		snapshot := Snapshot{JobSets: []jobset.JobSet{set}, Workloads: []kueue.Workload{ended}}
+		jobs := Jobs(&snapshot, at(60).Time)
+		e := Explain(&snapshot, jobs, jobs[0], at(60).Time)
+		if shown := e.Asks[0].Given != nil || e.Asks[0].Left != nil; shown == over {
+			t.Errorf("%s: requests = %+v, want the admitted count: %t", phase, e.Asks[0], !over)
+		}
+	}
+}
+
 func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
 	snapshot := Snapshot{
 		JobSets:       []jobset.JobSet{aJobSet("train", inQueue("gpu"))},

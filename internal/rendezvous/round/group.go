@@ -35,6 +35,11 @@ type Group struct {
 	pods     map[string]*member
 	// states counts the pods by the state that their agents have reported; pods that have succeeded are Done.
 	states map[protocol.State]int
+	// target is how many pods the job is to have now, those that have succeeded included; 0 if that is not known. awaiting
+	// is since when those that do not exist are waited for: the last round has ended, a member of it was lost, or the
+	// job was given more pods.
+	target   int
+	awaiting time.Time
 	// due is no later than the next deadline; zero if there is none.
 	due time.Time
 
@@ -92,6 +97,16 @@ func New(min, max int, timeouts Timeouts, now time.Time) *Group {
 // Resize changes the bounds of future rounds.
 func (g *Group) Resize(min, max int, now time.Time) {
 	g.min, g.max = min, max
+	g.settle(now)
+}
+
+// SetTarget sets how many pods the job is to have now, those that have succeeded included. A round that is gathered
+// waits for those that do not exist yet as long as for those that do: the pod of a lost member is about to be replaced.
+func (g *Group) SetTarget(pods int, now time.Time) {
+	if pods > g.target {
+		g.await(now)
+	}
+	g.target = pods
 	g.settle(now)
 }
 
@@ -155,6 +170,8 @@ func (g *Group) RemovePod(uid string, now time.Time) {
 		g.done++
 	case g.isMember(m):
 		g.end("pod "+m.Name+" is gone", now)
+	case !g.running && m.request.Round > 0 && m.request.Round == g.number: // the others may have noticed before
+		g.await(now)
 	}
 	g.settle(now)
 }
@@ -316,6 +333,12 @@ func (g *Group) end(why string, now time.Time) {
 // gather begins to gather the next round.
 func (g *Group) gather(now time.Time) {
 	g.gathering = now
+	g.await(now)
+}
+
+// await begins to wait for pods that do not exist.
+func (g *Group) await(now time.Time) {
+	g.awaiting = now
 	g.note(now.Add(g.timeouts.Gather))
 }
 
@@ -329,7 +352,9 @@ func (g *Group) tellNewcomers() {
 // settle ends the round if it should grow or has lost a member, and begins the next if it can.
 func (g *Group) settle(now time.Time) {
 	if g.running && g.shouldGrow(now) {
+		awaiting := g.awaiting
 		g.end(fmt.Sprintf("%d more waiting to join", len(g.waiting(now))), now)
+		g.awaiting = awaiting // growing brings no pods that are missing: they have been waited for
 	}
 	if g.running && g.lostMember() {
 		g.end("a member is gone", now)

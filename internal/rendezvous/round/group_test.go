@@ -23,6 +23,8 @@ type simulation struct {
 	joins int
 	// slow makes agents report that they run a round only with their next request.
 	slow bool
+	// target is how many pods the job is to have, 0 if the operator does not know.
+	target int
 	// parts are the answers that were given, by round ID.
 	parts map[string][]protocol.Round
 }
@@ -179,6 +181,7 @@ func (r *simulation) restart(min, max int) { r.restartInOrder(min, max, r.podNam
 func (r *simulation) restartInOrder(min, max int, order []string) {
 	r.now = r.now.Add(time.Millisecond)
 	r.group = round.New(min, max, timeouts, r.now)
+	r.group.SetTarget(r.target, r.now)
 	for _, name := range order {
 		r.pods[name].observed = protocol.Request{}
 		r.group.AddPod(r.pods[name].pod, r.now)
@@ -227,6 +230,136 @@ func TestLostMemberEndsTheRound(t *testing.T) {
 	r.want("0: ")
 	r.start(5)
 	r.want("3: 0=2/2 1=5/2")
+}
+
+// TestReplacedMemberCostsOneRound: the members of a round that has lost a pod wait for its replacement, which their job
+// creates only once the lost pod is gone. Otherwise they would be stopped twice.
+func TestReplacedMemberCostsOneRound(t *testing.T) {
+	r := newSimulation(t, 1, 4)
+	r.group.SetTarget(3, r.now)
+	r.start(0, 1, 2)
+	r.want("1: 0=0/3 1=1/3 2=2/3")
+	r.removePod(1)
+	r.want("0: ")
+	r.pass(time.Second)
+	r.addPods(1)
+	r.want("0: ")
+	r.pass(time.Second)
+	r.wait(nil, 1)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+	if n := r.pods[name(0)].overs; n != 1 {
+		t.Errorf("a member was stopped %d times for a pod that was replaced, want once", n)
+	}
+}
+
+// TestLossThatTheOthersNoticeFirst: the commands of the other members may fail before the operator sees that the pod
+// is gone, such as with its node.
+func TestLossThatTheOthersNoticeFirst(t *testing.T) {
+	r := newSimulation(t, 1, 4)
+	r.group.SetTarget(3, r.now)
+	r.start(0, 1, 2)
+	r.settle()
+	r.wait(&protocol.Failure{ExitCode: 1, Infrastructure: true}, 0, 2)
+	r.pods[name(1)].disconnected = true
+	r.pass(timeouts.Gather - time.Second)
+	r.removePod(1)
+	r.pass(10 * time.Second)
+	r.want("0: ")
+	r.start(1)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+}
+
+func TestReplacementThatDoesNotComeIsNotWaitedForLonger(t *testing.T) {
+	r := newSimulation(t, 1, 4)
+	r.group.SetTarget(3, r.now)
+	r.start(0, 1, 2)
+	r.settle()
+	r.removePod(1)
+	r.settle()
+	r.pass(timeouts.Gather - time.Second)
+	r.want("0: ")
+	r.pass(time.Second)
+	r.want("2: 0=0/2 1=2/2")
+	r.start(1) // it comes late, and alone
+	r.want("3: 0=0/3 1=1/3 2=2/3")
+}
+
+// TestPodThatNeverAsksIsNotMissing: it exists. A later round waits only for the replacement of the member that was lost.
+func TestPodThatNeverAsksIsNotMissing(t *testing.T) {
+	r := newSimulation(t, 1, 4)
+	r.group.SetTarget(4, r.now)
+	r.start(0, 1, 2)
+	r.addPods(3)
+	r.pass(timeouts.Gather)
+	r.want("1: 0=0/3 1=1/3 2=2/3")
+	r.removePod(1)
+	r.want("0: ")
+	r.start(1)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+}
+
+// TestSmallerJobWaitsForNoReplacement: the new size of the job may be known before or after its pods are gone.
+func TestSmallerJobWaitsForNoReplacement(t *testing.T) {
+	for what, shrink := range map[string]func(*simulation){
+		"the size first": func(r *simulation) { r.group.SetTarget(2, r.now); r.removePod(2) },
+		"the pod first":  func(r *simulation) { r.removePod(2); r.settle(); r.group.SetTarget(2, r.now) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newSimulation(t, 1, 4)
+			r.group.SetTarget(3, r.now)
+			r.start(0, 1, 2)
+			r.settle()
+			shrink(r)
+			r.want("2: 0=0/2 1=1/2")
+		})
+	}
+}
+
+// TestGrownJobBeginsOneRound: its new pods are created one after the other. The first does not join before the second,
+// unless that takes too long.
+func TestGrownJobBeginsOneRound(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		r := newSimulation(t, 1, 4)
+		r.group.SetTarget(2, r.now)
+		r.start(0, 1)
+		r.want("1: 0=0/2 1=1/2")
+		r.pass(time.Hour)
+		r.group.SetTarget(4, r.now)
+		r.start(2)
+		r.want("1: 0=0/2 1=1/2")
+		if comes {
+			r.start(3)
+			r.want("2: 0=0/4 1=1/4 2=2/4 3=3/4")
+		} else {
+			r.pass(timeouts.Gather)
+			r.want("2: 0=0/3 1=1/3 2=2/3")
+		}
+	}
+}
+
+// TestFinishedMemberIsNotReplaced: of three workers one has succeeded, and its pod may be gone. Another is lost. The
+// round waits for its replacement, for none of the first one, and for no more pods that the job was given since.
+func TestFinishedMemberIsNotReplaced(t *testing.T) {
+	for what, ends := range map[string]func(*simulation, round.Pod){
+		"its pod is there": func(r *simulation, pod round.Pod) { r.group.AddSucceeded(pod, r.now) },
+		"its pod is gone":  func(r *simulation, pod round.Pod) { r.group.AddSucceeded(pod, r.now); r.removePod(0) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newSimulation(t, 1, 4)
+			r.group.SetTarget(3, r.now)
+			r.start(0, 1, 2)
+			r.settle()
+			a := r.pods[name(0)]
+			a.request.State = protocol.Done
+			r.send(a)
+			ends(r, a.pod)
+			r.group.SetTarget(4, r.now)
+			r.removePod(1)
+			r.want("0: ")
+			r.start(1)
+			r.want("2: 0=1/2 1=2/2")
+		})
+	}
 }
 
 // TestRoundThatEndsBeforeItsMembersReportIt: two pods may be deleted shortly one after the other. Members that run by

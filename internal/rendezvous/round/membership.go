@@ -34,6 +34,7 @@ func (g *Group) nextDeadline(now time.Time) time.Time {
 	if !g.running {
 		at(g.gathering.Add(g.timeouts.Gather))
 	}
+	at(g.awaiting.Add(g.timeouts.Gather))
 	for _, m := range g.pods {
 		at(m.firstSeen.Add(g.timeouts.Gather))
 		if m.request.State == protocol.Waiting && !m.lastSeen.IsZero() {
@@ -117,8 +118,8 @@ func (g *Group) excluded() map[*member]bool {
 // expected returns how many pods a round waits for: not those that have succeeded, nor those that have not asked within
 // Gather of being added or of the end of the last round.
 func (g *Group) expected(now time.Time) int {
-	n := 0
 	excluded := g.excluded()
+	n := g.missing(len(g.pods)-len(excluded), now)
 	for _, m := range g.pods {
 		if excluded[m] {
 			continue
@@ -134,6 +135,19 @@ func (g *Group) expected(now time.Time) int {
 		}
 	}
 	return n
+}
+
+// missing returns how many pods a round waits for that do not exist yet, if these are all that do and may take part.
+// It waits for each of them at most for Gather: a job goes on with the pods that it has.
+func (g *Group) missing(pods int, now time.Time) int {
+	if !now.Before(g.awaiting.Add(g.timeouts.Gather)) {
+		return 0
+	}
+	target := g.target
+	if g.participants > 0 && g.finished() > 0 {
+		target = min(target, g.participants) // others would come too late to take part
+	}
+	return max(0, target-pods-g.done)
 }
 
 // shouldGrow reports whether the round is to end so that waiting pods can join it: it is smaller than

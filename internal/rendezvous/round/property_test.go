@@ -52,6 +52,9 @@ func TestDueIsNeverLate(t *testing.T) {
 			now = now.Add(time.Second)
 			uid := name(rapid.IntRange(0, 4).Draw(t, "pod"))
 			switch rapid.IntRange(0, 40).Draw(t, "what") {
+			case 5:
+				target := rapid.IntRange(0, 5).Draw(t, "target")
+				both(func(g *round.Group) { g.SetTarget(target, now) })
 			case 0, 1:
 				both(func(g *round.Group) { g.AddPod(round.Pod{UID: uid, Name: uid}, now) })
 			case 2, 3:
@@ -79,7 +82,10 @@ func TestDueIsNeverLate(t *testing.T) {
 func (r *simulation) randomEvent(t *rapid.T, least, most int) {
 	i := rapid.IntRange(0, 5).Draw(t, "index")
 	a := r.pods[name(i)]
-	switch what := rapid.IntRange(0, 8).Draw(t, "what"); {
+	switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
+	case what == 9:
+		r.target = rapid.IntRange(0, 6).Draw(t, "target")
+		r.group.SetTarget(r.target, r.now)
 	case a == nil:
 		r.addPods(i)
 	case what == 0:

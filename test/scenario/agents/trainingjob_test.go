@@ -17,14 +17,46 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
+// trainingScript reports its round in the file rounds.
+const trainingScript = `trap 'exit 143' TERM
+	echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
+	sleep 1000 & wait $!`
+
+// TestAReplacedPodCostsOneRound: the pod of a job that may run with fewer is deleted. The other members wait for its
+// replacement, so that each of them is stopped and begins again once, not twice.
+func TestAReplacedPodCostsOneRound(t *testing.T) {
+	for what, create := range map[string]func(*world){
+		"TrainingJob": func(w *world) {
+			w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("300m")})
+			w.Create(w.trainingJob("job", 1, 3, trainingScript))
+		},
+		"elastic JobSet": func(w *world) {
+			js := w.agentJobSet(3, trainingScript)
+			js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{"muster.dev/min-replicas": "1"}
+			w.Create(js)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			create(w)
+			first := w.untilRound(0, 3)
+			for _, pod := range w.podsByUID() {
+				w.Delete(&pod)
+				break
+			}
+			second := w.untilRound(first.number, 3)
+			if first.number != 1 || second.number != 2 {
+				t.Errorf("rounds of all three pods have the numbers %d and %d, want 1 and 2: none in between is smaller", first.number, second.number)
+			}
+		})
+	}
+}
+
 // TestAResizedTrainingJobKeepsItsRemainingPods: a TrainingJob starts with the whole quota, shrinks for another job, and
 // grows again when that is deleted. The workers that remain join the new round in the same pods.
 func TestAResizedTrainingJobKeepsItsRemainingPods(t *testing.T) {
 	w := newWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
-	const trainingScript = `trap 'exit 0' TERM
-		echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
-		sleep 1000 & wait $!`
 	w.Create(w.trainingJob("elastic", 2, 4, trainingScript))
 	first := w.untilRound(0, 4)
 	w.Create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
