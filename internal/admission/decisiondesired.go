@@ -17,26 +17,26 @@ import (
 func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
-		return a.evicted(ctx, seen, d.Evict)
+		return a.evicted(ctx, seen, d.Evict, d.Lost)
 	case d.Replace != nil:
 		return a.replaced(ctx, seen, d.Replace)
 	case d.Resize != nil:
-		return a.resized(ctx, seen, d.Resize)
+		return a.resized(ctx, seen, d.Resize, d.Lost)
 	case d.Try != nil:
 		return a.admitted(ctx, seen, d.Try, d.Generation)
 	}
 	return a.admitted(ctx, seen, d.Admit, d.Generation)
 }
 
-// evicted implements desired for an eviction.
-func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
+// evicted implements desired for an eviction, where lost are the nodes that the preemptor lost, as in engine.Decision.
+func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction, lost []string) (*kueue.Workload, result, error) {
 	switch {
 	case !workload.HoldsQuota(seen):
 		return nil, superseded, nil
 	case workload.IsEvicted(seen):
 		return nil, alreadyThere, nil
 	}
-	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
+	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID, lost); err != nil || !wanted {
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()

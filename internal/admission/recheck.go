@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -62,10 +63,11 @@ func (a *decisionWriter) mayStillGrow(ctx context.Context, w *kueue.Workload, in
 }
 
 // stillWanted reports whether the Workload for which others are to be preempted or shrunk can still use what they
-// release. It must exist and either wait in a queue that admits, or run in one in which it may grow. uid is "" if it
-// is not known. An eviction for failed nodes is for no other Workload, and always wanted. Replacements of places are
-// not checked here: their Workload runs, whatever the state of its queue.
-func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid string) (bool, error) {
+// release. It must exist and either wait in a queue that admits, or run in one in which it may grow, or still have places
+// on the nodes that it lost, if any are given. uid is "" if it is not known. An eviction for failed nodes is for no other
+// Workload, and always wanted. Replacements of places are not checked here: their Workload runs, whatever the state of
+// its queue.
+func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid string, lost []string) (bool, error) {
 	if key == (engine.Key{}) {
 		return true, nil
 	}
@@ -76,6 +78,8 @@ func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid st
 	switch {
 	case uid != "" && string(w.UID) != uid, workload.IsFinished(&w):
 		return false, nil
+	case len(lost) > 0:
+		return workload.HoldsQuota(&w) && !workload.IsEvicted(&w) && hasPlacesOn(&w, lost), nil
 	case workload.HoldsQuota(&w):
 		if !isElastic(&w) {
 			return false, nil // it was admitted after fewer evictions
@@ -86,6 +90,14 @@ func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid st
 	}
 	queue, err := a.openQueue(ctx, &w)
 	return queue != nil, err
+}
+
+// hasPlacesOn reports whether the Workload has places on any of the nodes.
+func hasPlacesOn(w *kueue.Workload, nodes []string) bool {
+	return slices.ContainsFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		places, _ := placesFrom(a.TopologyAssignment)
+		return slices.ContainsFunc(places, func(at place.NodeCount) bool { return slices.Contains(nodes, at.Node) })
+	})
 }
 
 // isElastic reports whether the Workload may grow while it runs.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -244,20 +245,31 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 // TestNoEvictionForAPreemptorThatCannotBeAdmitted: an unwritten eviction for such a preemptor is not written.
 func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	held := func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} }
+	on := func(node string) func(*kueue.Workload) {
+		return func(w *kueue.Workload) {
+			held(w)
+			w.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: &kueue.TopologyAssignment{
+				Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{{Values: []string{node}, Count: 1}}}}}
+		}
+	}
 	for name, tc := range map[string]struct {
 		by      *kueue.Workload
 		change  func(*kueue.Workload)
 		uid     string
+		lost    []string
 		written bool
 	}{
-		"a waiting preemptor":                     {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
-		"a missing preemptor":                     {uid: "b-uid"},
-		"a later Workload of the same name":       {by: newWorkload("b", 1, asked), uid: "another"},
-		"a deactivated preemptor":                 {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
-		"a preemptor with a missing queue":        {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
-		"a preemptor that was admitted meanwhile": {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
-		"a running preemptor that is to grow":     {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
-		"no preemptor, because nodes failed":      {written: true},
+		"a running preemptor that has places on a lost node": {by: newWorkload("b", 1, asked), uid: "b-uid", change: on("n2"), lost: []string{"n1", "n2"}, written: true},
+		"a running preemptor that has other places by now":   {by: newWorkload("b", 1, asked), uid: "b-uid", change: on("n3"), lost: []string{"n1", "n2"}},
+		"a preemptor that lost places, and then its quota":   {by: newWorkload("b", 1, asked), uid: "b-uid", lost: []string{"n1"}},
+		"a waiting preemptor":                                {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
+		"a missing preemptor":                                {uid: "b-uid"},
+		"a later Workload of the same name":                  {by: newWorkload("b", 1, asked), uid: "another"},
+		"a deactivated preemptor":                            {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"a preemptor with a missing queue":                   {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"a preemptor that was admitted meanwhile":            {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"a running preemptor that is to grow":                {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
+		"no preemptor, because nodes failed":                 {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newWorkload("a", 2, asked)
@@ -270,7 +282,7 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 				objects = append(objects, tc.by)
 			}
 			w := newWorld(t, objects...)
-			decision := engine.Decision{Key: keyOf(a), UID: "a-uid", Generation: 1, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
+			decision := engine.Decision{Key: keyOf(a), UID: "a-uid", Generation: 1, Lost: tc.lost, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
 			if tc.uid != "" {
 				decision.Evict = &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}, PreemptorUID: tc.uid}
 			}

@@ -18,8 +18,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// resized implements desired for a change of size of an admitted Workload.
-func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
+// resized implements desired for a change of size of an admitted Workload, where lost are the nodes that the Workload lost
+// for which it shrinks, as in engine.Decision.
+func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize, lost []string) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
 		return nil, superseded, nil
 	}
@@ -33,7 +34,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	if most := wantedOf(seen, r.PodSet); r.Unwanted && r.To != most || r.To > r.From && r.To > most {
 		return nil, superseded, nil // the job asks for another size by now
 	}
-	wanted, err := a.stillWanted(ctx, r.For, "")
+	wanted, err := a.stillWanted(ctx, r.For, "", lost)
 	if wanted && r.To > r.From {
 		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
 	}

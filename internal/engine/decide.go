@@ -44,7 +44,8 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.toRepair.Len() > 0 || e.unwanted.Len() > 0
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.toRepair.Len() > 0 || e.unwanted.Len() > 0 ||
+		e.hasReplacementToReview()
 }
 
 // Due returns when Decide has something to do even without events; zero means never.

@@ -285,6 +285,8 @@ type Decision struct {
 	// Evict tells the workload to release its quota, and says for which workload. It is assumed at once; Failed rolls
 	// it back.
 	Evict *Eviction
+	// Lost are, if Evict or Resize is for a workload that holds quota and lost places, the nodes of these.
+	Lost []string `json:",omitempty"`
 	// Withdraw cancels the admission of the workload if its write has not begun, which Failed then reports. Otherwise
 	// the result of the write is reported as usual.
 	Withdraw bool

@@ -38,6 +38,7 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 		x.setPosition()
 	}
 	x.out.AwaitsNodes = e.awaitsNodes(w)
+	x.out.Replacing = e.explainReplacement(w)
 	if w.held == nil {
 		x.explainWait()
 	}

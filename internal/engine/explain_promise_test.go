@@ -189,6 +189,8 @@ func relaxed(ps PodSet, change string) (out PodSet, known bool) {
 	case strings.HasPrefix(change, "without exclusive placement by "):
 		topology.Slices = nil
 		out.Topology, out.ExclusiveKey = &topology, ""
+	case change == "without podAntiAffinity by kubernetes.io/hostname":
+		out.Bounds = nil
 	case change == "without slices":
 		topology.Slices = nil
 		out.Topology = &topology

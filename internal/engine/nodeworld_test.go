@@ -17,6 +17,8 @@ type nodeWorld struct {
 	nodes map[string]NodeSet
 	pods  map[string]PodBound
 	gangs bool // jobs have several pod sets
+	// losses is set if most nodes are in use, and many fail and come back.
+	losses bool
 }
 
 var nodeNames = []string{"a1", "a2", "a3", "b1", "b2"}
@@ -249,7 +251,13 @@ func (w *world) claims() (cpu, pods map[string]int64) {
 
 // checkOnNodes checks the property in worlds with nodes.
 func checkOnNodes(t *testing.T, property func(t *rapid.T, w *world)) {
-	rapid.Check(t, func(t *rapid.T) { property(t, newNodeWorld(t)) })
+	rapid.Check(t, func(t *rapid.T) {
+		if rapid.IntRange(0, 3).Draw(t, "nodes are lost if 0") == 0 {
+			property(t, newLossWorld(t))
+			return
+		}
+		property(t, newNodeWorld(t))
+	})
 }
 
 // TestNoNodeIsOverItsCapacityByADecision: an assigned place always fits on its node beside all existing and expected

@@ -37,11 +37,13 @@ type placing struct {
 	lingering     sets.Set[Key]
 	// within are the workloads whose assignment names domains only, and whose nodes must be counted again.
 	within sets.Set[Key]
+	// replacing are the workloads that wait for other places in place of those that they lost.
+	replacing map[Key]*workload
 }
 
 func newPlacing() placing {
 	return placing{blockedByFlavor: map[string]map[*class]bool{}, promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](),
-		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
+		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
 }
 
 func (ev NodeSet) apply(e *Engine) {
@@ -135,6 +137,9 @@ type placed struct {
 // updatePlaces updates place.Map to what the workload holds or was promised.
 func (e *Engine) updatePlaces(w *workload) {
 	was, now := w.placed, e.placedNow(w)
+	if w.replacement != nil && (now.leaving || !w.replacement.of.Equal(now.by)) {
+		e.dropReplacement(w)
+	}
 	if now == was {
 		return
 	}

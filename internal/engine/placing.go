@@ -287,27 +287,37 @@ func (e *Engine) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bo
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
 func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &nodeCapacity{Engine: e, asks: asks}
-	p.Nodes = room
-	e.places.Try(func() {
-		victims = e.victimsOf(p)
-		for i := range victims {
-			room.Without(victims[i].Holder, victims[i].Without())
-		}
-		if len(victims) > 0 && !room.Fits() {
-			victims = nil
-		}
-	})
-	return victims, room.found
+	room := &nodeCapacity{Engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := e.places.TryFind(asks, place.Planned)
+		return asks, found, ok
+	}}
+	return room.victims(p), room.found
 }
 
 // nodeCapacity checks places for a search for victims.
 type nodeCapacity struct {
 	*Engine
-	asks []place.Ask
-	// found is where there was capacity last, and searches counts the searches for it.
+	// find looks for capacity in the planned ledger.
+	find func() ([]place.Ask, []place.Assignment, bool)
+	// found is where there was capacity last, and asks for what; searches counts the searches for it.
+	asks     []place.Ask
 	found    []place.Assignment
 	searches int
+}
+
+// victims returns the victims without which there are both quota and places, none if there are none.
+func (r *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
+	p.Nodes = r
+	r.places.Try(func() {
+		victims = r.victimsOf(p)
+		for i := range victims {
+			r.Without(victims[i].Holder, victims[i].Without())
+		}
+		if len(victims) > 0 && !r.Fits() {
+			victims = nil
+		}
+	})
+	return victims
 }
 
 // maxSearches bounds the time of one search for victims. After that, victims are spared only if the places found
@@ -347,9 +357,9 @@ func (r *nodeCapacity) Fits() bool {
 		return false
 	}
 	r.searches++
-	found, ok := r.places.TryFind(r.asks, place.Planned)
+	asks, found, ok := r.find()
 	if ok {
-		r.found = found
+		r.asks, r.found = asks, found
 	}
 	return ok
 }

@@ -13,8 +13,10 @@ import (
 
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
 // workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
-// continues without those pods if enough are left, and any other is evicted.
+// continues without those pods if enough are left, any other waits for those that evicted workloads leave, and is evicted
+// if there are none of these either.
 func (p *pass) repair() {
+	p.reviewReplacements()
 	for _, key := range p.places.TakeInvalid() {
 		if w := p.workloads[key]; w != nil {
 			p.toRepair.Push(w.rank())
@@ -49,14 +51,25 @@ func (p *pass) repairWorkload(w *workload) {
 		return
 	}
 	p.budget--
-	repaired, ok := p.places.Repair(w.Key)
+	repaired, ok := p.repairPlaces(w)
 	switch {
-	case !ok && p.shrinkToValid(w):
-	case !ok:
-		p.evictForNodes(w)
-	case repaired.Moved > 0:
+	case ok && repaired.Moved > 0:
 		p.replace(w, repaired.Assignments)
+	case ok:
+		p.dropReplacement(w)
+	case p.shrinkToValid(w), p.awaitReplacement(w):
+	default:
+		p.evictForNodes(w)
 	}
+}
+
+// repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
+func (p *pass) repairPlaces(w *workload) (out place.RepairResult, ok bool) {
+	p.places.Try(func() {
+		p.places.Hold(replacementKey(w.Key), nil)
+		out, ok = p.places.Repair(w.Key)
+	})
+	return out, ok
 }
 
 // queueRepair queues a workload whose repair had to wait.

@@ -59,6 +59,7 @@ func TestEngineComesToRest(t *testing.T) {
 		"flavors": newWideWorld,
 		"nodes":   newNodeWorld,
 		"gangs":   newGangWorld,
+		"losses":  newLossWorld,
 		"elastic": func(t *rapid.T) *world { w := newGangWorld(t); w.resizes(t, 5, 3); return w },
 		"growing": func(t *rapid.T) *world { w := newGrowthWorld(t); w.resizes(t, 30, 60); return w },
 	}
@@ -77,6 +78,10 @@ func TestEngineComesToRest(t *testing.T) {
 					w.rest(t)
 				}
 				w.settle(t)
+				if n := len(w.engine.replacing); n > 0 {
+					w.describe(t)
+					t.Fatalf("%d workloads wait for a replacement, and nothing is leaving", n)
+				}
 			})
 		})
 	}

@@ -223,6 +223,10 @@ func (w *world) step(t *rapid.T) {
 		w.growthStep(t)
 		return
 	}
+	if w.nodes != nil && w.nodes.losses {
+		w.lossStep(t)
+		return
+	}
 	if w.churn != nil && rapid.IntRange(0, 2).Draw(t, "churn if 0") == 0 {
 		w.churnStep(t)
 		return

@@ -98,12 +98,24 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 	if w := e.Warning; w != nil {
 		line(text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ReportedAt.UTC().Format(timeFormat), w.Message))
 	}
+	if r := e.Replacing; r != nil {
+		line(text, "lost", replacing(e, r))
+	}
 	if e.NewNodes {
 		line(text, "nodes", "it waits for new nodes: it was admitted by quota alone, as no node of that time could ever hold its pods")
 		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
 			line(text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
 		}
 	}
+}
+
+// replacing says which places a running job lost, and for which ones it waits.
+func replacing(e *view.Explanation, r *reason.Replacing) string {
+	said := fmt.Sprintf("%s on %s, the other pods go on", podCount(r.Pods), strings.Join(r.Lost, ", "))
+	if len(r.Awaits) == 0 {
+		return said
+	}
+	return said + "; other places are promised, still in use by " + names(e, r.Awaits)
 }
 
 // ranBefore says how long a job that waits had run before it was stopped, over all its attempts.

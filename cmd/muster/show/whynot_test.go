@@ -49,6 +49,19 @@ func TestNewNodesExplanationWarnsOfUnenforcedTopology(t *testing.T) {
 	}
 }
 
+// TestExplanationSaysWhatALostPodWaitsFor, and that the others go on.
+func TestExplanationSaysWhatALostPodWaitsFor(t *testing.T) {
+	var text strings.Builder
+	e := &view.Explanation{Titles: map[string]string{"ns/w": "ns/job/low"},
+		Replacing: &reason.Replacing{Pods: 1, Lost: []string{"n1"}, Awaits: []reason.Name{{Namespace: "ns", Name: "w"}}}}
+	if err := Explanation(&text, e); err != nil {
+		t.Fatal(err)
+	}
+	if want := "1 pod on n1, the other pods go on; other places are promised, still in use by ns/job/low\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("explanation =\n%s\nwant a line with %q", text.String(), want)
+	}
+}
+
 // TestPositionMentionsOrderByUsage: otherwise a user could not see why jobs of lower priority are ahead.
 func TestPositionMentionsOrderByUsage(t *testing.T) {
 	e := &view.Explanation{

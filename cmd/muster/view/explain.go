@@ -44,12 +44,14 @@ type Explanation struct {
 	// Holders are, for a job that waits, the other jobs that hold quota of its queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// WhyNot is, for a job that waits, the explanation of an engine like the operator's; absent if the reader may not
-	// read enough of the cluster. It names Workloads; Titles maps their names to the titles of their jobs.
+	// read enough of the cluster. It and Replacing name Workloads; Titles maps their names to the titles of their jobs.
 	WhyNot *reason.Explanation `json:"whyNot,omitempty"`
 	Titles map[string]string   `json:"titles,omitempty"`
 	// NewNodes is set if the job was admitted without places, because no node of that time could ever hold its pods, and
 	// not all of these have a node yet: they wait for nodes that are provisioned on demand.
 	NewNodes bool `json:"newNodes,omitempty"`
+	// Replacing is set if the running job lost places of some pods and waits for others.
+	Replacing *reason.Replacing `json:"replacing,omitempty"`
 	// Unseen are the kinds that the reader may not list completely: the explanation lacks what they would add.
 	Unseen []string `json:"unseen,omitempty"`
 	// Assumed says why the engine used the default configuration, if the operator's is not known.
@@ -139,6 +141,8 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Checks = checksOf(snapshot, workload) // it has its quota: holders do not matter
 	case waits && !hidden:
 		e.explainWait(snapshot, jobs, workload, now)
+	case workload != nil && workload.Status.Admission != nil && !job.State.Over() && job.PodsReady < job.PodsAsked && !hidden:
+		e.explainLoss(snapshot, jobs, workload, now)
 	}
 	return e
 }
@@ -162,6 +166,15 @@ func (e *Explanation) explainWait(snapshot *Snapshot, jobs []Job, workload *kueu
 				e.Covers = queue.covers()
 			}
 		}
+	}
+}
+
+// explainLoss explains for which places a running job waits in place of those that it lost.
+func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
+	said, known := admission.NewReplica(snapshot.Configuration, now, snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
+	if known && said.Replacing != nil {
+		e.Replacing = said.Replacing
+		e.name(jobs, &said)
 	}
 }
 
@@ -195,19 +208,24 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 		// Use current numbers rather than those of when the status was last written.
 		e.Job.Reason, e.Job.Message = string(whyNot.Code), whyNot.Message
 	}
+	e.name(jobs, &whyNot)
+}
+
+// name notes the titles of the jobs whose Workloads the explanation names.
+func (e *Explanation) name(jobs []Job, said *reason.Explanation) {
 	titles := make(map[string]string, len(jobs))
 	for i := range jobs {
 		titles[jobs[i].Namespace+"/"+jobs[i].Workload] = jobs[i].FullTitle()
 	}
 	e.Titles = map[string]string{}
-	for _, name := range whyNot.Names() {
+	for _, name := range said.Names() {
 		if title, ok := titles[name.String()]; ok {
 			e.Titles[name.String()] = title
 		}
 	}
 }
 
-// Title returns the title of the job that a Workload named by WhyNot belongs to, or else of the Workload itself.
+// Title returns the title of the job that a Workload named by WhyNot or Replacing belongs to, or else of the Workload itself.
 func (e *Explanation) Title(name reason.Name) string {
 	if title, ok := e.Titles[name.String()]; ok {
 		return title

@@ -10,15 +10,23 @@ import (
 type RepairResult struct {
 	// Assignments holds all places of the workload, kept ones included, in the order of its pod sets.
 	Assignments []Assignment
-	// Moved is the number of pods that get another place.
-	Moved int32
+	// Moved is the number of pods that get another place, and Gained has these places.
+	Moved  int32
+	Gained []Assignment
 }
 
 // Repair finds other places for the pods of the workload whose places are invalid, and changes nothing.
 // The new places are near the rest: in the domain of a required level, and in that of the slice that a pod
 // belongs to. Ranks that are not moved keep their nodes. A workload none of whose pods is present may get
 // other places for all. It returns false if there are none.
-func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
+func (m *Map) Repair(workload order.Key) (RepairResult, bool) { return m.repairOn(workload, Now) }
+
+// RepairOnceGone is Repair once all that is leaving is gone, with what is promised to others kept for them.
+func (m *Map) RepairOnceGone(workload order.Key) (RepairResult, bool) {
+	return m.repairOn(workload, Planned)
+}
+
+func (m *Map) repairOn(workload order.Key, on Ledger) (RepairResult, bool) {
 	h := m.holders[workload]
 	if h == nil {
 		return RepairResult{}, true
@@ -31,7 +39,6 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 		return m.gather(r), true
 	}
 	m.boundLayouts()
-	on := Now
 	if h.Promised {
 		on = Planned
 	}
@@ -164,11 +171,18 @@ func (r *repair) hasLivePod() bool {
 func (r *repair) result() RepairResult {
 	var out RepairResult
 	for i, ranks := range r.ranks {
-		out.Assignments = append(out.Assignments, Assignment{PodSet: r.h.PodSets[i].Ask.PodSet, Nodes: runs(ranks)})
+		set := r.h.PodSets[i].Ask.PodSet
+		out.Assignments = append(out.Assignments, Assignment{PodSet: set, Nodes: runs(ranks)})
+		gained := slices.Clone(ranks)
 		for rank, name := range ranks {
-			if name != r.before[i][rank] {
+			if name == r.before[i][rank] {
+				gained[rank] = ""
+			} else {
 				out.Moved++
 			}
+		}
+		if nodes := runs(gained); len(nodes) > 0 {
+			out.Gained = append(out.Gained, Assignment{PodSet: set, Nodes: nodes})
 		}
 	}
 	return out

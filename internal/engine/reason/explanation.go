@@ -46,6 +46,9 @@ type Explanation struct {
 	// not all of its pods have a node yet.
 	AwaitsNodes bool `json:"awaitsNodes,omitempty"`
 
+	// Replacing is set if it lost some of its places and keeps its other pods.
+	Replacing *Replacing `json:"replacing,omitempty"`
+
 	// PodSets are its requests, with the result of each flavor.
 	PodSets []PodSet `json:"podSets,omitempty"`
 	// Together diagnoses the nodes of the nearest flavors for all pod sets at once. It is set if they have capacity
@@ -69,6 +72,9 @@ type Explanation struct {
 // Names returns all workloads that it names, possibly with duplicates.
 func (x *Explanation) Names() []Name {
 	names := slices.Concat(x.WouldFitAfter, x.Awaits, x.Unready)
+	if x.Replacing != nil {
+		names = append(names, x.Replacing.Awaits...)
+	}
 	for _, ps := range x.PodSets {
 		for _, f := range ps.Flavors {
 			names = append(names, f.WouldPreempt...)
@@ -87,6 +93,15 @@ func (x *Explanation) Names() []Name {
 		names = append(names, *x.Behind)
 	}
 	return names
+}
+
+// Replacing says for what a workload waits that lost some of its places.
+type Replacing struct {
+	// Pods is the number of places that it lost, Lost their nodes.
+	Pods int32    `json:"pods"`
+	Lost []string `json:"lost"`
+	// Awaits are the workloads that are leaving the nodes of the places that it gets instead.
+	Awaits []Name `json:"awaits,omitempty"`
 }
 
 // State is the state of a workload.

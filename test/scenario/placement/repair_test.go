@@ -71,6 +71,40 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	w.expectWaiting("b")
 }
 
+// TestAGangOfHigherPriorityReplacesALostNodeByPreemption checks that only the pods on a deleted node are replaced, on the
+// node of a job of lower priority that is preempted for them.
+func TestAGangOfHigherPriorityReplacesALostNodeByPreemption(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	w.Change(q, func() {
+		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	})
+	w.Shared(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100})
+	urgent := w.gang("urgent", "q", 5, 3, time.Hour) // a node holds two of its pods, so it needs three nodes
+	urgent.Labels[kueue.WorkloadPriorityClassLabel] = w.Namespace
+	w.Create(urgent)
+	before := w.untilRunning("urgent", 5)
+	w.Create(w.gang("low", "q", 1, 8, time.Hour))
+	low := w.untilRunning("low", 1)
+	dead := firstNode(nodesOf(before))
+	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}})
+	want := nodesOf(before)
+	want[firstNode(nodesOf(low))] = want[dead]
+	delete(want, dead)
+	w.untilRunningOn("urgent", want)
+	w.expectKept(before, w.untilRunning("urgent", 5), onNode(dead))
+	evicted := meta.FindStatusCondition(w.UntilWorkloadOf("low", "waits", func(wl *kueue.Workload) bool { return !admitted(wl) }).Status.Conditions, kueue.WorkloadEvicted)
+	if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPreemption {
+		t.Errorf("condition Evicted of the Workload of low = %+v, want reason %s", evicted, kueue.WorkloadEvictedByPreemption)
+	}
+	wl := w.UntilWorkloadOf("urgent", "is admitted", admitted)
+	if evicted := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted); evicted != nil {
+		t.Errorf("condition Evicted of the Workload of urgent = %+v, want none", evicted)
+	}
+}
+
 // TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding checks that a gang gets other places if a pod without a
 // queue fills one of its nodes before its pods are created.
 func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// replacement is what a workload waits for that lost some of its places and keeps the others: places that leaving
+// workloads still use. They are promised to it, in the planned ledger of place.Map, under a key of their own. Once they
+// are free, or any others, the repair finds them like every other free place.
+type replacement struct {
+	// of is what the workload held when the places were found.
+	of       *Admission
+	promised *place.Holding
+	// checkedAt is the placesVersion for which the places were not free yet.
+	checkedAt int
+}
+
+// replacementKey is the key under which place.Map has the places promised to replace those that the workload lost. No
+// workload has such a key: names have no slash.
+func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.Name + "/replacement"} }
+
+// reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
+func (p *pass) reviewReplacements() {
+	for _, w := range p.replacing {
+		if p.mayBeReplaced(w) {
+			p.toRepair.Push(w.rank())
+		}
+	}
+}
+
+// mayBeReplaced reports whether places have changed since the workload waits for other ones, or nothing is leaving any
+// more.
+func (e *Engine) mayBeReplaced(w *workload) bool {
+	return w.replacement.checkedAt != e.placesVersion || e.departing == 0
+}
+
+// hasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to another
+// workload after it has looked at the repairs.
+func (e *Engine) hasReplacementToReview() bool {
+	for _, w := range e.replacing {
+		if e.mayBeReplaced(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitReplacement has a workload keep the pods that have places, and wait for other places for the rest, which leaving
+// workloads still use. If need be it evicts workloads for them, by the rules by which it could evict them if it were
+// waiting itself. It reports whether there are such places.
+//
+// It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
+// free, and each search for others evicts workloads that it precedes from then on.
+func (p *pass) awaitReplacement(w *workload) bool {
+	if p.refusedItsPods(w) {
+		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
+	}
+	if !p.keepsReplacement(w) {
+		p.dropReplacement(w)
+		if !p.promiseReplacement(w) && !p.preemptForReplacement(w) {
+			return false
+		}
+	}
+	w.replacement.checkedAt = p.placesVersion
+	return true
+}
+
+// refusedItsPods reports whether kube-scheduler refused the workload's pods on any node that it lost.
+func (e *Engine) refusedItsPods(w *workload) bool {
+	return slices.ContainsFunc(e.places.InvalidNodes(w.Key), func(node string) bool {
+		return slices.Contains(w.avoid.nodes, node) || slices.ContainsFunc(w.avoid.limits, func(l place.NodeCount) bool { return l.Node == node })
+	})
+}
+
+// keepsReplacement reports whether the promised places are as many as the workload lost, and will still be free.
+func (p *pass) keepsReplacement(w *workload) (keeps bool) {
+	if w.replacement == nil || p.departing == 0 {
+		return false
+	}
+	lost := map[string]int32{}
+	for _, set := range p.places.InvalidPlaces(w.Key) {
+		lost[set.PodSet] = countOf(set.Nodes)
+	}
+	var asks []place.Ask
+	var at []place.Assignment
+	for _, set := range w.replacement.promised.PodSets {
+		lost[set.Ask.PodSet] -= countOf(set.Nodes)
+		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
+	}
+	for _, more := range lost {
+		if more > 0 {
+			return false
+		}
+	}
+	p.places.Try(func() {
+		p.places.Hold(replacementKey(w.Key), nil)
+		keeps = p.places.FitsAt(asks, at, place.Planned)
+	})
+	return keeps
+}
+
+func countOf(places []place.NodeCount) (sum int32) {
+	for _, at := range places {
+		sum += at.Count
+	}
+	return sum
+}
+
+// promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
+func (p *pass) promiseReplacement(w *workload) bool {
+	if p.departing == 0 {
+		return false
+	}
+	found, ok := p.places.RepairOnceGone(w.Key)
+	if ok {
+		p.holdReplacement(w, found.Gained)
+	}
+	return ok
+}
+
+// preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
+// eviction helps.
+func (p *pass) preemptForReplacement(w *workload) bool {
+	found, gained := p.victimsForReplacement(w)
+	if len(found.victims)+len(found.yields) == 0 {
+		return false
+	}
+	p.budget -= len(found.victims) + len(found.yields)
+	before, lost := len(p.decisions), p.places.InvalidNodes(w.Key)
+	for _, v := range found.victims {
+		p.evict(v, w)
+	}
+	for _, y := range found.yields {
+		p.resize(y.w, y.at, y.given, w.Key)
+	}
+	for i := range p.decisions[before:] {
+		p.decisions[before+i].Lost = lost
+	}
+	p.holdReplacement(w, gained)
+	return true
+}
+
+// victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
+// places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
+func (e *Engine) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
+	if w.queue == nil || w.queue.node == nil {
+		return out, nil
+	}
+	usage := e.vectorOf(w.held)
+	room := &nodeCapacity{Engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := e.places.RepairOnceGone(w.Key)
+		return e.replacementAsks(w, found.Gained), found.Gained, ok
+	}}
+	e.tree.Try(func() {
+		e.tree.Release(w.queue.Name, quota.Planned, w.charged.planned)
+		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.queue, a.Index, a.Value) }) {
+			return
+		}
+		by := e.preemptor(w, w.queue, usage, usage.Indices())
+		by.Spared, by.Ranking = by.Spared.Clone().Insert(w.Key), nil
+		out = e.preempting(w.queue, flavor.Choice{}, room.victims(by))
+	})
+	return out, room.found
+}
+
+// holdReplacement charges the places to the planned ledger.
+func (e *Engine) holdReplacement(w *workload, gained []place.Assignment) {
+	holding := &place.Holding{Promised: true}
+	for i, ask := range e.replacementAsks(w, gained) {
+		holding.PodSets = append(holding.PodSets, place.HeldPodSet{Ask: ask, Nodes: gained[i].Nodes})
+	}
+	w.replacement = &replacement{of: w.held, promised: holding}
+	e.replacing[w.Key] = w
+	e.places.Hold(replacementKey(w.Key), holding)
+	e.placesVersion++
+}
+
+// replacementAsks returns the requests for the places that the workload gains, in the same order.
+func (e *Engine) replacementAsks(w *workload, gained []place.Assignment) []place.Ask {
+	var out []place.Ask
+	for _, set := range gained {
+		at := slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
+		ask, _ := e.askOf(w.podSet(set.PodSet), &w.held.PodSets[at])
+		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.avoid.nodes, w.avoid.limits
+		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
+		out = append(out, ask)
+	}
+	return out
+}
+
+// dropReplacement takes back what was promised, if anything was.
+func (e *Engine) dropReplacement(w *workload) {
+	if w.replacement == nil {
+		return
+	}
+	w.replacement = nil
+	delete(e.replacing, w.Key)
+	e.places.Hold(replacementKey(w.Key), nil)
+	e.placesVersion++
+}
+
+// explainReplacement returns for what a workload waits that lost places, nil if it lost none or waits for nothing. It
+// finds the places anew: an engine that only explains has promised none.
+func (e *Engine) explainReplacement(w *workload) (out *reason.Replacing) {
+	if w.held == nil || w.leaving() {
+		return nil
+	}
+	var lost int32
+	for _, set := range e.places.InvalidPlaces(w.Key) {
+		lost += countOf(set.Nodes)
+	}
+	if lost == 0 {
+		return nil
+	}
+	e.places.Try(func() {
+		e.places.Hold(replacementKey(w.Key), nil)
+		if found, ok := e.places.RepairOnceGone(w.Key); ok {
+			out = &reason.Replacing{Pods: lost, Lost: e.places.InvalidNodes(w.Key), Awaits: e.leavingFrom(found.Gained)}
+		}
+	})
+	return out
+}
+
+// leavingFrom returns the workloads that are leaving any of the nodes, or have pods left there, by key.
+func (e *Engine) leavingFrom(places []place.Assignment) (out []reason.Name) {
+	for _, w := range sortedByKey(e.workloads) {
+		if !w.placed.leaving {
+			continue
+		}
+		there := func(at place.NodeCount) bool { return e.places.PodsOn(w.Key, at.Node) > 0 }
+		if slices.ContainsFunc(places, func(set place.Assignment) bool { return slices.ContainsFunc(set.Nodes, there) }) {
+			out = append(out, reason.NameOf(w.Key))
+		}
+	}
+	return out
+}
