@@ -174,6 +174,14 @@ func TestDecide(t *testing.T) {
 			}()},
 			want: []string{"a waits: NoMatchingFlavor: couldn't assign flavors to pod set main: resource nvidia.com/gpu unavailable in ClusterQueue"},
 		},
+		"several resources that no group covers are all named": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), func() Event {
+				w := job("a", "q", 1, 1, 0, 0)
+				w.PodSets[0].PerPod["nvidia.com/gpu"], w.PodSets[0].PerPod["memory"] = 1, 1
+				return w
+			}()},
+			want: []string{"a waits: NoMatchingFlavor: couldn't assign flavors to pod set main: resources memory, nvidia.com/gpu unavailable in ClusterQueue"},
+		},
 		"a request of zero of a resource that no group covers": {
 			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), func() Event {
 				w := job("a", "q", 1, 1, 0, 0)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -160,26 +161,25 @@ func (f *Form) takesAny(these func(flavor string) bool) bool {
 	})
 }
 
-// uncovered returns a reason if a requested resource is in no group of the queue. Requests of zero do not count, and a
-// pod set of which no pods have to run requests nothing.
+// uncovered returns a reason if requested resources are in no group of the queue, and names all of them. Requests of zero
+// do not count, and a pod set of which no pods have to run requests nothing.
 func uncovered(ps PodSet, groups []Group) reason.Reason {
 	if ps.Needed() == 0 {
 		return reason.Reason{}
 	}
-	for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
-		if ps.PerPod[resource] == 0 {
-			continue
-		}
-		covered := slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
-		if !covered {
-			return reason.Reason{
-				Code:   reason.NoMatchingFlavor,
-				PodSet: ps.Name,
-				Detail: fmt.Sprintf("resource %s unavailable in ClusterQueue", resource),
-			}
-		}
+	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(ps.PerPod)), func(resource string) bool {
+		return ps.PerPod[resource] == 0 || slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
+	})
+	noun := "resource"
+	switch len(missing) {
+	case 0:
+		return reason.Reason{}
+	case 1:
+	default:
+		noun = "resources"
 	}
-	return reason.Reason{}
+	return reason.Reason{Code: reason.NoMatchingFlavor, PodSet: ps.Name,
+		Detail: fmt.Sprintf("%s %s unavailable in ClusterQueue", noun, strings.Join(missing, ", "))}
 }
 
 // Asks reports whether the workload might be given any of the resource, regardless of quota.
