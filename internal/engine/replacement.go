@@ -148,7 +148,7 @@ func (p *pass) preemptForReplacement(w *workload) bool {
 // victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
 // places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
 func (e *Engine) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
-	if w.queue == nil || w.queue.node == nil {
+	if w.queue == nil || w.queue.node == nil || w.charged.queue != w.queue {
 		return out, nil
 	}
 	usage := e.vectorOf(w.held)
