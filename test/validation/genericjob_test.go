@@ -1,6 +1,9 @@
 package validation
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	master = "spec>replicaSpecs>0>"
@@ -148,6 +151,9 @@ func genericJobRules() []rule {
 				{what: "no such type", change: edits{"spec>failureRules": "yaml:[{ps: [0]}]"}},
 			},
 			[]attempt{{what: "each worker", change: edits{"spec>failureRules": "yaml:[{worker: [0]}, {worker: [1]}, {worker: [2]}, {worker: [3]}]"}}}},
+		{of, "finish rules list at most 8,192 replicas together", inFinishRules, "successRules and failureRules together list at most 8192 replicas",
+			[]attempt{{what: "9,216", change: manyIndices(9)}},
+			[]attempt{{what: "8,192", change: manyIndices(8)}}},
 		{of, "templates name ports of the service", inFinishRules, "a template uses $(service.port[NAME]) with a name that no port of spec.service has: type worker",
 			[]attempt{
 				{what: "in args", change: usesPort("args: ['--port', '$(service.worker[0].host):$(service.port[ftp])']")},
@@ -212,4 +218,9 @@ func usesPort(fields string) edits {
 		"spec>service":                        "yaml:{ports: [{name: http, port: 2222}, {name: ssh, port: 22}]}",
 		worker + "template>spec>containers>0": "yaml:{name: c, image: i, " + fields + "}",
 	}
+}
+
+// manyIndices are so many failure rules of 1,024 replicas.
+func manyIndices(rules int) edits {
+	return edits{worker + "replicas": 4999, "spec>failureRules": slices.Repeat([]any{map[string]any{"worker": times(1024, "%d")}}, rules)}
 }

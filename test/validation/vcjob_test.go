@@ -231,6 +231,12 @@ func volcanoQueueRules() []rule {
 		{of, "dequeueStrategy is fifo or traverse", inSchema, "spec.dequeueStrategy: Unsupported value",
 			[]attempt{{what: "lifo", change: edits{"spec>dequeueStrategy": "lifo"}}},
 			[]attempt{{what: "fifo", change: edits{"spec>dequeueStrategy": "fifo"}}}},
+		{of, "capability, deserved and guarantee have at most 256 amounts each", inQueueAmounts, "capability, deserved and guarantee of a Queue have at most 256 amounts each",
+			[]attempt{
+				{what: "a capability of 257", change: edits{"spec>capability": manyAmounts(257)}},
+				{what: "later", before: edits{}, change: edits{"spec>deserved": manyAmounts(257)}},
+			},
+			[]attempt{{what: "256 of each", change: edits{"spec>capability": manyAmounts(256), "spec>deserved": manyAmounts(256), "spec>guarantee>resource": manyAmounts(256)}}}},
 		{of, "its amounts are not negative", inQueueAmounts, "amounts of a Queue must not be negative: cpu",
 			[]attempt{{what: "capability", change: amounts("capability", "{cpu: -1}")}, {what: "deserved", change: amounts("deserved", "{cpu: '-1'}")},
 				{what: "guarantee", change: amounts("guarantee", "{resource: {cpu: -1m}}")}},

@@ -150,6 +150,9 @@ func workloadRules() []rule {
 				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "-1"}`}},
 			},
 			[]attempt{{what: "zero", change: edits{resources: `yaml:{requests: {cpu: 0, memory: "0"}}`}}}},
+		{of, "pod sets have at most 4,096 labels and annotations together", inPodSets, "pod sets have at most 4096 labels and annotations together",
+			[]attempt{{what: "4,097", change: edits{podSet + "template>metadata": map[string]any{"labels": manyLabels(4000), "annotations": manyLabels(97)}}}},
+			[]attempt{{what: "4,096", change: edits{podSet + "template>metadata": map[string]any{"labels": manyLabels(4000), "annotations": manyLabels(96)}}}}},
 		{of, "labels of a pod set are labels", inPodSets, "labels of a pod set must have qualified names as keys",
 			[]attempt{
 				{what: "a key with a space", change: edits{podSet + "template>metadata>labels": `yaml:{"a b": c}`}},
