@@ -179,6 +179,10 @@ type ReplicaStatus struct {
 	//
 	// +optional
 	Active int32 `json:"active,omitempty"`
+	// ready is the number of running pods that are ready. It is absent once the job has ended.
+	//
+	// +optional
+	Ready *int32 `json:"ready,omitempty"`
 	// succeeded is the number of pods that have succeeded.
 	//
 	// +optional

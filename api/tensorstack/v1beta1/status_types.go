@@ -24,6 +24,11 @@ type GenericJobStatus struct {
 	// +optional
 	Aggregate *Aggregate `json:"aggregate,omitempty"`
 
+	// ready is the number of running replicas whose pods are ready.
+	//
+	// +optional
+	Ready *int32 `json:"ready,omitempty"`
+
 	// conditions of the job.
 	//
 	// +optional

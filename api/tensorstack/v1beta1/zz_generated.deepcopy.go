@@ -252,6 +252,11 @@ func (in *GenericJobStatus) DeepCopyInto(out *GenericJobStatus) {
 		*out = new(Aggregate)
 		**out = **in
 	}
+	if in.Ready != nil {
+		in, out := &in.Ready, &out.Ready
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]JobCondition, len(*in))

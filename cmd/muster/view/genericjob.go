@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -31,7 +32,8 @@ func genericJobSubject(job *tensorstack.GenericJob, owned owners) *subject {
 		addTimes(s.requests, podRequests(&spec.Template), count)
 	}
 	if counts := job.Status.Aggregate; counts != nil {
-		s.pods.active, s.pods.ready, s.pods.succeeded = counts.Pending+counts.Running, counts.Running, counts.Succeeded
+		s.pods.active, s.pods.succeeded = counts.Pending+counts.Running, counts.Succeeded
+		s.pods.ready = min(ptr.Deref(job.Status.Ready, counts.Running), counts.Running)
 	}
 	var restarts int32
 	for i := range job.Status.Tasks {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -172,6 +173,33 @@ func TestJobs(t *testing.T) {
 		want: []line{
 			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest has no quota"},
 			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest has no quota"},
+		},
+	}, {
+		name: "pods that run and are not ready do not count, if the job's status tells them apart",
+		snapshot: Snapshot{
+			VCJobs: []volcano.Job{
+				aVCJob("by-volcano", func(job *volcano.Job) { job.Status.Running = 4 }),
+				aVCJob("crashing", func(job *volcano.Job) {
+					job.Status.Running, job.Status.ControlledResources = 4, map[string]string{volcano.ReadyKey: "0"}
+				}),
+				aVCJob("some", func(job *volcano.Job) {
+					job.Status.Running, job.Status.ControlledResources = 4, map[string]string{volcano.ReadyKey: "3"}
+				}),
+			},
+			GenericJobs: []tensorstack.GenericJob{aGenericJob("generic", "gpu", func(job *tensorstack.GenericJob) {
+				job.Status.Aggregate, job.Status.Ready = &tensorstack.Aggregate{Running: 4}, ptr.To(int32(1))
+			})},
+			TrainingJobs: []breezeml.TrainingJob{aTrainingJob("training", func(job *breezeml.TrainingJob) {
+				job.Labels, job.Status.CurrentSize = map[string]string{kueue.QueueLabel: "gpu"}, 4
+				job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: {Active: 4, Ready: ptr.To(int32(0))}}
+			})},
+		},
+		want: []line{
+			{"ml/genericjob/generic", "gpu", Running, "1/4", "32 gpu", "60s", "-", ""},
+			{"ml/trainingjob/training", "gpu", Starting, "0/4", "32 gpu", "60s", "-", ""},
+			{"ml/vcjob/by-volcano", "gpu", Running, "4/4", "32 gpu", "60s", "-", ""},
+			{"ml/vcjob/crashing", "gpu", Starting, "0/4", "32 gpu", "60s", "-", ""},
+			{"ml/vcjob/some", "gpu", Running, "3/4", "32 gpu", "60s", "-", ""},
 		},
 	}, {
 		name: "a JobSet whose Jobs restart one by one shows how often",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -28,7 +29,7 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 	s.pods.asked = cmp.Or(job.Status.CurrentSize, s.sizes.most)
 	addTimes(s.requests, podRequests(&job.Spec.ReplicaSpecs.Template), s.pods.asked)
 	counts := job.Status.ExecStatus.ReplicaStatuses[breezeml.WorkerStatuses]
-	s.pods.active, s.pods.ready, s.pods.succeeded = counts.Active, counts.Active, counts.Succeeded
+	s.pods.active, s.pods.ready, s.pods.succeeded = counts.Active, ptr.Deref(counts.Ready, counts.Active), counts.Succeeded
 	var restarts int32
 	for _, n := range job.Status.Restarts {
 		restarts += n

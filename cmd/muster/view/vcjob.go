@@ -13,6 +13,15 @@ import (
 // vcJobKind is the kind of a Job of batch.volcano.sh as users call it, since Kubernetes has a kind Job too.
 const vcJobKind = "VCJob"
 
+// readyPods returns how many pods are ready. Volcano, where that runs the job, records only how many run.
+func readyPods(status *volcano.JobStatus) int32 {
+	ready, err := strconv.ParseInt(status.ControlledResources[volcano.ReadyKey], 10, 32)
+	if err != nil || ready < 0 {
+		return status.Running
+	}
+	return min(int32(ready), status.Running)
+}
+
 // vcJobSubject returns the subject of a VCJob, using the pod counts in its status.
 func vcJobSubject(job *volcano.Job, owned owners) *subject {
 	s := &subject{
@@ -29,7 +38,7 @@ func vcJobSubject(job *volcano.Job, owned owners) *subject {
 		addTimes(s.requests, podRequests(&task.Template), task.Replicas)
 	}
 	status := &job.Status
-	s.pods.active, s.pods.ready, s.pods.succeeded = status.Pending+status.Running, status.Running, status.Succeeded
+	s.pods.active, s.pods.ready, s.pods.succeeded = status.Pending+status.Running, readyPods(status), status.Succeeded
 	s.restarts = status.RetryCount
 	switch state := status.State; state.Phase {
 	case volcano.Pending:

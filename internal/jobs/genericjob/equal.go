@@ -11,7 +11,7 @@ import (
 // equalStatus reports whether two statuses are equal. It runs in each reconcile over thousands of
 // replicas, for which reflection is too slow.
 func equalStatus(a, b *tensorstack.GenericJobStatus) bool {
-	return a.Phase == b.Phase && ptr.Equal(a.Aggregate, b.Aggregate) &&
+	return a.Phase == b.Phase && ptr.Equal(a.Aggregate, b.Aggregate) && ptr.Equal(a.Ready, b.Ready) &&
 		slices.EqualFunc(a.Conditions, b.Conditions, equalCondition) && slices.EqualFunc(a.Tasks, b.Tasks, equalTask)
 }
 

@@ -394,6 +394,17 @@ func TestTheStatusOfAFailedJob(t *testing.T) {
 	}
 }
 
+// TestTheStatusCountsReadyReplicas: a pod whose container ends again and again is running, and not ready.
+func TestTheStatusCountsReadyReplicas(t *testing.T) {
+	crashing := pod("job-worker-1").Running()
+	crashing.Status.Conditions[0].Status = corev1.ConditionFalse
+	job := newJob().with("worker", 3)
+	status := statusOf(t, see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), crashing, pod("job-worker-2").Ended(0))))
+	if status.Aggregate.Running != 2 || status.Ready == nil || *status.Ready != 1 {
+		t.Errorf("%d replicas run, and %v are ready; want 2 and 1", status.Aggregate.Running, status.Ready)
+	}
+}
+
 // TestEqualStatusComparesEveryField changes each field in turn and expects a difference.
 func TestEqualStatusComparesEveryField(t *testing.T) {
 	job, _ := atRest(2)
@@ -402,6 +413,7 @@ func TestEqualStatusComparesEveryField(t *testing.T) {
 		"phase":       func(s *tensorstack.GenericJobStatus) { s.Phase = "x" },
 		"counts":      func(s *tensorstack.GenericJobStatus) { s.Aggregate.Unknown++ },
 		"no counts":   func(s *tensorstack.GenericJobStatus) { s.Aggregate = nil },
+		"ready":       func(s *tensorstack.GenericJobStatus) { s.Ready = ptr.To[int32](7) },
 		"a condition": func(s *tensorstack.GenericJobStatus) { s.Conditions[1].Message = "x" },
 		"its time": func(s *tensorstack.GenericJobStatus) {
 			s.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(time.Hour))

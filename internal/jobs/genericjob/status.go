@@ -2,6 +2,7 @@ package genericjob
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -12,6 +13,7 @@ import (
 func (l *planner) report(over *jobs.Outcome) {
 	had := outcome(l.job) != nil
 	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
+	l.job.Status.Ready = ptr.To(l.readyPods())
 	if !had {
 		l.job.Status.Phase = l.phase(over, l.roster.All(started))
 		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
@@ -68,6 +70,16 @@ func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate)
 	}
 	fitContainers(&l.job.Spec, tasks)
 	return tasks, counts
+}
+
+// readyPods returns how many running replicas are ready: a pod whose container ends again and again is running.
+func (l *planner) readyPods() (n int32) {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Ready && r.Phase == replicas.Running {
+			n++
+		}
+	}
+	return n
 }
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.

@@ -42,11 +42,14 @@ func sameButCounts(a, b *breezeml.TrainingJobStatus) bool {
 
 // countWorkers counts the workers by state.
 func (p *planner) countWorkers() {
-	var counts breezeml.ReplicaStatus
+	counts := breezeml.ReplicaStatus{Ready: new(int32)}
 	for i := range p.roster.Replicas {
-		switch p.roster.Replicas[i].Phase {
+		switch r := &p.roster.Replicas[i]; r.Phase {
 		case replicas.Running:
 			counts.Active++
+			if r.Ready { // a pod whose container ends again and again is running, and not ready
+				*counts.Ready++
+			}
 		case replicas.Succeeded:
 			counts.Succeeded++
 		case replicas.Failed:

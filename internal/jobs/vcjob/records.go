@@ -26,6 +26,8 @@ const (
 	// restartsKey holds how often tasks and pods were restarted on their own, over the life of the job,
 	// as in "worker=1;worker/3=2,4=1". Added to status.version, this is the number of an attempt.
 	restartsKey = "muster.dev/restarts"
+	// readyKey holds how many of the running pods are ready; it is there while any run.
+	readyKey = volcano.ReadyKey
 	// commandKey holds the UID of the last Command that was executed.
 	commandKey = "muster.dev/command"
 )

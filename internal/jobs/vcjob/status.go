@@ -3,6 +3,7 @@ package vcjob
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,23 @@ func (l *planner) countPods() {
 	for _, pod := range l.roster.Surplus {
 		of("", pod, replicas.Creating)
 	}
+	l.recordReady()
+}
+
+// recordReady records how many of the pods that the status counts as running are ready: the API has no field for it, and
+// a pod whose container ends again and again is running.
+func (l *planner) recordReady() {
+	value := ""
+	if l.job.Status.Running > 0 {
+		ready := 0
+		for i := range l.roster.Replicas {
+			if r := &l.roster.Replicas[i]; r.Ready && !replicas.IsTerminating(r.Pod) {
+				ready++
+			}
+		}
+		value = strconv.Itoa(ready)
+	}
+	setRecord(&l.job.Status, readyKey, value)
 }
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records

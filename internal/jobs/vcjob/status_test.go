@@ -3,6 +3,7 @@ package vcjob
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -27,5 +28,29 @@ func TestMissingPriorityClassesAreReported(t *testing.T) {
 		got := plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: waiting, Now: jobstest.Now, Facts: jobs.Facts{
 			Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"high": {Value: 7}}}}})
 		same(t, name, c.want, told(got))
+	}
+}
+
+// A pod whose container ends again and again is in the phase Running. The status says how many of the running pods are
+// ready, as `muster jobs` counts them.
+func TestTheStatusSaysHowManyRunningPodsAreReady(t *testing.T) {
+	unready := func(p podBuilder) podBuilder {
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+		return p
+	}
+	crashing := unready(pod("job-worker-0").running())
+	for name, c := range map[string]struct {
+		pods []any
+		want string
+	}{
+		"none runs":               {[]any{pod("job-worker-0"), pod("job-worker-1").ended(0)}, ""},
+		"one of two is ready":     {[]any{crashing, pod("job-worker-1").running()}, "1"},
+		"none of two is ready":    {[]any{crashing, unready(pod("job-worker-1").running())}, "0"},
+		"one that is terminating": {[]any{crashing, pod("job-worker-1").running().going()}, "0"},
+	} {
+		job := newJob().with("worker", 2).is(volcano.Running)
+		if got := then(see(t, job.Job, all, of(c.pods...)), job).Status.ControlledResources[volcano.ReadyKey]; got != c.want {
+			t.Errorf("%s: ready is %q, want %q", name, got, c.want)
+		}
 	}
 }

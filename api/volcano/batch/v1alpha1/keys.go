@@ -8,6 +8,8 @@ const (
 	JobNamespaceKey = "volcano.sh/job-namespace"
 	// QueueNameKey holds the queue that the Job names; a label, and an annotation too.
 	QueueNameKey = "volcano.sh/queue-name"
+	// ReadyKey of status.controlledResources holds how many of the running pods are ready, as Muster adds it.
+	ReadyKey = "muster.dev/ready"
 	// TaskSpecKey holds the name of the task; a label, and an annotation too.
 	TaskSpecKey = "volcano.sh/task-spec"
 	// TaskIndexKey holds the number of the pod in its task; a label, and an annotation too.
