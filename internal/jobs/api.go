@@ -332,7 +332,10 @@ type Progress struct {
 	// Pods counts, by elastic pod set, the pods that may still use quota, terminating ones included. The quota that a
 	// shrinking pod set gives up becomes free once it has no more pods than it was granted.
 	Pods map[string]int32
-	// Reclaimable counts, by pod set, the pods that have ended and will not be run again in this admission.
+	// Needed counts, by elastic pod set, the pods that run or are still to run, if the job knows: it wants no more.
+	Needed map[string]int32
+	// Reclaimable counts, by pod set, the pods that need no quota any more in this admission: they have ended and will not
+	// be run again, or the job has fewer pods by now.
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome

@@ -479,6 +479,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		most                      int32 // the job's maximum now
 		wanted                    int32 // what the job wants for now; 0 for its maximum
 		left                      int32 // the pods of a job that has ended and that run on; 0 for one that has not
+		needed                    int32 // the pods that run or are still to run; 0 if the job does not say so, -1 for none
 		stops                     bool  // it has ended, and all its pods are being stopped
 		want                      string
 	}{
@@ -494,6 +495,10 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
 		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
 		"a larger size has failed":                                                  {most: 2, wanted: 1, want: "1"},
+		"one of its pods has ended":                                                 {most: 2, needed: 1, want: "1"},
+		"none of its pods has ended":                                                {most: 2, needed: 2},
+		"all of its pods have ended":                                                {most: 2, needed: -1, want: "1"},
+		"one of its pods is to run again":                                           {most: 2, before: 1, needed: 2},
 		"a larger size is tried again":                                              {most: 2, before: 1},
 		"ended, and all pods are being stopped":                                     {most: 2, stops: true},
 		"ended, all pods are being stopped, and others were not granted":            {most: 2, granted: 1, stops: true, want: "1"},
@@ -522,6 +527,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 				described = seen.w
 			}
 			progress := Progress{Ended: tc.left > 0 || tc.stops, RunOn: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
+			if tc.needed != 0 {
+				progress.Needed = map[string]int32{string(seen.w.Spec.PodSets[0].Name): max(0, tc.needed)}
+			}
 			got := seen.w
 			if changed := respecified(seen.w, described, progress); changed != nil {
 				got = changed

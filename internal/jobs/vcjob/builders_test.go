@@ -112,9 +112,15 @@ var waiting = jobs.Admission{Grant: jobs.Waiting, Why: "couldn't assign flavors"
 func admitted(tasks ...any) jobs.Admission {
 	a := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
 	for i := 0; i < len(tasks); i += 2 {
-		a.PodSets[tasks[i].(string)] = jobs.PodSetAdmission{Count: int32(tasks[i+1].(int))}
+		n := int32(tasks[i+1].(int))
+		a.PodSets[tasks[i].(string)] = jobs.PodSetAdmission{Count: n, Asked: n, Left: n}
 	}
 	return a
+}
+
+// partly is admitted for one task that asks for so many pods, and has quota for some of them by now.
+func partly(task string, asked, count, left int32) jobs.Admission {
+	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{task: {Asked: asked, Count: count, Left: left}}}
 }
 
 // see plans, and sees that this is a pure function.

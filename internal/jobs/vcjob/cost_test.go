@@ -55,7 +55,7 @@ func TestTimeOfDisplacedPods(t *testing.T) {
 		on := func(i int) podspec.Place {
 			return podspec.Place{Domain: map[string]string{corev1.LabelHostname: fmt.Sprint("node-", i)}, Count: 1}
 		}
-		granted := jobs.PodSetAdmission{Count: int32(size), SliceSize: int32(size)}
+		granted := jobs.PodSetAdmission{Count: int32(size), Asked: int32(size), Left: int32(size), SliceSize: int32(size)}
 		var pods []any
 		for i := range size {
 			granted.Places = append(granted.Places, on(i))

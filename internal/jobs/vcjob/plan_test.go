@@ -1,14 +1,17 @@
 package vcjob
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -312,6 +315,100 @@ func TestQuotaOfEndedPodsIsGivenBackUnlessAPolicyMayRestartThem(t *testing.T) {
 	same(t, "without", map[string]int32{"worker": 1}, free.Progress.Reclaimable)
 	kept := see(t, newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartJobAction).is(volcano.Running).Job, admitted("worker", 2), children)
 	same(t, "with", nil, kept.Progress.Reclaimable)
+}
+
+// TestQuotaOfPodsThatAreNotNeededIsGivenBack: of pods that have ended for good, and of a task that was scaled down once
+// its pods are gone.
+func TestQuotaOfPodsThatAreNotNeededIsGivenBack(t *testing.T) {
+	up := func(i string) podBuilder { return pod("job-worker-" + i).running() }
+	done := func(i string) podBuilder { return pod("job-worker-" + i).ended(0) }
+	restarts := func(job jobBuilder) jobBuilder { return job.on(bus.PodEvictedEvent, bus.RestartJobAction) }
+	elastic := func(least int, a jobs.Admission) jobs.Admission {
+		set := a.PodSets["worker"]
+		set.Template = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{muster.MinReplicasAnnotation: fmt.Sprint(least)}}}
+		a.PodSets["worker"] = set
+		return a
+	}
+	for name, test := range map[string]struct {
+		job       jobBuilder
+		admission jobs.Admission
+		pods      []client.Object
+		want      map[string]int32
+	}{
+		"a gang that was scaled down, with its pods":               {newJob().with("worker", 1), admitted("worker", 3), of(up("0"), up("1"), up("2")), nil},
+		"one of them is gone":                                      {newJob().with("worker", 1), admitted("worker", 3), of(up("0"), up("2").going()), map[string]int32{"worker": 1}},
+		"both are gone":                                            {newJob().with("worker", 1), admitted("worker", 3), of(up("0")), map[string]int32{"worker": 2}},
+		"also if policies restart pods":                            {restarts(newJob().with("worker", 1)), admitted("worker", 3), of(up("0")), map[string]int32{"worker": 2}},
+		"a task of a gang that was scaled to none":                 {twoTasks().sized("ps", 0), all, of(up("0"), up("1")), map[string]int32{"ps": 1}},
+		"a gang that was scaled up":                                {newJob().with("worker", 3), admitted("worker", 2), of(done("0"), up("1")), nil},
+		"a gang keeps that of ended pods if policies restart them": {restarts(newJob().with("worker", 2)), admitted("worker", 2), of(done("0"), up("1")), nil},
+		"a job that can run with fewer does not":                   {restarts(twoTasks().needs(1)), all, of(pod("job-ps-0").running(), done("0"), done("1")), map[string]int32{"worker": 2}},
+		"but for pods that have failed":                            {restarts(newJob().with("a", 2).with("b", 2).needs(1)), admitted("a", 2, "b", 2), of(pod("job-a-0").ended(1), pod("job-a-1").ended(0), pod("job-b-0").running()), map[string]int32{"a": 1}},
+		"nor where the end of a task restarts it": {twoTasks().needs(1).on(bus.TaskCompletedEvent, bus.RestartTaskAction), all,
+			of(pod("job-ps-0").running(), up("0"), done("1")), nil},
+		"the task that is resized, with more pods to come than quota": {newJob().with("worker", 8).needs(1), elastic(1, partly("worker", 8, 4, 4)), of(done("0"), up("1"), up("2"), up("3"), up("4")), nil},
+		"and with fewer, which it wants to be resized to": {newJob().with("worker", 8).needs(1), elastic(1, partly("worker", 8, 4, 4)),
+			of(done("0"), done("1"), done("2"), done("3"), done("4"), up("5"), up("6"), up("7")), nil},
+		"fewer than its minimum are left": {newJob().with("worker", 4).needs(2), elastic(2, admitted("worker", 4)),
+			of(done("0"), done("1"), done("2"), up("3")), map[string]int32{"worker": 3}},
+		"all of its pods have ended": {twoTasks().needs(1), elastic(1, all), of(pod("job-ps-0").running(), done("0"), done("1")), map[string]int32{"worker": 2}},
+		"it was scaled down":         {newJob().with("worker", 1).needs(1), elastic(1, admitted("worker", 3)), of(up("0")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, "reclaimable", test.want, see(t, test.job.is(volcano.Running).Job, test.admission, test.pods).Progress.Reclaimable)
+		})
+	}
+}
+
+// sized gives the task that many replicas.
+func (b jobBuilder) sized(task string, count int32) jobBuilder {
+	for i := range b.Spec.Tasks {
+		if b.Spec.Tasks[i].Name == task {
+			b.Spec.Tasks[i].Replicas = count
+		}
+	}
+	return b
+}
+
+// TestQuotaThatWasGivenBackIsNotUsed: pods that a job has again wait until others have ended, or it queues again.
+func TestQuotaThatWasGivenBackIsNotUsed(t *testing.T) {
+	up := func(i string) podBuilder { return pod("job-worker-" + i).running() }
+	for name, test := range map[string]struct {
+		job       jobBuilder
+		admission jobs.Admission
+		pods      []client.Object
+		writes    []string
+		state     string
+	}{
+		"a gang that is scaled up again": {newJob().with("worker", 3).needs(1), partly("worker", 3, 3, 1), of(up("0")), nil, "Running Before: before"},
+		"one of its pods has ended":      {newJob().with("worker", 3).needs(1), partly("worker", 3, 3, 1), of(pod("job-worker-0").ended(0)), []string{"create job-worker-1"}, "Running Before: before"},
+		"a gang of which too little is left begins again": {newJob().with("worker", 3), partly("worker", 3, 3, 1), nil, nil,
+			"Pending AdmittedAnew: The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run"},
+		"it does so once its pods are gone": {newJob().with("worker", 3), partly("worker", 3, 3, 1), of(up("0")), nil, "Pending Starting: Pods are being started"},
+		"a task that has given all of it back": {twoTasks().needs(1), func() jobs.Admission {
+			a := admitted("ps", 1, "worker", 2)
+			a.PodSets["worker"] = jobs.PodSetAdmission{Count: 2, Asked: 2}
+			return a
+		}(), of(pod("job-ps-0").running()), nil,
+			"Running TaskWithoutQuota: Task worker had ended or was scaled to no pods, and gave its quota back: they start once the others have ended, or when the job is aborted and resumed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := see(t, test.job.is(volcano.Running).Job, test.admission, test.pods)
+			same(t, "writes", test.writes, writes(got))
+			if s := state(got); s != test.state {
+				t.Errorf("state %q, want %q", s, test.state)
+			}
+		})
+	}
+}
+
+// TestTheTaskThatIsResizedWantsThePodsThatAreLeft: the queue takes back the quota of those that have ended.
+func TestTheTaskThatIsResizedWantsThePodsThatAreLeft(t *testing.T) {
+	job := newJob().with("worker", 4).needs(1).is(volcano.Running)
+	pods := of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2"), pod("job-worker-3").ended(1))
+	same(t, "without policies", map[string]int32{"worker": 2}, see(t, job.Job, admitted("worker", 4), pods).Progress.Needed)
+	restarts := job.on(bus.PodEvictedEvent, bus.RestartJobAction)
+	same(t, "where a pod that failed may run again", map[string]int32{"worker": 3}, see(t, restarts.Job, admitted("worker", 4), pods).Progress.Needed)
 }
 
 func TestPodsAreKnownByVolcanosLabels(t *testing.T) {

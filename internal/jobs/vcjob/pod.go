@@ -15,9 +15,17 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// limit returns how many pods of the task may run at once: as many as were admitted, and 0 for a task
+// limit returns how many pods of the task may run at once: as many as quota is held for, and 0 for a task
 // that had none at admission, whatever its spec says since.
 func (l *planner) limit(task string) int32 {
+	if l.seen.Admission.Grant != jobs.Admitted {
+		return countOf(l.tasks[task])
+	}
+	return min(l.seen.Admission.PodSets[task].Left, countOf(l.tasks[task]))
+}
+
+// granted returns how many pods of the task were admitted, and not more than it has.
+func (l *planner) granted(task string) int32 {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return countOf(l.tasks[task])
 	}

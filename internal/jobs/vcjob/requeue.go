@@ -16,14 +16,14 @@ const (
 	taskWithoutQuotaReason = "TaskWithoutQuota"
 )
 
-// taskWithoutQuota returns a task that has pods to run but had none at admission, "" if there is none. No
-// quota is reserved for its pods, and a reservation cannot be extended.
+// taskWithoutQuota returns a task that has pods to run and no quota for any of them, "" if there is none: it had none at
+// admission, or has given back all. A reservation cannot be extended.
 func (l *planner) taskWithoutQuota() string {
 	if l.seen.Admission.Grant != jobs.Admitted {
 		return ""
 	}
 	for _, r := range l.roster.Missing() {
-		if !l.hadPodsAtAdmission(r.Group) && l.mayStart(l.tasks[r.Group]) {
+		if !l.hasQuota(r.Group) && l.mayStart(l.tasks[r.Group]) {
 			return r.Group
 		}
 	}
@@ -36,27 +36,36 @@ func (l *planner) reportTaskWithoutQuota() {
 	if task == "" {
 		return
 	}
+	had := "had no pods when the job was admitted"
+	switch granted := l.seen.Admission.PodSets[task]; {
+	case granted.Count > 0:
+		had = "had ended or was scaled to no pods, and gave its quota back"
+	case granted.Asked > 0:
+		had = "got no quota for its pods when the job was admitted"
+	}
 	state, before := &l.job.Status.State, &l.seen.Job.Status.State
 	state.Reason = taskWithoutQuotaReason
-	state.Message = fmt.Sprintf("Task %s had no pods when the job was admitted: they start once the others have ended, or when the job is aborted and resumed", task)
+	state.Message = fmt.Sprintf("Task %s %s: they start once the others have ended, or when the job is aborted and resumed", task, had)
 	if before.Reason != state.Reason || before.Message != state.Message {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(taskWithoutQuotaReason, state.Message))
 	}
 }
 
 // requeue gives the quota back if all other pods of the job have finished, so that the job is admitted
-// with its current tasks, and reports whether it did.
+// with its current tasks, and reports whether it did. So does a job that begins again and has given back quota that it
+// needs.
 func (l *planner) requeue() bool {
 	task := l.taskWithoutQuota()
-	if task == "" || !l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.hadPodsAtAdmission(r.Group) }) {
+	switch {
+	case task != "" && l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.hasQuota(r.Group) }):
+		l.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
+	case l.lacksMinimum():
+		l.setPhase(volcano.Pending, admittedAnewReason, "The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run")
+	default:
 		return false
 	}
-	l.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
 	return true
 }
 
-// hadPodsAtAdmission reports whether the task had pods at admission.
-func (l *planner) hadPodsAtAdmission(task string) bool {
-	_, granted := l.seen.Admission.PodSets[task]
-	return granted
-}
+// hasQuota reports whether quota is held for any pods of the task.
+func (l *planner) hasQuota(task string) bool { return l.seen.Admission.PodSets[task].Left > 0 }

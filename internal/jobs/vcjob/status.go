@@ -2,7 +2,6 @@ package vcjob
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -152,7 +151,7 @@ func (l *planner) progress() jobs.Progress {
 		return p
 	}
 	for name := range p.Pods {
-		delete(p.Reclaimable, name) // the queue decides the size of this task, so quota of its finished pods is kept
+		p.Needed = map[string]int32{name: l.needed(name)}
 	}
 	if missing := len(l.roster.Missing()); missing > 0 {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))
@@ -174,7 +173,7 @@ func (l *planner) readiness() (ready bool, last *jobs.Stage) {
 	ready = true
 	for i := range l.job.Spec.Tasks {
 		name := nameOf(l.job, i)
-		need := l.limit(name)
+		need := l.granted(name)
 		if i == elastic {
 			need = min(need, max(l.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
 		}
@@ -198,26 +197,4 @@ func (l *planner) startOf(task string) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// reclaimable counts the finished pods that cannot restart in this admission. Quota of a pod that may
-// restart must be kept.
-func (l *planner) reclaimable() map[string]int32 {
-	finals := l.roster.FinalCounts()
-	for name, task := range l.tasks {
-		if !finished(l.job) && restartsEnded(task.Policies, l.job.Spec.Policies) {
-			delete(finals, name)
-		}
-	}
-	return finals
-}
-
-// restartsEnded reports whether a policy may restart pods that have succeeded, or any that have failed.
-func restartsEnded(lists ...[]volcano.LifecyclePolicy) bool {
-	for _, list := range lists {
-		if slices.ContainsFunc(list, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,136 @@
+package vcjob
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// gpus has each pod of a task ask for that many GPUs. Simulated nodes have 8.
+func gpus(count string) func(*volcano.TaskSpec) {
+	return func(task *volcano.TaskSpec) {
+		list := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(count)}
+		task.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+	}
+}
+
+// TestAGangThatIsScaledDownGivesQuotaBack: of a running gang that is scaled down from three pods to one, the quota of the
+// two removed pods goes to a job that waits for it, and the pod that stays runs on.
+func TestAGangThatIsScaledDownGivesQuotaBack(t *testing.T) {
+	w := newWorld(t)
+	w.queue(3)
+	gang := w.job("gang", with("worker", 3, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 3 })
+	w.Create(gang)
+	w.untilJob("gang", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 3 })
+	w.Create(w.job("waits", with("worker", 2, endless)))
+	w.untilJob("waits", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.Change(gang, func() { gang.Spec.MinAvailable, gang.Spec.Tasks[0].Replicas = 1, 1 })
+	w.KillOperator()
+	w.untilJob("waits", "runs with the quota of the removed pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	w.UntilOnlyPods("gang-worker-0", "waits-worker-0", "waits-worker-1")
+	w.Change(gang, func() { gang.Spec.Tasks[0].Replicas = 2 })
+	w.EndReplica("waits-worker-0", 0, 0)
+	w.EndReplica("waits-worker-1", 0, 0)
+	w.EndReplica("gang-worker-0", 0, 0)
+	w.EndReplica("gang-worker-1", 0, 0) // it starts once the first has ended
+	if job := w.untilPhase("gang", volcano.Completed); job.Status.Succeeded != 2 || job.Status.RetryCount != 0 {
+		t.Errorf("succeeded = %d, retryCount = %d, want 2 and 0", job.Status.Succeeded, job.Status.RetryCount)
+	}
+}
+
+// TestCompletedPodsGiveQuotaBack: of a job that can run with fewer pods than it has, the quota of pods that have completed
+// goes at once to a job of lower priority, whether all pods of a task or only some have completed.
+func TestCompletedPodsGiveQuotaBack(t *testing.T) {
+	w := newWorld(t)
+	w.queue(4)
+	urgent := w.prioritized("urgent", 3)
+	with("other", 1, endless)(urgent)
+	urgent.Spec.MinAvailable = 1
+	w.Create(urgent)
+	w.untilJob("urgent", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	w.Create(w.job("first", with("worker", 1, endless)), w.job("second", with("worker", 2, endless)))
+	w.untilJob("second", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.EndReplica("urgent-worker-0", 0, 0)
+	w.untilPhase("first", volcano.Running)
+	w.EndReplica("urgent-worker-1", 0, 0)
+	w.KillOperator()
+	w.EndReplica("urgent-worker-2", 0, 0)
+	w.untilJob("second", "runs with the quota of the completed pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	if job := w.untilJob("urgent", "reports one running pod", func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.RetryCount != 0 || job.Status.Version != 0 {
+		t.Errorf("retryCount = %d, version = %d, want 0 and 0", job.Status.RetryCount, job.Status.Version)
+	}
+	w.EndReplica("urgent-other-0", 0, 0)
+	w.untilPhase("urgent", volcano.Completed)
+}
+
+// TestPlacesOfCompletedAndRemovedPodsAreFree: on nodes that Muster assigns, the places of pods that have completed or were
+// removed are given to others, and the pods that run on stay on their nodes.
+func TestPlacesOfCompletedAndRemovedPodsAreFree(t *testing.T) {
+	w := newWorld(t)
+	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	w.Queue("q", kueue.ResourceFlavorSpec{
+		NodeLabels: map[string]string{"muster.dev/simulated": "true"}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
+	gang := w.job("gang", with("worker", 2, endless, gpus("8")))
+	array := w.job("array", with("worker", 2, endless, gpus("8")), func(job *volcano.Job) { job.Spec.MinAvailable = 1 })
+	w.Create(gang, array)
+	for _, name := range []string{"gang", "array"} {
+		w.untilJob(name, "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	}
+	w.Change(gang, func() { gang.Spec.Tasks[0].Replicas = 1 })
+	w.EndReplica("array-worker-0", 0, 0)
+	w.Create(w.job("next", with("worker", 2, endless, gpus("8"))))
+	w.untilJob("next", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	for _, name := range []string{"gang", "array"} {
+		if job := w.untilJob(name, "has one running pod", func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.Version != 0 || job.Status.RetryCount != 0 {
+			t.Errorf("%s: version = %d, retryCount = %d, want 0 and 0", name, job.Status.Version, job.Status.RetryCount)
+		}
+	}
+}
+
+// TestAJobWhosePodsStartAgainIsPending: a running job all of whose pods are lost is Pending until enough of them run
+// again. It is not evicted for that: its queue does not place pods on nodes.
+func TestAJobWhosePodsStartAgainIsPending(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.Create(w.job("lost", with("worker", 2, endless)))
+	w.untilPhase("lost", volcano.Running)
+	untilNext := w.phases()
+	for _, name := range []string{"lost-worker-0", "lost-worker-1"} {
+		w.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}})
+	}
+	untilNext(volcano.Pending)
+	untilNext(volcano.Running)
+}
+
+// phases returns a function that waits until a VCJob of the namespace is in a phase, at that time or later, also if the
+// phase lasts only briefly.
+func (w *world) phases() func(volcano.JobPhase) {
+	w.Helper()
+	seen := make(chan volcano.JobPhase, 1000)
+	w.Follow(&volcano.JobList{}, func(event watch.Event) { seen <- event.Object.(*volcano.Job).Status.State.Phase }, &sync.Mutex{})
+	return func(want volcano.JobPhase) {
+		w.Helper()
+		deadline := time.After(time.Minute)
+		for {
+			select {
+			case got := <-seen:
+				if got == want {
+					return
+				}
+			case <-deadline:
+				w.Fatalf("no job became %s", want)
+			}
+		}
+	}
+}
