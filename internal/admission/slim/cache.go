@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
@@ -91,9 +93,13 @@ func stripPod(object any) (any, error) {
 	if keep > resizesOnly {
 		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(jobAnnotations(pod.Annotations)), shareFinalizers(pod.Finalizers)
 	}
+	started, grace, deadline := pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds
 	pod.ObjectMeta = meta
 	pod.Spec = strippedSpec(&pod.Spec)
 	stripStatus(&pod.Status, &pod.Spec, keep)
+	if keep > resizesOnly && pod.Labels[breezeml.JobNameLabel] != "" { // a TrainingJob stops its pods by a deadline
+		pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds = started, grace, deadline
+	}
 	return pod, nil
 }
 
@@ -254,12 +260,15 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 var running = &corev1.ContainerStateRunning{}
 
 // strippedState keeps whether the container runs, or how it ended, when, and after what time; of what the container
-// itself said at its end, nothing. A container that does neither is waiting.
+// itself said at its end, only whether the agent in it has reported a failure. A container that does neither is waiting.
 func strippedState(s *corev1.ContainerState, keep detail) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:
 		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt, FinishedAt: s.Terminated.FinishedAt,
 			Reason: shareText(s.Terminated.Reason), Message: replicas.WhyNotStarted(s.Terminated)}
+		if strings.Contains(s.Terminated.Message, muster.AgentReport) {
+			out.Terminated.Message = muster.AgentReport
+		}
 	case s.Running != nil && keep == starts:
 		out.Running = &corev1.ContainerStateRunning{StartedAt: s.Running.StartedAt}
 	case s.Running != nil:

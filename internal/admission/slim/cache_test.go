@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
@@ -227,6 +228,33 @@ func TestAStrippedPodOfAVCJobKeepsWhenItStarted(t *testing.T) {
 		s := got.ContainerStatuses[0]
 		if got.StartTime == nil || *got.StartTime != began || s.LastTerminationState.Terminated.StartedAt != at(2) || s.State.Running.StartedAt != started {
 			t.Errorf("status = %+v, want the times of the whole pod %+v", got, pod.Status)
+		}
+	}
+}
+
+// TestAStrippedPodOfATrainingJobCanBeStopped: its job gives it a deadline, if it has started, and waits for its grace
+// period.
+func TestAStrippedPodOfATrainingJobCanBeStopped(t *testing.T) {
+	began := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	pod := fullPod(metav1.OwnerReference{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "j"})
+	pod.Labels["training.kubeflow.org/job-name"] = "j"
+	pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds = &began, ptr.To[int64](300), ptr.To[int64](1)
+	got := stripped(t, stripped(t, pod)) // an informer may strip it twice
+	if s := got.Spec; got.Status.StartTime == nil || *got.Status.StartTime != began || ptr.Deref(s.TerminationGracePeriodSeconds, 0) != 300 || ptr.Deref(s.ActiveDeadlineSeconds, 0) != 1 {
+		t.Errorf("stripped pod = %+v, want its start, grace period and deadline", got)
+	}
+}
+
+// TestAStrippedPodKeepsTheReportOfItsAgent, and nothing else of what the container said: users write any length.
+func TestAStrippedPodKeepsTheReportOfItsAgent(t *testing.T) {
+	for said, want := range map[string]string{
+		"last words": "",
+		"last words\n" + muster.AgentReport + " exit code 137\n": muster.AgentReport,
+	} {
+		pod := fullPod(ofJob)
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Message: said}}
+		if got := stripped(t, stripped(t, pod)).Status.ContainerStatuses[0].State.Terminated.Message; got != want {
+			t.Errorf("of the message %q is kept %q, want %q", said, got, want)
 		}
 	}
 }
