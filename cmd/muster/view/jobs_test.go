@@ -139,7 +139,7 @@ func TestJobs(t *testing.T) {
 			Jobs:      []batchv1.Job{aJob("small-workers-0", ownedBy("small", running))},
 		},
 		want: []line{
-			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 4: the rest has no quota"},
+			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 4: the rest waits until other pods have ended, or the job is admitted again"},
 			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
 		},
 	}, {
@@ -163,7 +163,7 @@ func TestJobs(t *testing.T) {
 			})},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
-		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest has no quota"}},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest waits until other pods have ended, or the job is admitted again"}},
 	}, {
 		name: "a VCJob admitted with its minimum, and made larger later",
 		snapshot: Snapshot{
@@ -171,8 +171,8 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo), aWorkload("grows", admitted(20), givenTwo, fromTwo)},
 		},
 		want: []line{
-			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest has no quota"},
-			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest has no quota"},
+			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
+			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
 		},
 	}, {
 		name: "pods that run and are not ready do not count, if the job's status tells them apart",

@@ -115,7 +115,7 @@ func (s *subject) noteLarger() {
 		}
 	}
 	if len(larger) > 0 {
-		s.partial = join(s.partial, strings.Join(larger, "; ")+": the rest has no quota")
+		s.partial = join(s.partial, strings.Join(larger, "; ")+": the rest waits until other pods have ended, or the job is admitted again")
 	}
 }
 

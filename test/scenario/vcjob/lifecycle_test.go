@@ -231,3 +231,21 @@ func TestAFinishedJobIsDeletedAfterItsTTL(t *testing.T) {
 		t.Errorf("reading the deleted job: %v, want not found", err)
 	}
 }
+
+// TestARunningPodThatIsNotReadyDoesNotCount: pods whose container ends again and again are in the phase Running. The
+// status says that none of them is ready, which `muster explain` shows.
+func TestARunningPodThatIsNotReadyDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.Create(w.job("crashing", with("worker", 2, "0s", func(task *volcano.TaskSpec) {
+		task.MaxRetry = 1000
+		task.Template.Annotations["muster.dev/sim-exit-code"] = "1"
+		task.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	})))
+	w.untilJob("crashing", "has two running pods, none of them ready", func(job *volcano.Job) bool {
+		return job.Status.Running == 2 && job.Status.ControlledResources[volcano.ReadyKey] == "0"
+	})
+	if text, _ := w.Explain("vcjob/crashing"); !strings.Contains(text, "0/2 ready or done") {
+		t.Errorf("muster explain says\n%s\nwant 0/2 ready or done", text)
+	}
+}
