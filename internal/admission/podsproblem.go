@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +19,8 @@ import (
 const (
 	// problemPods bounds how many pods of a job are asked for their problem: one suffices where all have the same.
 	problemPods = 200
+	// problemClaims bounds how many claims are looked for that these pods mount.
+	problemClaims = 10
 	// problemText bounds the characters of a problem: users write messages of any length.
 	problemText = 1000
 )
@@ -39,10 +42,27 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 		ctrl.LoggerFrom(ctx).Info("the pods of a job that were not ready in time cannot be read", "cause", err.Error())
 		return ""
 	}
-	problems := podproblem.Group(pods.Items, func(pod *corev1.Pod) (reason, message string) { return podproblem.Of(pod, r.clock.Now()) })
+	claims := r.claimsOf(ctx, w.Namespace, pods.Items)
+	problems := podproblem.Group(pods.Items, func(pod *corev1.Pod) (reason, message string) {
+		return claims.Of(pod, func(pod *corev1.Pod) (string, string) { return podproblem.Of(pod, r.clock.Now()) })
+	})
 	if len(problems) == 0 {
 		return ""
 	}
 	first := problems[0]
 	return plain.Cut(fmt.Sprintf("%d of %d pods like %s: %s", first.Pods, len(pods.Items), first.Example, first), problemText)
+}
+
+// claimsOf looks for the claims that pods without a node mount, as far as they can be read.
+func (r *workloads) claimsOf(ctx context.Context, namespace string, pods []corev1.Pod) podproblem.Claims {
+	found := podproblem.Claims{Exists: map[string]bool{}}
+	for _, name := range podproblem.ClaimsOf(pods, problemClaims) {
+		claim := &metav1.PartialObjectMetadata{}
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim)
+		if err == nil || apierrors.IsNotFound(err) {
+			found.Exists[name] = err == nil
+		}
+	}
+	return found
 }

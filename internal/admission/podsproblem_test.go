@@ -22,25 +22,36 @@ func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
 		apiVersion, kind, label string
 		status                  corev1.PodStatus
 		want                    string
+		claims                  []string // that the pods mount; there is one, data
 	}{
 		"a Job without its image": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no image \x1b[31mx"}}}}},
-			`: 2 of 2 pods like p0: ImagePullBackOff: no image \x1b[31mx`},
+			`: 2 of 2 pods like p0: ImagePullBackOff: no image \x1b[31mx`, nil},
 		"a JobSet out of memory": {"jobset.x-k8s.io/v1alpha2", "JobSet", "jobset.sigs.k8s.io/jobset-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}},
-			": 2 of 2 pods like p0: OOMKilled: container c: exit code 137, killed: out of memory"},
+			": 2 of 2 pods like p0: OOMKilled: container c: exit code 137, killed: out of memory", nil},
 		"a VCJob without its claim": {"batch.volcano.sh/v1alpha1", "Job", "volcano.sh/job-name", corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `persistentvolumeclaim "data" not found`}}},
-			`: 2 of 2 pods like p0: Unschedulable: persistentvolumeclaim "data" not found`},
-		"pods without a problem": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{}, ""},
-		"pods of another job":    {"batch/v1", "Job", "other", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, ""},
+			`: 2 of 2 pods like p0: Unschedulable: persistentvolumeclaim "data" not found`, nil},
+		"a TrainingJob whose claim kube-scheduler hides": {"breezeml.ai/v1", "TrainingJob", "training.kubeflow.org/job-name", corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulerError", Message: `error in "DynamicResources" PodGroupPostFilter plugins: not found`}}},
+			`: 2 of 2 pods like p0: Unschedulable: claim gone does not exist`, []string{"data", "gone"}},
+		"pods without a problem": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{}, "", nil},
+		"pods of another job":    {"batch/v1", "Job", "other", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := admittedWorkload("a")
 			of.OwnerReferences = []metav1.OwnerReference{{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "train", UID: "j", Controller: ptr.To(true)}}
 			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), of)
-			for _, pod := range []string{"p1", "p0"} {
-				if err := w.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod, Labels: map[string]string{tc.label: "train"}}, Status: tc.status}); err != nil {
+			if err := w.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"p1", "p0"} {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{tc.label: "train"}}, Status: tc.status}
+				for _, claim := range tc.claims {
+					pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+				}
+				if err := w.Create(t.Context(), pod); err != nil {
 					t.Fatal(err)
 				}
 			}

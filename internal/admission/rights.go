@@ -23,3 +23,7 @@ package admission
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs,verbs=delete
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs,verbs=delete
 // +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs,verbs=delete
+
+// What keeps pods from being ready may be a claim that does not exist: only whether it does is read.
+//
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/podproblem"
 )
 
 // ErrNotInstalled is returned if the cluster does not serve the queue API.
@@ -141,6 +143,29 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
+}
+
+// mostClaims bounds how many claims of one job are read: pods with a claim each have as many claims as pods.
+const mostClaims = 20
+
+// ClaimsOf reads which of the claims exist that pods without a node mount.
+func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod) (podproblem.Claims, error) {
+	found := podproblem.Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}
+	for _, name := range podproblem.ClaimsOf(pods, mostClaims) {
+		claim := &metav1.PartialObjectMetadata{}
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		switch err := c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim); {
+		case err == nil:
+			found.Exists[name] = true
+		case apierrors.IsNotFound(err):
+			found.Exists[name] = false
+		case apierrors.IsForbidden(err):
+			found.Unread[name] = true
+		default:
+			return found, fmt.Errorf("read claim %s: %w", name, err)
+		}
+	}
+	return found, nil
 }
 
 // WarningsOf lists the Warning events of a job and of those that make its pods; none if the user may not read them.

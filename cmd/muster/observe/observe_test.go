@@ -5,12 +5,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -168,6 +170,25 @@ func TestPodsOfAnEarlierJobOfTheSameNameAreOmitted(t *testing.T) {
 	pods, err := cluster.PodsOf(t.Context(), &view.Job{Namespace: "ml", Kind: "JobSet", Name: "again", CreatedAt: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	if err != nil || len(pods) != 1 || pods[0].Name != "own" {
 		t.Errorf("got %d pods, %v, want only the job's own", len(pods), err)
+	}
+}
+
+// TestClaimsOfPodsThatHaveNoNode are read one by one, and only whether each exists.
+func TestClaimsOfPodsThatHaveNoNode(t *testing.T) {
+	answers := withVCJobs("")
+	answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"persistentvolumeclaims","kind":"PersistentVolumeClaim","namespaced":true}]}`
+	answers["/api/v1/namespaces/ml/persistentvolumeclaims/data"] = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"data","namespace":"ml"}}`
+	cluster, err := Open(t.Context(), served(t, answers, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := corev1.Pod{}
+	for _, name := range []string{"data", "gone"} {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+	}
+	claims, err := cluster.ClaimsOf(t.Context(), "ml", []corev1.Pod{pod})
+	if want := map[string]bool{"data": true, "gone": false}; err != nil || !maps.Equal(claims.Exists, want) || len(claims.Unread) > 0 {
+		t.Errorf("claims = %+v, %v, want %v", claims, err, want)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	defaults "github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/podproblem"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -58,6 +59,8 @@ type Snapshot struct {
 	Deleted map[types.UID]bool
 	// Pods are the pods of the one job that is explained; nil for lists of jobs.
 	Pods []corev1.Pod
+	// Claims are the claims that those of the pods mount which have no node.
+	Claims podproblem.Claims
 	// Warnings are the Warning events of the one job that is explained.
 	Warnings []corev1.Event
 }

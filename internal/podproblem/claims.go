@@ -1,0 +1,70 @@
+package podproblem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Claims is what is known of the PersistentVolumeClaims that pods mount: whether each exists, by name. A claim that
+// could not be read is in Unread instead. The zero value says nothing.
+type Claims struct {
+	Exists map[string]bool
+	Unread map[string]bool
+}
+
+// ClaimsOf returns the names of the claims without which pods of these cannot be scheduled, sorted, at most as many as
+// given: those that a pod without a node names. The claims of its ephemeral volumes are created for it.
+func ClaimsOf(pods []corev1.Pod, most int) []string {
+	var out []string
+	for i := range pods {
+		if pod := &pods[i]; awaitsNode(pod) {
+			out = append(out, claimsOf(pod)...)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), most)]
+}
+
+func claimsOf(pod *corev1.Pod) (out []string) {
+	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			out = append(out, claim.ClaimName)
+		}
+	}
+	return out
+}
+
+func awaitsNode(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+}
+
+// Of returns the problem of a pod as the function Of does. Of a pod without a node it names a missing claim first:
+// kube-scheduler does not if the pod is in a PodGroup, where it reports an error of its own.
+func (c Claims) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string)) (reason, message string) {
+	reason, message = of(pod)
+	if !awaitsNode(pod) {
+		return reason, message
+	}
+	var missing, unread []string
+	for _, name := range claimsOf(pod) {
+		switch exists, known := c.Exists[name]; {
+		case known && !exists && !slices.Contains(missing, name):
+			missing = append(missing, name)
+		case c.Unread[name] && !slices.Contains(unread, name):
+			unread = append(unread, name)
+		}
+	}
+	switch {
+	case len(missing) == 1:
+		return corev1.PodReasonUnschedulable, fmt.Sprintf("claim %s does not exist", missing[0])
+	case len(missing) > 1:
+		return corev1.PodReasonUnschedulable, fmt.Sprintf("claims %s do not exist", strings.Join(missing, ", "))
+	case len(unread) > 0 && reason == corev1.PodReasonSchedulerError:
+		return reason, message + fmt.Sprintf(" (the claims that it mounts cannot be read with your rights: %s. One that does not exist causes this)", strings.Join(unread, ", "))
+	}
+	return reason, message
+}
