@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
@@ -92,7 +93,7 @@ func (p *planner) setRunning(over *jobs.Outcome) {
 	for i := range p.roster.Replicas {
 		some = some || p.roster.Replicas[i].Phase == replicas.Running
 	}
-	switch restarting := isTrue(p.job, breezeml.JobRestarting); {
+	switch restarting, refused := isTrue(p.job, breezeml.JobRestarting), p.seen.RefusedObjects.Message(); {
 	case over != nil:
 		reason := breezeml.SucceededReason
 		if !over.Succeeded {
@@ -103,6 +104,9 @@ func (p *planner) setRunning(over *jobs.Outcome) {
 	case p.job.Status.Stage != breezeml.StageRunning:
 		p.dropCondition(breezeml.JobRestarting)
 		p.clear(breezeml.JobRunning, "TrainingJob"+string(p.job.Status.Stage), p.message(breezeml.StoppedMessage))
+	case refused != "" && !some: // none of its workers runs, and this is why
+		p.dropCondition(breezeml.JobRestarting)
+		p.setCondition(breezeml.JobRunning, false, muster.RefusedReason, refused)
 	case len(p.restarting)+len(p.waiting) > 0:
 		p.dropCondition(breezeml.JobRunning)
 		p.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason, p.restartingMessage(slices.Concat(p.restarting, p.waiting)))

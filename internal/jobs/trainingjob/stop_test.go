@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -81,5 +83,21 @@ func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 	same(t, "stage once corrected", "Running 2", stageAndSize(job))
 	if s := &job.Status; !s.ExecStatus.StartTime.Time.Equal(later) {
 		t.Errorf("submitTime = %s, startTime = %s, want it started when it was corrected", s.SubmitTime, s.ExecStatus.StartTime)
+	}
+}
+
+// TestStatusSaysWhatIsRefused: the condition Running says why no worker runs, until one does.
+func TestStatusSaysWhatIsRefused(t *testing.T) {
+	job := withStatus(checkedPlan(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
+	refused := jobs.Seen[*breezeml.TrainingJob]{Job: job.TrainingJob, Admission: admitted(2), Now: now,
+		RefusedObjects: jobs.RefusedObjects{Objects: 2, Since: now, What: "Its Services cannot be created", Why: "exceeded quota"}}
+	job = withStatus(plan(settings, refused), job)
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || c.Reason != muster.RefusedReason ||
+		c.Message != "Its Services cannot be created: exceeded quota" {
+		t.Errorf("condition Running = %+v, want False with what is refused", c)
+	}
+	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionTrue {
+		t.Errorf("condition Running with running workers = %+v, want True", c)
 	}
 }
