@@ -87,3 +87,66 @@ func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
 	}
 	untilClusterQueue("the ClusterQueue is deleted", func(q *kueue.ClusterQueue) bool { return q == nil })
 }
+
+// TestQueuesBelowAParentShareItsCapability: two Queues below a parent of 2 CPUs deserve one CPU each. The jobs of one may
+// use both, but not a third; a job of the other Queue takes back the CPU that this Queue deserves, although it also uses
+// resources of which the Queue says nothing.
+func TestQueuesBelowAParentShareItsCapability(t *testing.T) {
+	w := newWorld(t)
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+	}
+	parent := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-parent"}, Spec: scheduling.QueueSpec{Capability: cpu("2")}}
+	w.Shared(parent)
+	child := func(name string) string {
+		queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}, Spec: scheduling.QueueSpec{Parent: parent.Name, Deserved: cpu("1")}}
+		w.Shared(queue)
+		return queue.Name
+	}
+	borrows, owns := child("borrows"), child("owns")
+	job := func(name, queue string) *volcano.Job {
+		return w.job(name, func(job *volcano.Job) { job.Spec.Queue = queue }, with("worker", 1, endless, func(task *volcano.TaskSpec) {
+			task.Template.Spec.Containers[0].Resources.Requests = cpu("1")
+		}))
+	}
+	for _, name := range []string{"first", "second"} {
+		w.Create(job(name, borrows))
+		w.untilPhase(name, volcano.Running)
+	}
+	waits := func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" }
+	w.Create(job("third", borrows))
+	w.untilJob("third", "waits, since the parent has no more", waits)
+	w.Create(job("owner", owns))
+	w.untilPhase("owner", volcano.Running)
+	harness.Until(w.World, &volcano.JobList{}, "one of the first two jobs waits again, and the other one runs on", func(list *volcano.JobList) bool {
+		running, waiting := 0, 0
+		for i := range list.Items {
+			switch job := &list.Items[i]; {
+			case job.Name != "first" && job.Name != "second":
+			case job.Status.State.Phase == volcano.Running:
+				running++
+			case waits(job):
+				waiting++
+			}
+		}
+		return running == 1 && waiting == 1
+	})
+}
+
+// TestALocalQueueGoesWithItsVolcanoQueue: the LocalQueue that was made for the jobs of a Volcano Queue is deleted with the
+// Queue, and jobs that name it are told that there is no such queue.
+func TestALocalQueueGoesWithItsVolcanoQueue(t *testing.T) {
+	w := newWorld(t)
+	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-gone"}, Spec: scheduling.QueueSpec{Deserved: amount}}
+	w.Shared(queue)
+	in := func(job *volcano.Job) { job.Spec.Queue = queue.Name }
+	w.Create(w.job("before", with("worker", 1, endless), in))
+	w.untilPhase("before", volcano.Running)
+	w.EndReplica("before-worker-0", 0, 0)
+	w.untilPhase("before", volcano.Completed)
+	w.Delete(queue)
+	harness.Until(w.World, &kueue.LocalQueueList{}, "the LocalQueue is deleted", func(list *kueue.LocalQueueList) bool { return len(list.Items) == 0 })
+	w.Create(w.job("after", with("worker", 1, endless), in))
+	w.untilJob("after", "reports that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
+}
