@@ -3,6 +3,7 @@ package genericjob
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
@@ -44,6 +45,8 @@ func (l *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.J
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:
 		out[tensorstack.JobRunning] = conditionState{true, tensorstack.NoReason, tensorstack.RunningMessage}
+	case l.seen.RefusedObjects.Message() != "":
+		out[tensorstack.JobRunning] = conditionState{false, muster.RefusedReason, l.seen.RefusedObjects.Message()}
 	}
 	return out
 }
