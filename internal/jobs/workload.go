@@ -208,8 +208,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
 // admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
 // the job still asks for a range: the pod set stays elastic until the next admission. A job that is to run no pods for
-// now keeps its quota, but wants no more. One of whose pods some have ended wants those that are left. One that has ended wants only the pods that run on: it creates no more. If all
-// are being stopped, it keeps what it was granted until they are gone, which is soon.
+// now keeps its quota, but wants no more. One that knows how many pods it still needs, since some have ended, wants these.
+// One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps what it was
+// granted until they are gone, which is soon.
 func lowered(seen, described *kueue.Workload, progress Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]

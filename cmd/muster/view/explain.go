@@ -225,7 +225,8 @@ func (e *Explanation) name(jobs []Job, said *reason.Explanation) {
 	}
 }
 
-// Title returns the title of the job that a Workload named by WhyNot or Replacing belongs to, or else of the Workload itself.
+// Title returns the title of the job that a Workload named by WhyNot or Replacing belongs to, or else of the Workload
+// itself.
 func (e *Explanation) Title(name reason.Name) string {
 	if title, ok := e.Titles[name.String()]; ok {
 		return title
