@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,21 +57,21 @@ func TestWorstObjects(t *testing.T) {
 		padded := server.plain(t, worst.kind)
 		pad(padded, worst.kind, size-sizeOf(t, padded))
 		ours, naked := server.resource(t, worst.kind, ""), bareObject(object, bare[worst.kind], worst.kind)
-		writes := map[string]map[string]func() error{"create": {
-			"worst": create(t, ours, object), "plain": create(t, ours, padded), "bare": create(t, bare[worst.kind].resource, naked)}}
-		answer := writes["create"]["worst"]()
-		if touch, ok := touches[worst.kind]; ok && answer == nil {
-			writes["update"] = map[string]func() error{"worst": update(t, ours, object, touch), "plain": update(t, ours, padded, touch),
-				"bare": update(t, bare[worst.kind].resource, naked, bareTouch(worst.kind, touch))}
-		}
-		for _, write := range slices.Sorted(maps.Keys(writes)) {
-			cost := measure(t, process, writes[write])
+		row := func(write string, calls map[string]func() error) {
+			answer := reasonOf(calls["worst"]())
+			cost := measure(t, process, calls)
 			above := cost["worst"] - cost["bare"]
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", worst.kind, worst.what, write, size>>10, ms(cost["worst"]), ms(cost["plain"]),
-				ms(cost["bare"]), ms(cost["worst"]-cost["plain"]), ms(above), reasonOf(writes[write]["worst"]()))
+				ms(cost["bare"]), ms(cost["worst"]-cost["plain"]), ms(above), answer)
 			if above > mostCost {
 				t.Errorf("%s, %s, %s: Muster's rules cost %v, want at most %v", worst.kind, worst.what, write, above, mostCost)
 			}
+		}
+		creation := create(t, ours, object)
+		row("create", map[string]func() error{"worst": creation, "plain": create(t, ours, padded), "bare": create(t, bare[worst.kind].resource, naked)})
+		if touch, ok := touches[worst.kind]; ok && creation() == nil {
+			row("update", map[string]func() error{"worst": update(t, ours, object, touch), "plain": update(t, ours, padded, touch),
+				"bare": update(t, bare[worst.kind].resource, naked, bareTouch(worst.kind, touch))})
 		}
 	}
 	if err := w.Flush(); err != nil {
