@@ -46,7 +46,7 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	before := w.UntilWorkloadOf("a", "is admitted", admitted)
 	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // runs longer than it takes until a refusal is believed
 	w.untilCompleted("meanwhile")
-	if output, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(output, `persistentvolumeclaim "data" not found`) {
+	if output, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(output, "claim data does not exist") {
 		t.Errorf("explain exited with code %d, want 0 and the missing claim in the output:\n%s", code, output)
 	}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
