@@ -75,6 +75,11 @@ func (w *world) lossStep(t *rapid.T) {
 		w.apply(NodeDeleted{name})
 	case kind < 18:
 		w.returnNode(rapid.SampledFrom(nodeNames).Draw(t, "node that comes back"))
+	case kind < 19 && rapid.Bool().Draw(t, "kube-scheduler refuses a pod"):
+		if slots := w.slots(); len(slots) > 0 {
+			at := rapid.SampledFrom(slots).Draw(t, "refused")
+			w.apply(PodUnschedulable{Workload: at.Workload, Node: at.Node, Why: "no"})
+		}
 	case kind < 19:
 		w.bindForeign(t)
 	default:

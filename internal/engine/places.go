@@ -137,7 +137,7 @@ type placed struct {
 // updatePlaces updates place.Map to what the workload holds or was promised.
 func (e *Engine) updatePlaces(w *workload) {
 	was, now := w.placed, e.placedNow(w)
-	if w.replacement != nil && (now.leaving || !w.replacement.of.Equal(now.by)) {
+	if w.replacement != nil && (w.leaving() || !w.replacement.of.Equal(now.by)) {
 		e.dropReplacement(w)
 	}
 	if now == was {

@@ -58,6 +58,7 @@ func (e *Engine) hasReplacementToReview() bool {
 // free, and each search for others evicts workloads that it precedes from then on.
 func (p *pass) awaitReplacement(w *workload) bool {
 	if p.refusedItsPods(w) {
+		p.dropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
 	}
 	if !p.keepsReplacement(w) {
@@ -70,9 +71,13 @@ func (p *pass) awaitReplacement(w *workload) bool {
 	return true
 }
 
-// refusedItsPods reports whether kube-scheduler refused the workload's pods on any node that it lost.
+// refusedItsPods reports whether kube-scheduler refused the workload's pods on any node that its places are lost on. It
+// refuses the pods on a node that is gone or failed for that reason alone, which says nothing of other nodes.
 func (e *Engine) refusedItsPods(w *workload) bool {
 	return slices.ContainsFunc(e.places.InvalidNodes(w.Key), func(node string) bool {
+		if e.places.IsLost(node) {
+			return false
+		}
 		return slices.Contains(w.avoid.nodes, node) || slices.ContainsFunc(w.avoid.limits, func(l place.NodeCount) bool { return l.Node == node })
 	})
 }

@@ -113,6 +113,32 @@ func TestAnEvictedGangGivesUpItsReplacement(t *testing.T) {
 	}
 }
 
+// TestARefusalOnANodeThatIsGoneIsNoReason: the pod that replaces the lost one still asks for the deleted node when it is
+// created, and kube-scheduler refuses it. The gang goes on waiting.
+func TestARefusalOnANodeThatIsGoneIsNoReason(t *testing.T) {
+	s, at := full(t)
+	s.happens(NodeDeleted{at[0]}, podGone("high", 0))
+	s.want("kube-scheduler refuses the deleted node", s.happens(refuses("high", at[0])))
+	if len(s.engine.replacing) != 1 {
+		t.Error("high does not wait for a replacement any more")
+	}
+}
+
+// TestTheEngineRestsWhileAGangThatAwaitedAReplacementLeaves: kube-scheduler refuses its pods on a node that is there, so
+// that nobody is evicted for it any more, and it is evicted itself.
+func TestTheEngineRestsWhileAGangThatAwaitedAReplacementLeaves(t *testing.T) {
+	s, at := full(t)
+	s.happens(podGone("high", 0), cordoned(node(at[0], at[0][:1], 4)))
+	if len(s.engine.replacing) != 1 {
+		t.Fatal("high does not wait for a replacement")
+	}
+	s.want("kube-scheduler refuses the node", s.happens(refuses("high", at[0])), "evict high: NodeFailures")
+	s.engine.Decide(s.now)
+	if len(s.engine.replacing) > 0 || s.engine.Busy() {
+		t.Errorf("%d workloads wait for a replacement, busy %v, want none and an engine at rest", len(s.engine.replacing), s.engine.Busy())
+	}
+}
+
 // TestTwoGangsThatLostTheSameNode: each gets a place of its own, from a victim of its own.
 func TestTwoGangsThatLostTheSameNode(t *testing.T) {
 	q := evicting(queueOf("q", "", 100), lower)

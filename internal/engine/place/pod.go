@@ -264,6 +264,12 @@ func (m *Map) updatePlacesOf(p *pod) {
 	}
 }
 
+// IsLost reports whether there is no node of the name, or the node has lost its pods.
+func (m *Map) IsLost(host string) bool {
+	h := m.hosts[host]
+	return h == nil || len(h.nodes) == 0 || h.nodes[0].Failed
+}
+
 // LabelOf returns the value of a label of the node that places call host; known is false if there is no
 // such node or it lacks the label.
 func (m *Map) LabelOf(host, label string) (value string, known bool) {
