@@ -13,8 +13,8 @@ import (
 
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
 // workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
-// continues without those pods if enough are left, any other waits for those that evicted workloads leave, and is evicted
-// if there are none of these either.
+// continues without those pods if enough are left. Any other workload waits for places that evicted workloads are about to
+// leave, and is evicted if there are no such places either.
 func (p *pass) repair() {
 	p.reviewReplacements()
 	for _, key := range p.places.TakeInvalid() {

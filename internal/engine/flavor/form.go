@@ -170,12 +170,11 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(ps.PerPod)), func(resource string) bool {
 		return ps.PerPod[resource] == 0 || slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
 	})
-	noun := "resource"
-	switch len(missing) {
-	case 0:
+	if len(missing) == 0 {
 		return reason.Reason{}
-	case 1:
-	default:
+	}
+	noun := "resource"
+	if len(missing) > 1 {
 		noun = "resources"
 	}
 	return reason.Reason{Code: reason.NoMatchingFlavor, PodSet: ps.Name,
