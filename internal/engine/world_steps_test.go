@@ -52,6 +52,10 @@ func (w *world) hold(t *rapid.T, name string) {
 	case 5:
 		if ev.PodSets[0].Elastic > 0 {
 			ev.PodSets = slices.Clone(ev.PodSets)
+			if rapid.Bool().Draw(t, "asks for more") {
+				ev.PodSets[0].Count += rapid.Int32Range(1, 3).Draw(t, "more pods")
+				ev.Generation++
+			}
 			ev.PodSets[0].Wanted = rapid.Int32Range(0, ev.PodSets[0].Count).Draw(t, "wants")
 		}
 	default:

@@ -184,7 +184,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 			out.Spec.Priority = is.Priority // decides from which jobs it may take pods, and which from it
 		}
 		if described != seen || progress.Ended {
-			workload.Want(out, lowered(seen, described, progress))
+			raise(out, described)
+			workload.Want(out, lowered(out, described, progress))
 		}
 	} else {
 		out.Spec = described.Spec
@@ -203,6 +204,29 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		return nil
 	}
 	return out
+}
+
+// raise has a Workload that holds quota ask for as many pods of an elastic pod set as its job does by now, if these are
+// more: the queue then lets it grow when there is capacity. All else of its pod sets stays as it was admitted. A pod set
+// whose admission does not say how many pods it has, so that these are as many as it asks for, asks for no more.
+func raise(out, described *kueue.Workload) {
+	for i := range out.Spec.PodSets {
+		was := &out.Spec.PodSets[i]
+		if !isElasticTemplate(&was.Template) || !saysGranted(out, was.Name) {
+			continue
+		}
+		for j := range described.Spec.PodSets {
+			if is := &described.Spec.PodSets[j]; is.Name == was.Name && isElasticTemplate(&is.Template) {
+				was.Count = max(was.Count, is.Count)
+			}
+		}
+	}
+}
+
+// saysGranted reports whether the Workload's admission says how many pods the pod set was admitted with.
+func saysGranted(w *kueue.Workload, podSet kueue.PodSetReference) bool {
+	return w.Status.Admission != nil && slices.ContainsFunc(w.Status.Admission.PodSetAssignments,
+		func(a kueue.PodSetAssignment) bool { return a.Name == podSet && a.Count != nil })
 }
 
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at

@@ -469,8 +469,8 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 }
 
 // TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set,
-// which stays as admitted, the Workload states it in an annotation. A job that has ended wants only the pods that still
-// run.
+// which never shrinks, the Workload states it in an annotation. While it is above, the pod set grows to it. A job that has
+// ended wants only the pods that still run.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
@@ -481,16 +481,21 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		left                      int32 // the pods of a job that has ended and that run on; 0 for one that has not
 		needed                    int32 // the pods that run or are still to run; 0 if the job does not say so, -1 for none
 		stops                     bool  // it has ended, and all its pods are being stopped
+		unsaid                    bool  // its admission does not say how many pods it has
 		want                      string
+		count                     int32 // that of the pod set; 0 for the one that it was admitted with
 	}{
-		"lowered":                        {most: 1, want: "1"},
-		"lowered to its minimum":         {fixed: true, most: 1, want: "1"},
-		"raised to what was admitted":    {before: 1, most: 2},
-		"raised above what was admitted": {before: 1, most: 5},
-		"lowered to none":                {most: 0},
+		"lowered":                                                     {most: 1, want: "1"},
+		"lowered to its minimum":                                      {fixed: true, most: 1, want: "1"},
+		"raised to what was admitted":                                 {before: 1, most: 2},
+		"raised above what was admitted":                              {before: 1, most: 5, count: 5},
+		"raised, and one pod has ended":                               {most: 5, needed: 4, count: 5, want: "4"},
+		"raised, and no longer elastic":                               {most: 5, fixed: true},
+		"raised, and its admission says no count":                     {most: 5, unsaid: true},
+		"lowered to none":                                             {most: 0},
 		"lowered to none, admitted with fewer pods than it asked for": {granted: 1, most: 0, want: "1"},
-		"not elastic": {rigid: true, most: 1},
-		"waiting":     {waits: true, before: 1, most: 1},
+		"not elastic":                                                 {rigid: true, most: 1},
+		"waiting":                                                     {waits: true, before: 1, most: 1},
 		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
 		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
 		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
@@ -519,8 +524,12 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 				described.Spec.PodSets[0].Template.Annotations = nil
 			}
 			workload.Want(described, tc.wanted)
-			if tc.granted > 0 {
-				seen.w.Status.Admission.PodSetAssignments[0].Count = &tc.granted
+			if !tc.waits && !tc.unsaid {
+				granted := seen.w.Spec.PodSets[0].Count
+				if tc.granted > 0 {
+					granted = tc.granted
+				}
+				seen.w.Status.Admission.PodSetAssignments[0].Count = &granted
 			}
 			workload.Want(seen.w, tc.before)
 			if tc.same {
@@ -537,8 +546,12 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if got := got.Annotations[muster.MaxReplicasAnnotation]; got != tc.want {
 				t.Errorf("the annotation is %q, want %q", got, tc.want)
 			}
-			if before := seen.w.Spec.PodSets[0].Count; !tc.waits && got.Spec.PodSets[0].Count != before {
-				t.Errorf("the pod set has %d pods, want %d", got.Spec.PodSets[0].Count, before)
+			want := seen.w.Spec.PodSets[0].Count
+			if tc.count > 0 {
+				want = tc.count
+			}
+			if !tc.waits && got.Spec.PodSets[0].Count != want {
+				t.Errorf("the pod set has %d pods, want %d", got.Spec.PodSets[0].Count, want)
 			}
 		})
 	}

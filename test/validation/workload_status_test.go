@@ -24,6 +24,7 @@ var givenBack = edits{
 func workloadReservedRules() []rule {
 	of := "Workload"
 	elastic := edits{"metadata>annotations": `yaml:{kueue.x-k8s.io/elastic-job: "true"}`}
+	resized := edits{podSet + "template>metadata>annotations": `yaml:{muster.dev/min-replicas: "2"}`}
 	const fixed = "field is immutable while quota is reserved"
 	return []rule{
 		{of, "podSets are fixed while quota is reserved", inReserved, fixed,
@@ -41,10 +42,20 @@ func workloadReservedRules() []rule {
 				{what: "labels of the Workload", before: reserved, change: edits{"metadata>labels": "yaml:{a: b}"}},
 			}},
 		{of, "count does not grow while quota is reserved", inReserved, "count cannot grow while quota is reserved: field is immutable",
-			[]attempt{{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 5}}},
-			[]attempt{{what: "without quota", before: edits{}, change: edits{podSet + "count": 5}}}},
+			[]attempt{
+				{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 5}},
+				{what: "of another pod set than the one that is resized", before: reserved.with(resized), change: edits{"spec>podSets>1>count": 3}},
+				{what: "where the admission says no count", before: reserved.with(resized).with(edits{assignment + "count": nil}), change: edits{podSet + "count": 5}},
+			},
+			[]attempt{
+				{what: "without quota", before: edits{}, change: edits{podSet + "count": 5}},
+				{what: "of a pod set that is resized", before: reserved.with(resized), change: edits{podSet + "count": 5}},
+			}},
 		{of, "count shrinks while quota is reserved only for elastic jobs", inPodSets, "count of a pod set is immutable while quota is reserved",
-			[]attempt{{what: "of another job", before: reserved, change: edits{podSet + "count": 3}}},
+			[]attempt{
+				{what: "of another job", before: reserved, change: edits{podSet + "count": 3}},
+				{what: "of a pod set that is resized", before: reserved.with(resized), change: edits{podSet + "count": 3}},
+			},
 			[]attempt{{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 3}}}},
 		{of, "queueName is fixed while quota is reserved", inReserved, fixed,
 			[]attempt{

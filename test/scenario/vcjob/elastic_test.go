@@ -74,3 +74,21 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 		t.Errorf("retryCount = %d, version = %d, minAvailable = %d, want 0, 0 and 2", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
 	}
 }
+
+// TestARunningJobGrowsBeyondItsFirstSize: a job that can run with fewer pods than it has is scaled up while it runs. It
+// gets quota for the new pods when there is some, as for any growth, and its other pods go on.
+func TestARunningJobGrowsBeyondItsFirstSize(t *testing.T) {
+	w := newWorld(t)
+	w.queue(4)
+	neighbour := w.job("neighbour", with("worker", 1, endless))
+	w.Create(neighbour)
+	w.untilPhase("neighbour", volcano.Running)
+	job := w.job("elastic", with("worker", 2, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 1 })
+	w.Create(job)
+	pods := w.untilElasticPods(2)
+	w.Change(job, func() { job.Spec.Tasks[0].Replicas = 4 })
+	pods = w.ExpectSamePods(pods, w.untilElasticPods(3))
+	w.KillOperator()
+	w.Delete(neighbour)
+	w.ExpectSamePods(pods, w.untilElasticPods(4))
+}
