@@ -31,6 +31,10 @@ func jobSetUpdateRules() []rule {
 				{what: "another order", before: edits{}, change: edits{leader + "name": "workers", workers + "name": "leader"}},
 				{what: "another group", before: edits{}, change: edits{leader + "groupName": "g"}},
 				{what: "another number", before: edits{}, change: edits{leader + "replicas": 2}},
+			},
+			[]attempt{{what: "the same order", before: edits{}, change: suspended}}},
+		{of, "templates are fixed", inImmutable, "field is immutable: spec.replicatedJobs[leader].template.",
+			[]attempt{
 				{what: "labels of the Jobs", before: edits{}, change: edits{leader + "template>metadata>labels": "yaml:{a: b}"}},
 				{what: "another backoffLimit", before: edits{}, change: edits{leader + "template>spec>backoffLimit": 1}},
 				{what: "another completionMode", before: edits{}, change: edits{leader + "template>spec>completionMode": "NonIndexed"}},
@@ -83,19 +87,19 @@ func jobSetUpdateRules() []rule {
 				{what: "one where there was none", before: edits{}, change: edits{"spec>managedBy": "acme.io/foo"}},
 			},
 			[]attempt{{what: "the same", before: full, change: edits{"spec>managedBy": "acme.io/foo"}}}},
-		{of, "only Indexed Jobs change their size", inCEL, "field is immutable: only Indexed Jobs can change parallelism and completions",
+		{of, "only Indexed Jobs change their size", inImmutable, "field is immutable: only Indexed Jobs can change parallelism and completions",
 			[]attempt{{what: "NonIndexed", before: nonIndexed, change: elastic(leader, 3, 3)}},
 			[]attempt{{what: "Indexed", before: edits{}, change: elastic(leader, 3, 3)}}},
-		{of, "parallelism of an elastic Job is at least 1", inCEL, "parallelism must be >= 1",
+		{of, "parallelism of an elastic Job is at least 1", inImmutable, "parallelism must be >= 1",
 			[]attempt{{what: "0", before: edits{}, change: elastic(leader, 0, 2)}},
 			[]attempt{{what: "1", before: edits{}, change: elastic(leader, 1, 1)}}},
-		{of, "completions of an elastic Job is at least 1", inCEL, "completions must be >= 1",
+		{of, "completions of an elastic Job is at least 1", inImmutable, "completions must be >= 1",
 			[]attempt{{what: "none", before: edits{}, change: elastic(leader, 2, nil)}},
 			[]attempt{{what: "1", before: edits{}, change: elastic(leader, 1, 1)}}},
-		{of, "completions of an elastic Job equals its parallelism", inCEL, "completions must be equal to parallelism for Elastic Indexed Jobs",
+		{of, "completions of an elastic Job equals its parallelism", inImmutable, "completions must be equal to parallelism for Elastic Indexed Jobs",
 			[]attempt{{what: "more", before: edits{}, change: elastic(workers, 2, 3)}},
 			[]attempt{{what: "both more", before: edits{}, change: elastic(workers, 3, 3)}}},
-		{of, "the size of Jobs of a finished JobSet is fixed", inCEL, "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
+		{of, "the size of Jobs of a finished JobSet is fixed", inImmutable, "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
 			[]attempt{{what: "completed", before: finished, change: elastic(leader, 3, 3)}},
 			[]attempt{
 				{what: "nothing of it", before: finished, change: edits{"spec>ttlSecondsAfterFinished": 5}},
@@ -106,7 +110,7 @@ func jobSetUpdateRules() []rule {
 
 // nodeChoiceRule is the rule of a field of the pod templates that may change while the JobSet is, or becomes, suspended.
 func nodeChoiceRule(field, path, named, value string) rule {
-	return rule{"JobSet", field + " of pod templates are fixed while it is not suspended", inCEL,
+	return rule{"JobSet", field + " of pod templates are fixed while it is not suspended", inImmutable,
 		"field is immutable while the JobSet is not suspended: " + named + " of a pod template changed",
 		[]attempt{
 			{what: "added", before: edits{}, change: edits{path: value}},

@@ -15,6 +15,7 @@ const (
 
 	inExclusive        place = policy + "muster-jobset-exclusive-placement"
 	inReferences       place = policy + "muster-jobset-references"
+	inImmutable        place = policy + "muster-jobset-immutable"
 	inClaims           place = policy + "muster-jobset-volume-claims"
 	inLabels           place = policy + "muster-jobset-queue-labels"
 	inJobLabels        place = policy + "muster-job-queue-labels"

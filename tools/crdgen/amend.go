@@ -38,12 +38,11 @@ func amend(kind string, root *props) {
 		edit(root, amendTemplate, "spec", "podSets", "*", "template")
 	case "JobSet":
 		ruleJobSet(root)
-		edit(root, fixNodeChoice, "spec")
 		edit(root, func(jobTemplate *props) {
 			requireSpec(jobTemplate)
 			edit(jobTemplate, amendTemplate, "spec", "template")
 			defaultJobTemplate(jobTemplate)
-			fixJobTemplate(jobTemplate)
+			boundJobTemplate(jobTemplate)
 		}, "spec", "replicatedJobs", "*", "template")
 		edit(root, amendClaim, "spec", "volumeClaimPolicies", "*", "templates", "*")
 	case "GenericJob":

@@ -9,7 +9,6 @@ import (
 // ruleJobSet adds the rules that involve several parts of a JobSet.
 func ruleJobSet(jobSet *props) {
 	jobSet.XValidations = append(jobSet.XValidations, nameRules()...)
-	jobSet.XValidations = append(jobSet.XValidations, finishedRule())
 	edit(jobSet, func(spec *props) {
 		spec.XValidations = append(spec.XValidations,
 			celRule(".replicatedJobs", "replicas of all replicatedJobs must be at most 10000 together",
@@ -18,9 +17,6 @@ func ruleJobSet(jobSet *props) {
 		spec.XValidations = append(spec.XValidations, coordinatorRules()...)
 	}, "spec")
 	edit(jobSet, func(policy *props) { policy.XValidations = append(policy.XValidations, patternRules()...) }, "spec", "failurePolicy")
-	edit(jobSet, func(job *props) {
-		job.XValidations = append(job.XValidations, elasticRules()...)
-	}, "spec", "replicatedJobs", "*")
 }
 
 // orElse returns the expression of an optional field, with a value for the case that it is not set.
@@ -104,7 +100,8 @@ func coordinatorRules() []apiextensionsv1.ValidationRule {
 // patternRules bound what the patterns of failure rules cost whoever compiles them: the API server in the last of these
 // rules, and the operator. A count of repetitions multiplies what it follows: 'x{1000}' 146 times, 1,022 characters, is
 // a program of 146,000 instructions. So a pattern is compiled only where the rules before hold, which is why these repeat
-// each other. Within them all patterns together are programs of some 6,000 instructions.
+// each other. Within them all patterns together are programs of some 6,000 instructions. A failurePolicy never changes,
+// so that no later write, of a status for example, compiles its patterns again.
 func patternRules() []apiextensionsv1.ValidationRule {
 	const (
 		patterns = "(has(r.onJobFailureMessagePatterns) ? r.onJobFailureMessagePatterns : [])"
@@ -113,7 +110,7 @@ func patternRules() []apiextensionsv1.ValidationRule {
 		// A count is the last number before a closing brace.
 		few = "self.rules.map(r, " + patterns + ".map(p, p.findAll('[0-9]{1,2},?[}]').map(c, int(c.replace(',', '').replace('}', ''))).sum()).sum()).sum() <= 512"
 	)
-	return []apiextensionsv1.ValidationRule{
+	rules := []apiextensionsv1.ValidationRule{
 		celRule(".rules", "the onJobFailureMessagePatterns of all rules must have at most 4096 characters together",
 			`!has(self.rules) || %s`, short),
 		celRule(".rules", "a count of repetitions in onJobFailureMessagePatterns, such as {3}, must have at most two digits"+
@@ -125,37 +122,8 @@ func patternRules() []apiextensionsv1.ValidationRule {
 			`!has(self.rules) || !(%s) || !(%s) || !(%s) || self.rules.all(r, %s.all(p, ''.matches(p) in [true, false]))`,
 			short, single, few, patterns),
 	}
-}
-
-const (
-	parallelism = "template.spec.parallelism"
-	completions = "template.spec.completions"
-)
-
-// elasticRules allow a replicated job of Indexed Jobs to change its size, provided that its Jobs stay Indexed Jobs
-// whose pods all run at once.
-func elasticRules() []apiextensionsv1.ValidationRule {
-	// Completions that are not set count as less than any number.
-	newParallelism, newCompletions := orElse("self."+parallelism, "1"), orElse("self."+completions, "-1")
-	sameSize := fmt.Sprintf("(%s == %s && %s == %s)", newParallelism, orElse("oldSelf."+parallelism, "1"), newCompletions, orElse("oldSelf."+completions, "-1"))
-	const indexed = "(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed')"
-	const path = ".template.spec"
-	return []apiextensionsv1.ValidationRule{
-		celRule(path, "field is immutable: only Indexed Jobs can change parallelism and completions", `%s || %s`, sameSize, indexed),
-		celRule(path, "parallelism must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, newParallelism),
-		celRule(path, "completions must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, newCompletions),
-		celRule(path, "completions must be equal to parallelism for Elastic Indexed Jobs", `%s || !%s || %s == %s`, sameSize, indexed, newCompletions, newParallelism),
+	for i := range rules {
+		rules[i] = whenFirstSet(rules[i])
 	}
-}
-
-// finishedRule forbids resizing Jobs that will not run again.
-func finishedRule() apiextensionsv1.ValidationRule {
-	return celRule("", "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
-		`!(has(oldSelf.status) && has(oldSelf.status.conditions)
-			&& oldSelf.status.conditions.exists(c, c.type in ['Completed', 'Failed'] && c.status == 'True'))
-		|| !(has(self.spec) && has(self.spec.replicatedJobs)) || !(has(oldSelf.spec) && has(oldSelf.spec.replicatedJobs))
-		|| size(self.spec.replicatedJobs) != size(oldSelf.spec.replicatedJobs)
-		|| (self.spec.replicatedJobs.map(r, %[1]s) == oldSelf.spec.replicatedJobs.map(r, %[1]s)
-			&& self.spec.replicatedJobs.map(r, %[2]s) == oldSelf.spec.replicatedJobs.map(r, %[2]s))`,
-		orElse("r."+parallelism, "1"), orElse("r."+completions, "-1"))
+	return rules
 }

@@ -2,8 +2,7 @@
 //
 // The schemas come from controller-tools, as controller-gen would make them. crdgen then changes what markers on this
 // project's types cannot express, because it lies inside embedded Kubernetes types: bounds that make rules affordable,
-// defaults within a Job's template, the rule that a template is immutable, and the removal of descriptions that would
-// make the CRDs ten times larger.
+// defaults within a Job's template, and the removal of descriptions that would make the CRDs ten times larger.
 //
 // Usage: crdgen ROOT OUT PACKAGE... where ROOT is the folder of the module, and OUT and the packages are relative to
 // it.

@@ -16,6 +16,15 @@ func celRule(path, message, text string, arguments ...any) apiextensionsv1.Valid
 	}
 }
 
+// whenFirstSet returns the rule for a value that cannot change later: it is evaluated when the value is set, and not at
+// each write after that.
+func whenFirstSet(rule apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	optional := true
+	rule.OptionalOldSelf = &optional
+	rule.Rule = "oldSelf.hasValue() || " + rule.Rule
+	return rule
+}
+
 // sameOptional returns the expression that a field is equal in both objects, or absent from both.
 func sameOptional(object, old, field string) string {
 	return fmt.Sprintf("has(%[1]s.%[3]s) == has(%[2]s.%[3]s) && (!has(%[1]s.%[3]s) || %[1]s.%[3]s == %[2]s.%[3]s)", object, old, field)

@@ -37,8 +37,6 @@ type ClusterQueueList struct {
 
 // ClusterQueueSpec has the quota and the rules of a ClusterQueue.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when cohort is empty"
-// +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when cohort is empty"
 // +kubebuilder:validation:XValidation:rule="!(has(self.admissionChecks) && size(self.admissionChecks) > 0 && has(self.admissionChecksStrategy))",message="Either AdmissionChecks or AdmissionCheckStrategy can be set, but not both"
 type ClusterQueueSpec struct {
 	// resourceGroups are the resources of the queue and their flavors. A resource, and a flavor, may be in only one

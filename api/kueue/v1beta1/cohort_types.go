@@ -34,8 +34,6 @@ type CohortList struct {
 
 // CohortSpec has the position of a cohort in the tree, and its quota.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when parent is empty"
-// +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when parent is empty"
 type CohortSpec struct {
 	// parentName is the parent cohort; without one this is a root. A cycle deactivates all its queues.
 	//

@@ -7,8 +7,6 @@ import (
 
 // ResourceGroup is a set of resources with the same flavors: a workload gets one flavor for all of them.
 //
-// +kubebuilder:validation:XValidation:rule="self.flavors.all(x, size(x.resources) == size(self.coveredResources))",message="flavors must have the same number of resources as the coveredResources"
-// +kubebuilder:validation:XValidation:rule="self.flavors.all(f, size(f.resources) != size(self.coveredResources) || f.resources.map(r, r.name) == self.coveredResources)",message="resources of a flavor must be the coveredResources, in the same order",fieldPath=".flavors"
 // +kubebuilder:validation:XValidation:rule="size(self.flavors) * size(self.coveredResources) <= 512",message="a resource group can have at most 512 pairs of flavor and resource"
 type ResourceGroup struct {
 	// coveredResources are the resources of the group.
@@ -42,10 +40,6 @@ type FlavorQuotas struct {
 }
 
 // ResourceQuota is the quota of one resource of one flavor.
-//
-// +kubebuilder:validation:XValidation:rule="(type(self.nominalQuota) == int ? self.nominalQuota >= 0 : !self.nominalQuota.startsWith('-'))",message="must be greater than or equal to 0",fieldPath=".nominalQuota"
-// +kubebuilder:validation:XValidation:rule="!has(self.borrowingLimit) || (type(self.borrowingLimit) == int ? self.borrowingLimit >= 0 : !self.borrowingLimit.startsWith('-'))",message="must be greater than or equal to 0",fieldPath=".borrowingLimit"
-// +kubebuilder:validation:XValidation:rule="!has(self.lendingLimit) || (type(self.lendingLimit) == int ? self.lendingLimit >= 0 : !self.lendingLimit.startsWith('-'))",message="must be greater than or equal to 0",fieldPath=".lendingLimit"
 type ResourceQuota struct {
 	// name of the resource.
 	Name corev1.ResourceName `json:"name"`
