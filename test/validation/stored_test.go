@@ -26,6 +26,11 @@ func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 		{"Queue", edits{"spec>capability": manyAmounts(257)}, edits{"spec>weight": 2}, edits{"status>state": "Open"}},
 		{"Workload", edits{podSet + "template>metadata": map[string]any{"labels": manyLabels(4097)}}, edits{"spec>queueName": "r"},
 			edits{"status>conditions": "yaml:[{type: Finished, status: 'False', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]"}},
+		{"VCJob", manyPolicies(9, 57), edits{"spec>ttlSecondsAfterFinished": 9}, edits{"status>state>phase": "Running"}},
+		{"TrainingJob", edits{"spec>replicaSpecs>template>spec>containers>0>resources": "yaml:{requests: {memory: '1e30'}}"}, edits{"spec>minSize": 1},
+			edits{"status>replicaStatuses": "yaml:{Worker: {active: 1}}"}},
+		{"ClusterQueue", edits{quota + "nominalQuota": "1e30"}, edits{"spec>stopPolicy": "Hold"}, edits{"status>pendingWorkloads": 1}},
+		{"Cohort", edits{quota + "nominalQuota": "1e30"}, edits{"spec>parentName": "p"}, edits{"status>fairSharing>weightedShare": 1}},
 		{"JobSet", edits{"spec>replicatedJobs": times(129, plainJob)}, edits{"spec>suspend": true}, edits{"status>restarts": 1}},
 	} {
 		t.Run(of.kind, func(t *testing.T) {

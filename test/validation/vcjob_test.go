@@ -1,6 +1,9 @@
 package validation
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	vcMaster = "spec>tasks>0>"
@@ -72,6 +75,16 @@ func vcJobSchemaRules() []rule {
 	}
 }
 
+// manyPolicies returns the change to a Job of so many tasks, with so many policies each.
+func manyPolicies(tasks, policies int) edits {
+	list := make([]any, tasks)
+	for i := range list {
+		list[i] = map[string]any{"name": fmt.Sprintf("t%d", i), "replicas": 1, "template": fromYAML("{spec: {containers: [{name: c, image: i}]}}"),
+			"policies": times(policies, "{exitCode: 1%d, action: AbortJob}")}
+	}
+	return edits{"spec>tasks": list}
+}
+
 func vcJobRules() []rule {
 	of := "VCJob"
 	policies := func(list string) edits { return edits{"spec>policies": "yaml:" + list} }
@@ -98,19 +111,25 @@ func vcJobRules() []rule {
 			[]attempt{{what: "none", change: edits{"spec>volumes": "yaml:[{mountPath: /data}]"}},
 				{what: "both", change: edits{"spec>volumes": "yaml:[{mountPath: /data, volumeClaimName: data, volumeClaim: {accessModes: [ReadWriteOnce]}}]"}}},
 			[]attempt{{what: "by name", change: edits{"spec>volumes": "yaml:[{mountPath: /data, volumeClaimName: data}]"}}}},
-		{of, "a policy says what to do", inCEL, "a policy must specify an action",
+		{of, "it has at most 512 policies", inVCJob, "a Job can have at most 512 policies, those of its tasks included",
+			[]attempt{
+				{what: "in tasks of 57", change: manyPolicies(9, 57)},
+				{what: "one of its own beside 512", change: policies("[{exitCode: 3, action: RestartJob}]").with(manyPolicies(8, 64))},
+			},
+			[]attempt{{what: "512", change: manyPolicies(8, 64)}}},
+		{of, "a policy says what to do", inVCJob, "a policy must specify an action",
 			[]attempt{{what: "nothing", change: policies("[{event: PodFailed}]")}},
 			[]attempt{{what: "restart", change: policies("[{event: PodFailed, action: RestartJob}]")}}},
-		{of, "a policy is for events or for an exit code", inCEL, "a policy must specify either events or an exit code, and not both",
+		{of, "a policy is for events or for an exit code", inVCJob, "a policy must specify either events or an exit code, and not both",
 			[]attempt{
 				{what: "neither", change: policies("[{action: RestartJob}]")},
 				{what: "both", change: edits{vcWorker + "policies": "yaml:[{event: PodFailed, exitCode: 3, action: RestartJob}]"}},
 			},
 			[]attempt{{what: "an exit code", change: policies("[{exitCode: 3, action: RestartJob}]")}}},
-		{of, "an exit code is not 0", inCEL, "0 is not a valid error code",
+		{of, "an exit code is not 0", inVCJob, "0 is not a valid error code",
 			[]attempt{{what: "0", change: policies("[{exitCode: 0, action: RestartJob}]")}},
 			[]attempt{{what: "137", change: policies("[{exitCode: 137, action: RestartJob}]")}}},
-		{of, "a policy for any event is the only one", inCEL, "if there's * here, no other policy should be here",
+		{of, "a policy for any event is the only one", inVCJob, "if there's * here, no other policy should be here",
 			[]attempt{{what: "two", change: policies(`[{event: "*", action: RestartJob}, {event: PodFailed, action: AbortJob}]`)}},
 			[]attempt{{what: "one", change: policies(`[{events: ["*"], action: RestartJob}]`)}}},
 	}

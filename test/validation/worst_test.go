@@ -54,11 +54,9 @@ func worstObjects() []worstObject {
 			"spec>replicaSpecs>0>template>spec>containers>0>args": []any{strings.Repeat("$(service.t63[0].host)", 1000)}}},
 		{"GenericJob", "300,000 words", edits{"spec>replicaSpecs>0>template>spec>containers>0>args": slices.Repeat([]any{"a"}, 300_000)}},
 		{"GenericJob", "4,000 words", edits{"spec>replicaSpecs>0>template>spec>containers>0>args": slices.Repeat([]any{"a"}, 4000)}},
-		{"VCJob", "64 tasks of 64 policies", edits{"spec>tasks": slices.Collect(func(yield func(any) bool) {
-			for i := range 64 {
-				yield(map[string]any{"name": fmt.Sprintf("t%d", i), "replicas": 1, "template": fromYAML("{spec: {containers: [{name: c, image: i}]}}"), "policies": times(64, "{exitCode: 1%d, action: AbortJob}")})
-			}
-		})}},
+		{"VCJob", "64 tasks of 64 policies", manyPolicies(64, 64)},
+		{"VCJob", "64 tasks of 8 policies", manyPolicies(64, 8)},
+		{"VCJob", "8 tasks of 64 policies", manyPolicies(8, 64)},
 		{"LatticeJob", "64 tasks of 32 containers", manyContainers(64, 32)},
 		{"LatticeJob", "4,096 files", manyFiles(32, 128)},
 		{"TrainingJob", "2,048 containers", edits{"spec>replicaSpecs>template>spec>containers": times(1024, "{name: c%d}"), "spec>replicaSpecs>template>spec>initContainers": times(1024, "{name: i%d}")}},

@@ -6,12 +6,11 @@ import (
 
 // ruleVCJob adds the rules that involve several fields of a Volcano Job. Rules that compare tasks with each other, or
 // with the old object, are in an admission policy: for lists of templates the API server assumes the worst-case cost.
+// So are those of policies, of which each task has a list.
 func ruleVCJob(job *props) {
 	edit(job, func(spec *props) {
 		spec.XValidations = append(spec.XValidations, vcjobSpecRules()...)
-		edit(spec, rulePolicies, "policies")
 		edit(spec, func(task *props) {
-			edit(task, rulePolicies, "policies")
 			task.XValidations = append(task.XValidations,
 				celRule(".minAvailable", "minAvailable of a task must be at most its replicas",
 					`!has(self.minAvailable) || self.minAvailable <= (has(self.replicas) ? self.replicas : 0)`))
@@ -32,16 +31,4 @@ func vcjobSpecRules() []apiextensionsv1.ValidationRule {
 		celRule(".volumes", "a volume needs either volumeClaimName, of an existing claim, or volumeClaim, for a new one",
 			`!has(self.volumes) || self.volumes.all(v, (has(v.volumeClaimName) && v.volumeClaimName != '') != has(v.volumeClaim))`),
 	}
-}
-
-// rulePolicies validates each policy as Volcano does.
-func rulePolicies(policies *props) {
-	const events = "(has(p.events) && size(p.events) > 0 || has(p.event))"
-	policies.XValidations = append(policies.XValidations,
-		celRule("", "a policy must specify an action", `self.all(p, has(p.action))`),
-		celRule("", "a policy must specify either events or an exit code, and not both", `self.all(p, has(p.exitCode) != %s)`, events),
-		celRule("", "0 is not a valid error code", `self.all(p, !has(p.exitCode) || p.exitCode != 0)`),
-		celRule("", "if there's * here, no other policy should be here",
-			`size(self) < 2 || !self.exists(p, has(p.event) && p.event == '*' || has(p.events) && '*' in p.events)`),
-	)
 }

@@ -45,8 +45,6 @@ type CohortSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(g, self.exists_one(h, sets.intersects(g.coveredResources, h.coveredResources)))",message="a resource can be in one resource group only"
-	// +kubebuilder:validation:XValidation:rule="self.all(g, self.exists_one(h, sets.intersects(g.flavors.map(f, f.name), h.flavors.map(f, f.name))))",message="a flavor can be in one resource group only"
 	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.flavors)).sum() <= 256",message="at most 256 flavors"
 	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.coveredResources)).sum() <= 256",message="at most 256 resources"
 	ResourceGroups []ResourceGroup `json:"resourceGroups,omitempty"`
