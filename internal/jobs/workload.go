@@ -208,11 +208,12 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 
 // raise has a Workload that holds quota ask for as many pods of an elastic pod set as its job does by now, if these are
 // more: the queue then lets it grow when there is capacity. All else of its pod sets stays as it was admitted. A pod set
-// whose admission does not say how many pods it has, so that these are as many as it asks for, asks for no more.
+// whose quota follows from how many pods it asks for asks for no more: where its admission does not say how many pods it
+// has, and where some have given their quota back (workload.PodsHoldingQuota).
 func raise(out, described *kueue.Workload) {
 	for i := range out.Spec.PodSets {
 		was := &out.Spec.PodSets[i]
-		if !isElasticTemplate(&was.Template) || !saysGranted(out, was.Name) {
+		if !isElasticTemplate(&was.Template) || !saysGranted(out, was.Name) || workload.Reclaimed(out, was) > 0 {
 			continue
 		}
 		for j := range described.Spec.PodSets {

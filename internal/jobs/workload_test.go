@@ -482,6 +482,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		needed                    int32 // the pods that run or are still to run; 0 if the job does not say so, -1 for none
 		stops                     bool  // it has ended, and all its pods are being stopped
 		unsaid                    bool  // its admission does not say how many pods it has
+		reclaimed                 int32 // the pods that have given their quota back
 		want                      string
 		count                     int32 // that of the pod set; 0 for the one that it was admitted with
 	}{
@@ -492,6 +493,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"raised, and one pod has ended":                               {most: 5, needed: 4, count: 5, want: "4"},
 		"raised, and no longer elastic":                               {most: 5, fixed: true},
 		"raised, and its admission says no count":                     {most: 5, unsaid: true},
+		"raised, and a pod has given its quota back":                  {most: 5, reclaimed: 1},
 		"lowered to none":                                             {most: 0},
 		"lowered to none, admitted with fewer pods than it asked for": {granted: 1, most: 0, want: "1"},
 		"not elastic":                                                 {rigid: true, most: 1},
@@ -530,6 +532,9 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 					granted = tc.granted
 				}
 				seen.w.Status.Admission.PodSetAssignments[0].Count = &granted
+			}
+			if tc.reclaimed > 0 {
+				seen.w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: seen.w.Spec.PodSets[0].Name, Count: tc.reclaimed}}
 			}
 			workload.Want(seen.w, tc.before)
 			if tc.same {
