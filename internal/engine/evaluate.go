@@ -36,6 +36,8 @@ type outcome struct {
 	shrinksEquals bool
 	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
 	lacks []quota.FlavorResource
+	// couldRun is set if it is known that it would run if nothing else did.
+	couldRun bool
 	// displaces is set if it takes quota that is kept for workloads after it.
 	displaces bool
 	// mayChoose is set if nothing can be evicted for the chosen flavors, and others would be chosen if more of these were

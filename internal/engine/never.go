@@ -21,7 +21,7 @@ type neverOnNodes struct {
 // ready, nobody is told that the nodes never suffice.
 func (e *Engine) whyHopeless(c *class, found outcome) reason.Reason {
 	why := found.choice.Why
-	if why.Code == reason.TopologyPlacementFailed && !place.MentionsNotReady(why.Message()) && e.exceedsNodes(c) {
+	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !place.MentionsNotReady(why.Message()) && e.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}
 	return why

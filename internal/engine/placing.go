@@ -198,8 +198,10 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 	}
 	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
-		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 && !s.couldRun() {
-			out.lacks, out.fullFlavors = nil, s.fullFlavors
+		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 {
+			if out.couldRun = s.couldRun(); !out.couldRun {
+				out.lacks, out.fullFlavors = nil, s.fullFlavors
+			}
 		}
 	}
 	out.choice.Mode = min(out.choice.Mode, flavor.Blocked)
