@@ -60,6 +60,10 @@ const (
 	// NotQueued marks a Job that does not queue, and is none of the jobs of the owner that it names.
 	NotQueued = "false"
 
+	// RestartWholeAnnotation, "true" on a batch Job or a JobSet, says that the job is of no use in part: if it was partly
+	// done when it lost its quota, all of it is run again.
+	RestartWholeAnnotation = "muster.dev/restart-whole"
+
 	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, creates a headless Service for each of its replicated
 	// jobs, named <jobset>-<replicated job>, in addition to that of its subdomain.
 	ServicePerReplicatedJobAnnotation = "muster.dev/service-per-replicated-job"

@@ -92,7 +92,7 @@ type PodsOf[T client.Object] struct {
 	// Labels selects the pods of the job. Nil if Plan does not need them.
 	Labels func(job T) map[string]string
 	// JobOf returns the name of the job that the pod may matter to, or "" if there is none. Matters reports whether an
-	// update of the pod can change that job's Plan.
+	// update of the pod can change that job's Plan. Both are nil if no pod makes its job be planned.
 	JobOf   func(pod *corev1.Pod) string
 	Matters func(before, after *corev1.Pod) bool
 }
@@ -183,7 +183,9 @@ type Seen[T client.Object] struct {
 	MissingPods MissingPods
 	// RefusedObjects says which of the objects that the job needs were refused when its last plan was carried out.
 	RefusedObjects RefusedObjects
-	Now            time.Time
+	// MustGoOn says that a write with OrGoOn was refused when the last plan was carried out.
+	MustGoOn bool
+	Now      time.Time
 }
 
 // Grant says whether a job may have pods.

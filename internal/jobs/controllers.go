@@ -208,7 +208,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	for _, l := range r.optional {
 		b = b.WatchesRawSource(r.optionalSource(mgr, l))
 	}
-	if a.Pods != nil {
+	if a.Pods != nil && a.Pods.JobOf != nil {
 		watch(&corev1.Pod{}, a.Pods.requests(), a.Pods.matter())
 	}
 	return b.Complete(r)

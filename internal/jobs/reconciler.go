@@ -46,6 +46,7 @@ type reconciler[T client.Object] struct {
 	standing           standingEvents
 	missingPods        byJob[MissingPods]
 	refused            byJob[RefusedObjects]
+	mustGoOn           byJob[bool]
 	unanswered         byJob[unanswered]
 	gone               goneNames
 	prebuiltIndex      prebuiltIndex
@@ -103,7 +104,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	standing, others := plan.standing()
 	plan.Events = others
 	err = r.executor.Run(ctx, job, plan)
-	if r.noteRefused(job, err) {
+	if r.noteRefused(job, err) || r.noteMustGoOn(job, err) {
 		again = earlierRetry(again, refusedRetry)
 	}
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
@@ -174,6 +175,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.standing.forget(job)
 	r.missingPods.forget(job)
 	r.refused.forget(job)
+	r.mustGoOn.forget(job)
 	r.unanswered.forget(job)
 	r.prebuiltIndex.forget(job)
 	r.retries.accepted(job)
@@ -264,6 +266,7 @@ func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen S
 	}
 	seen.Pods, err = r.podsOf(ctx, job)
 	seen.RefusedObjects = r.refused.get(job)
+	seen.MustGoOn = r.mustGoOn.get(job)
 	seen.Now = r.clock.Now()
 	return seen, err
 }

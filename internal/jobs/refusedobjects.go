@@ -115,6 +115,15 @@ func (r *reconciler[T]) noteRefused(job T, err error) (isNew bool) {
 	return before.Why == "" && after.Why != ""
 }
 
+// noteMustGoOn remembers whether a write that the job can go on without was refused in a run of the job's plan that ended
+// with the error. It reports whether that is new.
+func (r *reconciler[T]) noteMustGoOn(job T, err error) (isNew bool) {
+	before := r.mustGoOn.get(job)
+	after := slices.ContainsFunc(failedWrites(err), func(e *writeError) bool { return e.write.dispensable && IsRefused(e.err) })
+	r.mustGoOn.set(job, after)
+	return after && !before
+}
+
 // giveUpRefused reports in the plan's progress that objects which the job needs are refused, and, once that has lasted for
 // long enough, that the job gives its quota back for that. Until then the job is planned again in time.
 func (s Seen[T]) giveUpRefused(p *Plan) {

@@ -43,6 +43,7 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 	if workload.IsEvicted(w) && workload.HoldsQuota(w) {
 		if !progress.Active {
 			workload.GiveBack(w, now)
+			forgetReclaimed(w, progress.Reclaimable)
 		}
 		return
 	}
@@ -127,6 +128,18 @@ func (s *Stage) isNew(ready *metav1.Condition) bool {
 		return false
 	}
 	return s.Since.After(ready.LastTransitionTime.Add(stageSlack))
+}
+
+// forgetReclaimed drops the reclaimed pods of a Workload without quota that its job needs again: without them, it could
+// be admitted for too few pods before the next report.
+func forgetReclaimed(w *kueue.Workload, reclaimable map[string]int32) {
+	var left []kueue.ReclaimablePod
+	for _, was := range w.Status.ReclaimablePods {
+		if count := min(was.Count, reclaimable[string(was.Name)]); count > 0 {
+			left = append(left, kueue.ReclaimablePod{Name: was.Name, Count: count})
+		}
+	}
+	w.Status.ReclaimablePods = left
 }
 
 // reclaim reports the pods that need no quota any more. While quota is held, the counts only grow: what was reclaimed

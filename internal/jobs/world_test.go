@@ -72,6 +72,8 @@ type world struct {
 	changes int
 	// refuses, if not nil, says why the API server refuses to create the object, nil if it does not.
 	refuses func(client.Object) error
+	// forbids, if not nil, says why the API server refuses the write, "verb Kind name #occurrence", nil if it does not.
+	forbids func(write string) error
 	// onCreate, if not nil, is called with each object that the reconciler is about to create, and may change it.
 	onCreate func(client.Object)
 }
@@ -209,6 +211,11 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 	w.seen[what]++
 	what = fmt.Sprintf("%s #%d", what, w.seen[what])
 	w.writes = append(w.writes, what)
+	if w.forbids != nil {
+		if err := w.forbids(what); err != nil {
+			return err
+		}
+	}
 	switch {
 	case what != w.fault.write:
 		w.changes++

@@ -24,6 +24,8 @@ type Write struct {
 	except []string
 	// revert removes from the status what it says that the write did.
 	revert func(status client.Object)
+	// dispensable says that the job goes on without the write if the API server refuses it.
+	dispensable bool
 	// despiteStatus does a change even if the status has changed since.
 	despiteStatus bool
 }
@@ -112,6 +114,12 @@ func (w Write) Marked(mark string) Write {
 func (w Write) OrWarn(reason string) Write {
 	w.onFailure = reason
 	return w
+}
+
+// OrGoOn is OrWarn for a write that the job can go on without: the next plan sees in Seen.MustGoOn that it was refused.
+func (w Write) OrGoOn(reason string) Write {
+	w.dispensable = true
+	return w.OrWarn(reason)
 }
 
 // changeRefused is the reason of the event that the API server refuses a change of a job or its children.

@@ -20,6 +20,7 @@ var API = jobs.API[*batchv1.Job]{
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{batchv1.ControllerUidLabel: string(uid)}
 	},
+	Pods:            completedPods,
 	External:        true,
 	RequeuesChanged: true,
 	Resizes:         true,

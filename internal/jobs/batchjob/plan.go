@@ -31,10 +31,11 @@ const (
 
 // plan returns what has to be done for a queued Job, given the observed state.
 func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
-	job := seen.Job
+	job, again := seen.Job, awaitsRestart(seen)
 	p := jobs.Plan{Progress: jobs.Progress{
-		// While the Job is being stopped, what its admission added still has to be removed.
-		Active:      !jobs.HasNoPods(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
+		// While the Job is being stopped, what its admission added still has to be removed, and its indexes to be made
+		// ones that are run again.
+		Active:      !jobs.HasNoPods(job) || seen.Admission.Grant == jobs.Stopping && (hasStarted(job) || again),
 		Ready:       isReady(job),
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
@@ -45,6 +46,9 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 			elasticProgress(&p.Progress, job, b, granted)
 		}
 	}
+	if again {
+		p.Progress.Reclaimable = map[string]int32{string(podSet): 0}
+	}
 	if missing := jobs.PodsLeft(job) - job.Status.Active; missing > 0 && !suspended(job) {
 		p.Due = seen.NoteRefusals(&p.Progress, job.UID, missing)
 	}
@@ -52,13 +56,14 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	case p.Progress.Outcome != nil:
 		p.Progress.Active = !jobs.HasNoPods(job)
 	case seen.Admission.Grant == jobs.Admitted:
-		run(&p, job, seen.Admission)
+		run(&p, seen)
 	default:
-		hold(&p, job)
+		hold(&p, seen)
 		p.StartedUnheld = seen.Admission.Grant == jobs.Waiting && jobs.Stops(p.Writes, job)
 	}
 	if p.Progress.Outcome == nil {
 		mark(&p, job)
+		warnOfNoRestart(&p, job)
 	}
 	return p
 }
@@ -78,8 +83,8 @@ func mark(p *jobs.Plan, job *batchv1.Job) {
 }
 
 // hold keeps the Job from running. Once none of its pods is left, it restores what the start replaced.
-func hold(p *jobs.Plan, job *batchv1.Job) {
-	switch {
+func hold(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
+	switch job := seen.Job; {
 	case !suspended(job) && hasStarted(job): // it was admitted before
 		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !suspended(job):
@@ -92,12 +97,15 @@ func hold(p *jobs.Plan, job *batchv1.Job) {
 		}
 		p.Writes = append(p.Writes, change)
 	case hasStarted(job) && jobs.HasNoPods(job):
-		p.Writes = append(p.Writes, rewrite(job, restored(job)))
+		p.Writes = append(p.Writes, rewrite(job, restoredWhole(job)))
+	case isToRestart(job) && jobs.HasNoPods(job):
+		restart(p, seen)
 	}
 }
 
 // run starts the Job with what it was granted, and limits it to that.
-func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
+func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
+	job, admission := seen.Job, seen.Admission
 	granted := admission.PodSets[string(podSet)]
 	original, desired := restored(job), started(job, granted)
 	bounds := admittedBounds(job, original, granted)
@@ -111,6 +119,12 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	case suspended(job):
 		if !admission.MayStart() || !fits && !jobs.HasNoPods(job) {
 			return // the template of a Job with pods cannot be changed
+		}
+		if awaitsRestart(seen) {
+			if jobs.HasNoPods(job) {
+				restart(p, seen)
+			}
+			return
 		}
 		resumed := rewrite(job, desired)
 		if hasStarted(job) && fits {
@@ -136,7 +150,7 @@ func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) jobs.
 	pods, fewer := granted.Left, job.DeepCopy()
 	fewer.Spec.Parallelism = ptr.To(pods)
 	if elastic {
-		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods))
+		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods).keeping(recordedIn(job)))
 	}
 	var reverted *jobs.Event
 	if !elastic || recordedIn(job).setByUser(job) {

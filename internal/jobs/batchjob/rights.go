@@ -6,3 +6,7 @@ package batchjob
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups=batch,resources=jobs/finalizers,verbs=update
+
+// The completed pods of a Job that restarts as a whole are deleted.
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;delete

@@ -51,7 +51,11 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 		}
 		// Pods that are added later go elsewhere, from the same template.
 		out.Spec.Template = granted.At(nil).Inject(original.Spec.Template)
-		recordReplaced(out, replaced(original, out).sized(*out.Spec.Parallelism))
+		settled := replacedFields{}
+		if isSettled(job) {
+			settled = recordedIn(job)
+		}
+		recordReplaced(out, replaced(original, out).sized(*out.Spec.Parallelism).keeping(settled))
 		return out
 	}
 	out.Spec.Template = granted.For(granted.All()).Inject(original.Spec.Template)
@@ -142,6 +146,15 @@ func hasStarted(job *batchv1.Job) bool {
 // sized returns the fields of an elastic Job to which the queue gives this size.
 func (b replacedFields) sized(size int32) replacedFields {
 	b.Size = &size
+	return b
+}
+
+// keeping returns the fields of an elastic Job with the size that it asked for before its size was settled, which was
+// replaced as settled says. It gets that size back only if all its indexes are run again.
+func (b replacedFields) keeping(settled replacedFields) replacedFields {
+	if settled.Size != nil && settled.Completions != nil {
+		b.Parallelism, b.Completions = settled.Parallelism, settled.Completions
+	}
 	return b
 }
 

@@ -23,6 +23,16 @@ type children struct {
 	byName map[string]*batchv1.Job
 }
 
+// doneBefore reports whether the Job, of a JobSet that restarts as a whole, is being deleted because pods of it have
+// succeeded. Its success counts no more: a new Job takes its place.
+func doneBefore(job *batchv1.Job) bool { return !job.DeletionTimestamp.IsZero() && hasDonePods(job) }
+
+// hasDonePods reports whether pods of the Job have succeeded.
+func hasDonePods(job *batchv1.Job) bool {
+	uncounted := job.Status.UncountedTerminatedPods
+	return job.Status.Succeeded > 0 || is(job, batchv1.JobComplete) || uncounted != nil && len(uncounted.Succeeded) > 0
+}
+
 // createsJob reports whether the other job is a batch Job of a name that the JobSet gives to its Jobs.
 func createsJob(js *jobset.JobSet, other client.Object) bool {
 	if _, isJob := other.(*batchv1.Job); !isJob || isForeign(js) {
@@ -53,7 +63,7 @@ func splitJobName(js *jobset.JobSet, name string) (replicatedJob string, index i
 // created, are none of its own: it has no quota for them, and a user has set their owner reference.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
-	single := singleRestarts(js)
+	single, whole := singleRestarts(js), jobs.RestartsWhole(js)
 	c := children{byName: make(map[string]*batchv1.Job, len(list))}
 	replicas := make(map[string]int32, len(js.Spec.ReplicatedJobs))
 	for i := range js.Spec.ReplicatedJobs {
@@ -65,7 +75,7 @@ func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 		}
 		c.byName[job.Name] = job
 		switch {
-		case outdated(job, js.Status.Restarts, single[job.Name]):
+		case outdated(job, js.Status.Restarts, single[job.Name]), whole && doneBefore(job) && !is(job, batchv1.JobFailed):
 			c.previous = append(c.previous, job)
 		case is(job, batchv1.JobComplete):
 			c.succeeded = append(c.succeeded, job)

@@ -95,6 +95,7 @@ func (p *planner) converge() {
 	case p.held():
 		p.suspendJobs()
 		p.resetAttempts()
+		p.restartWhole()
 	case p.seen.Admission.MayStart() && fit:
 		p.recreateExcluded()
 		p.ensureGangs()
@@ -171,6 +172,7 @@ func (p *planner) progress() jobs.Progress {
 	for _, job := range p.children.all() {
 		progress.Active = progress.Active || !jobs.HasNoPods(job)
 	}
+	progress.Active = progress.Active || p.awaitsRestart()
 	p.awaitRoom(&progress)
 	return progress
 }
@@ -202,6 +204,9 @@ func (p *planner) noteRefusals(progress *jobs.Progress) {
 // are smaller now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
 func (p *planner) reclaimable() map[string]int32 {
 	out := map[string]int32{}
+	if p.held() && p.restartsWhole() {
+		return out
+	}
 	for i := range p.js.Spec.ReplicatedJobs {
 		rj := &p.js.Spec.ReplicatedJobs[i]
 		asked := podCount(rj)

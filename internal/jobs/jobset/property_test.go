@@ -66,6 +66,9 @@ func randomSet(t *rapid.T) *jobset.JobSet {
 		}
 	}
 	b.js.Spec.Suspend = ptr.To(rapid.Bool().Draw(t, "suspended"))
+	if rapid.Bool().Draw(t, "restarts as a whole") {
+		b = b.whole()
+	}
 	return b.js
 }
 
@@ -258,7 +261,8 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 	})
 }
 
-// TestHeldJobSetLosesItsPods: a JobSet that loses its quota stops, whatever its state, and then stays unchanged.
+// TestHeldJobSetLosesItsPods: a JobSet that loses its quota stops, whatever its state, and then stays unchanged. One that
+// restarts as a whole and has not ended has no Job left of which pods have succeeded, and asks for all of its pods.
 func TestHeldJobSetLosesItsPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{t: t, js: randomSet(t), grant: admitted, children: map[string]client.Object{}}
@@ -283,10 +287,18 @@ func TestHeldJobSetLosesItsPods(t *testing.T) {
 		if p.Progress.Active {
 			t.Fatalf("Progress.Active is true though all Jobs have stopped: %+v", c.list())
 		}
+		again := jobs.RestartsWhole(c.js) && c.ended == ""
 		for _, child := range c.list() {
-			if job, ok := child.(*batchv1.Job); ok && job.Status.Active > 0 {
+			job, ok := child.(*batchv1.Job)
+			if ok && job.Status.Active > 0 {
 				t.Fatalf("%s still has pods", job.Name)
 			}
+			if ok && again && job.Status.Succeeded > 0 {
+				t.Fatalf("%s is done, and is not run again", job.Name)
+			}
+		}
+		if again && len(p.Progress.Reclaimable) > 0 {
+			t.Fatalf("pods that are run again are not asked for: %v", p.Progress.Reclaimable)
 		}
 	})
 }
