@@ -75,6 +75,10 @@ func worstObjects() []worstObject {
 		{"ResourceFlavor", "8 taints", edits{"spec>nodeTaints": slices.Repeat([]any{map[string]any{"key": strings.Repeat("a.", 126) + "a/" + strings.Repeat("b", 63), "effect": "NoSchedule"}}, 8)}},
 		{"Topology", "16 levels", edits{"spec>levels": times(16, "{nodeLabel: "+strings.Repeat("a.", 126)+"a/b%d}")}},
 		{"LocalQueue", "a long name", edits{"spec>clusterQueue": strings.Repeat("a", 253)}},
+		{"LatticeJob", "a long schedule", edits{"spec>schedule": "0 0 29 2 " + strings.Repeat("1,", 122) + "1"}},
+		{"AdmissionCheck", "long names", edits{"spec": map[string]any{"controllerName": strings.Repeat("a", 253), "parameters": map[string]any{
+			"apiGroup": strings.Repeat("a.", 126) + "a", "kind": strings.Repeat("a", 63), "name": strings.Repeat("a", 63)}}}},
+		{"WorkloadPriorityClass", "a long description", edits{"description": strings.Repeat("a", 2048)}},
 		{"Command", "a long message", edits{"message": strings.Repeat("a", 32768)}},
 	}
 }
