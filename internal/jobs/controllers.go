@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -265,21 +264,29 @@ func isRefusal(object client.Object) bool {
 	return ok && event.Reason == failedCreate
 }
 
-// jobsOfRefusal returns the job whose pods were refused, or the owner of the batch Job whose pods were refused.
+// jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch Job,
+// or of a VCJob that Volcano runs.
 func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
 	about := object.(*corev1.Event).InvolvedObject
-	if about.GroupVersionKind().GroupKind() == r.api.kind() {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: about.Name}}}
+	key := client.ObjectKey{Namespace: about.Namespace, Name: about.Name}
+	kind := about.GroupVersionKind().GroupKind()
+	if kind == r.api.kind() {
+		return []reconcile.Request{{NamespacedName: key}}
 	}
-	var child batchv1.Job
-	if about.Kind != "Job" || r.client.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, &child, client.DisableReadYourWritesConsistency) != nil {
-		return nil // a Job that is gone has no pods
+	for _, empty := range r.childKinds() {
+		gvk, err := apiutil.GVKForObject(empty, r.client.Scheme())
+		if err != nil || gvk.GroupKind() != kind {
+			continue
+		}
+		child := empty.DeepCopyObject().(client.Object)
+		if r.client.Get(ctx, key, child, client.DisableReadYourWritesConsistency) != nil {
+			return nil // one that is gone has no pods
+		}
+		if owner := metav1.GetControllerOf(child); refersTo(owner, r.api.kind()) {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
+		}
 	}
-	owner := metav1.GetControllerOf(&child)
-	if !refersTo(owner, r.api.kind()) {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
+	return nil
 }
 
 // jobsOfNamespace returns the jobs of the API in the namespace of a queue, or in a namespace.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -55,6 +56,13 @@ func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Reque
 	return r.(interface {
 		jobsOfWorkload(context.Context, client.Object) []reconcile.Request
 	}).jobsOfWorkload(context.Background(), w)
+}
+
+// JobsOfRefusal returns the jobs that are reconciled for an event that says that pods are refused.
+func JobsOfRefusal(r reconcile.Reconciler, event *corev1.Event) []reconcile.Request {
+	return r.(interface {
+		jobsOfRefusal(context.Context, client.Object) []reconcile.Request
+	}).jobsOfRefusal(context.Background(), event)
 }
 
 // WorkloadFor returns a Workload of the job without any pod sets.

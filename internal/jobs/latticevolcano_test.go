@@ -347,3 +347,71 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsThatVolcanoCannotCreateAreNoticed: Volcano only says in an event on the VCJob that its pods are refused. The
+// LatticeJob and its Workload say so, and after 15 s the job is evicted.
+func TestPodsThatVolcanoCannotCreateAreNoticed(t *testing.T) {
+	const quota = `pods "job-t-0" is forbidden: exceeded quota: none`
+	for name, said := range map[string]string{
+		"as Volcano prints it": `Error creating pods: [failed to create pod job-t-0, err: &errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:"", APIVersion:""}, ` +
+			`ListMeta:v1.ListMeta{SelfLink:"", ResourceVersion:"", Continue:"", RemainingItemCount:(*int64)(nil)}, Status:"Failure", ` +
+			`Message:"pods \"job-t-0\" is forbidden: exceeded quota: none", Reason:"Forbidden", Details:(*v1.StatusDetails)(0xc000a1b2c0), Code:403}}]`,
+		"in plain words": "Error creating: " + quota,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := queueForVolcano(t)
+			w.admit()
+			w.settle()
+			setVCJobPhase(volcano.Pending, "")(w)
+			w.settle()
+			vcjob := &list[volcano.JobList](w.world).Items[0]
+			event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"}, Reason: jobs.FailedCreate, Message: said,
+				InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns", Name: vcjob.Name, UID: vcjob.UID},
+				LastTimestamp:  metav1.NewTime(w.clock.Now())}
+			if err := w.api.Create(t.Context(), event); err != nil {
+				t.Fatal(err)
+			}
+			if got := jobs.JobsOfRefusal(w.reconciler, event); len(got) != 1 || got[0].Name != "job" {
+				t.Errorf("the event has these jobs reconciled: %v, want the LatticeJob", got)
+			}
+			w.settle()
+			if got, want := w.latticeJob().Status.Message, lattice.SubmittedMessage+". Its pods cannot be created: "+quota; got != want {
+				t.Errorf("the LatticeJob says %q, want %q", got, want)
+			}
+			if c := meta.FindStatusCondition(w.workload().Status.Conditions, muster.RefusedCondition); c == nil || c.Message != "Its pods cannot be created: "+quota {
+				t.Errorf("the Workload says %+v", c)
+			}
+			w.clock.SetTime(w.clock.Now().Add(15 * time.Second))
+			w.reconcile()
+			evicted := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadEvicted)
+			if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPodsReadyTimeout || evicted.Message != "Its pods cannot be created: "+quota {
+				t.Fatalf("after 15 s the condition Evicted is %+v", evicted)
+			}
+			w.settle()
+			if w.workload().Status.Admission != nil || len(list[volcano.JobList](w.world).Items) > 0 {
+				t.Errorf("it holds quota, or its VCJob is left, after the eviction: %+v", w.workload().Status)
+			}
+		})
+	}
+}
+
+// TestPodsThatVolcanoGetsLaterAreNoReason: once the pods run, an old refusal says nothing.
+func TestPodsThatVolcanoGetsLaterAreNoReason(t *testing.T) {
+	w := runWithVolcano(t)
+	vcjob := &list[volcano.JobList](w.world).Items[0]
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"}, Reason: jobs.FailedCreate, Message: "Error creating: quota",
+		InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns", Name: vcjob.Name, UID: vcjob.UID},
+		LastTimestamp:  metav1.NewTime(w.clock.Now())}
+	if err := w.api.Create(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.clock.SetTime(w.clock.Now().Add(time.Minute))
+	w.settle()
+	if got := w.latticeJob().Status.Message; got != lattice.SubmittedMessage {
+		t.Errorf("the LatticeJob says %q, want %q", got, lattice.SubmittedMessage)
+	}
+	if meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadEvicted) {
+		t.Error("it is evicted though its pods run")
+	}
+}

@@ -24,17 +24,11 @@ import (
 // a job may have thousands, and must not be modified.
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
-	owns := r.owns
-	for _, l := range r.optional {
-		if l.seen.Load() {
-			owns = append(owns[:len(owns):len(owns)], l.Object)
-		}
-	}
 	keys := []string{string(job.GetUID())}
 	if r.api.Targets != nil {
 		keys = append(keys, targetKey(job.GetName()))
 	}
-	for _, kind := range owns {
+	for _, kind := range r.childKinds() {
 		for _, key := range keys {
 			list, err := newListOf(kind, r.client)
 			if err != nil {
@@ -53,6 +47,17 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 		}
 	}
 	return out, nil
+}
+
+// childKinds returns an empty object of each kind of children that the cluster serves.
+func (r *reconciler[T]) childKinds() []client.Object {
+	out := r.owns
+	for _, l := range r.optional {
+		if l.seen.Load() {
+			out = append(out[:len(out):len(out)], l.Object)
+		}
+	}
+	return out
 }
 
 // related returns the objects of API.Related that exist.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,7 +112,7 @@ func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[typ
 		if event.Reason != failedCreate {
 			continue
 		}
-		refusal := Refusal{Message: strings.TrimPrefix(event.Message, "Error creating: "), Last: event.LastTimestamp.Time}
+		refusal := Refusal{Message: saidOf(event), Last: event.LastTimestamp.Time}
 		if refusal.Last.IsZero() { // events.k8s.io events have no lastTimestamp
 			refusal.Last = event.EventTime.Time
 		}
@@ -120,6 +122,20 @@ func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[typ
 		out[event.InvolvedObject.UID] = append(out[event.InvolvedObject.UID], refusal)
 	}
 	return out, nil
+}
+
+// statusInGo is an error of the API server as Volcano prints it in its events, as a Go value with addresses that differ
+// each time.
+var statusInGo = regexp.MustCompile(`&errors\.StatusError\{.*?\bMessage:("(?:[^"\\]|\\.)*")`)
+
+// saidOf returns why the pod was refused that the event is about: the words of the API server, where the event has them.
+func saidOf(event *corev1.Event) string {
+	if found := statusInGo.FindStringSubmatch(event.Message); found != nil {
+		if said, err := strconv.Unquote(found[1]); err == nil {
+			return said
+		}
+	}
+	return strings.TrimPrefix(event.Message, "Error creating: ")
 }
 
 // Backoff is how long a job whose pods were refused waits before it is tried again.

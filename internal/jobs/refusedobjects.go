@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // A job needs more objects than pods: a JobSet needs Jobs, a LatticeJob ConfigMaps, a GenericJob Services. The API server
@@ -49,7 +51,7 @@ func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
 	if !r.Since.IsZero() && r.Objects <= out.Objects {
 		out.Objects, out.Since = r.Objects, r.Since // the API server has accepted no more of them since
 	}
-	out.What, out.Why = refused[0].cannot(), refused[0].err.Error()
+	out.What, out.Why = refused[0].cannot(), workload.Cut(refused[0].err.Error(), workload.ConditionMessageBytes)
 	return out
 }
 
@@ -131,10 +133,10 @@ func (s Seen[T]) giveUpRefused(p *Plan) {
 	if refused.Why == "" || s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() || p.Progress.Outcome != nil {
 		return
 	}
-	p.Progress.Obstacle = cmp.Or(p.Progress.Obstacle, refused.Message())
+	// It says more than events do, in which a Service of a plugin that is refused counts as a pod that is.
+	p.Progress.Obstacle = refused.Message()
 	switch due := refused.Since.Add(refusalPatience); {
-	case p.Progress.Refused != "": // its pods are refused too
-	case s.Now.Before(due):
+	case p.Progress.Refused == "" && s.Now.Before(due):
 		p.DueBy(due)
 	default:
 		p.Progress.RefusedWhat, p.Progress.Refused = refused.What, refused.Why

@@ -17,8 +17,8 @@ func hasServices(job *tensorstack.GenericJob) bool {
 	return job.Spec.Service != nil && len(job.Spec.Service.Ports) > 0
 }
 
-// createServices creates the missing Services. They stay until the job is deleted: they cost nothing,
-// and a replica keeps its name.
+// createServices creates the missing Services, those of replicas without a pod before any pod: replicas that do not find
+// each other run for nothing. Services stay until the job is deleted: they cost nothing, and a replica keeps its name.
 func (l *planner) createServices() {
 	if !hasServices(l.job) {
 		return
@@ -31,7 +31,7 @@ func (l *planner) createServices() {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; !there[r.Name] {
 			service := replicas.NewService(l.job.Namespace, owner, r, tensorstack.ReplicaLabel, l.job.Spec.Service.Ports)
-			l.plan.Writes = append(l.plan.Writes, jobs.Create(service).OrWarn(serviceFailedReason))
+			l.plan.CreateService(service, serviceFailedReason, r.Pod == nil)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
@@ -134,6 +135,13 @@ func (l *planner) running() {
 	case l.settings.External && l.seen.Admission.Grant == jobs.Waiting:
 		// Volcano ran it before its queue was Muster's.
 		message += ". It waits for Muster's quota, which does not cover it yet"
+	case l.settings.External:
+		l.noteRefusedPods()
+		if why := l.plan.Progress.Obstacle; why != "" {
+			message += ". " + why
+		}
+	case l.vcjob.Status.State.Reason == muster.RefusedReason:
+		message += ". " + l.vcjob.Status.State.Message
 	}
 	if l.job.Status.Phase != lattice.Running {
 		l.setStatus(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
@@ -141,6 +149,19 @@ func (l *planner) running() {
 	l.setStatus(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 	l.relabelIfChanged()
 	l.restore()
+}
+
+// noteRefusedPods reports that the API server refuses pods that Volcano would create, as it says in events on the VCJob:
+// the phase only says that too few of them run. Volcano counts none before it has created all.
+func (l *planner) noteRefusedPods() {
+	status := &l.vcjob.Status
+	missing := -(status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown)
+	for i := range l.vcjob.Spec.Tasks {
+		missing += l.vcjob.Spec.Tasks[i].Replicas
+	}
+	if missing > 0 {
+		l.plan.DueBy(l.seen.NoteRefusals(&l.plan.Progress, l.vcjob.UID, missing))
+	}
 }
 
 // isLost reports whether the VCJob of a running job was deleted by another party: an eviction is

@@ -25,7 +25,8 @@ func TestNamesAndLabelsOfAPod(t *testing.T) {
 	grant.PodSets[worker] = jobs.PodSetAdmission{Count: 1, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"}}}
 	var got *corev1.Pod
 	var service *corev1.Service
-	for _, w := range checkedPlan(t, now, job.TrainingJob, grant, nil).Writes {
+	p := checkedPlan(t, now, job.TrainingJob, grant, nil)
+	for _, w := range slices.Concat(p.First, p.Writes) {
 		switch o := w.Object().(type) {
 		case *corev1.Pod:
 			got = o

@@ -16,7 +16,8 @@ import (
 // serviceFailedReason is the reason of the event that a Service could not be created.
 const serviceFailedReason = "FailedCreateService"
 
-// createServices creates the Services of workers that have none.
+// createServices creates the Services of workers that have none, those of workers without a pod before any pod: workers
+// that do not find each other run for nothing.
 func (p *planner) createServices() {
 	there := map[string]bool{}
 	for _, service := range jobs.ChildrenOf[*corev1.Service](p.seen.Children) {
@@ -24,7 +25,7 @@ func (p *planner) createServices() {
 	}
 	for i := range p.roster.Replicas {
 		if r := &p.roster.Replicas[i]; !there[r.Name] {
-			p.plan.Writes = append(p.plan.Writes, jobs.Create(p.newService(r)).OrWarn(serviceFailedReason))
+			p.plan.CreateService(p.newService(r), serviceFailedReason, r.Pod == nil)
 		}
 	}
 }

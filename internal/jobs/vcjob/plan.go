@@ -3,6 +3,7 @@ package vcjob
 import (
 	"slices"
 
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
@@ -123,7 +124,9 @@ func (l *planner) run() {
 		l.setDerivedPhase(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
 		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
-	case l.job.Status.State.Reason == taskWithoutQuotaReason:
+	case reason == muster.RefusedReason: // enough pods run, but not all
+		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
+	case l.job.Status.State.Reason == taskWithoutQuotaReason, l.job.Status.State.Reason == muster.RefusedReason:
 		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
 	}
 	l.reportTaskWithoutQuota()
@@ -149,6 +152,9 @@ const (
 func (l *planner) startingState() (reason, message string) {
 	if totalOf(l.job) == 0 {
 		return volcano.NoPods, "No task has replicas, so there is nothing to start"
+	}
+	if refused := l.seen.RefusedObjects.Message(); refused != "" {
+		return muster.RefusedReason, refused
 	}
 	return startingReason, startingMessage
 }
