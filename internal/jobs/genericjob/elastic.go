@@ -53,8 +53,11 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 		case !b.Elastic || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
 			size = b.Size(granted.Count)
-			if last != nil && hasFinalSuccess(job, spec, last, pods) {
-				size = min(size, int32(len(last.Replicas)))
+			if last == nil {
+				break
+			}
+			if succeeded := finalSuccesses(job, spec, last, pods); len(succeeded) > 0 {
+				size = sizeAfterSuccess(int32(len(last.Replicas)), succeeded, size)
 			}
 		case last != nil:
 			size = int32(len(last.Replicas))
@@ -65,24 +68,40 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 	return out
 }
 
-// hasFinalSuccess reports whether one of the type's last replicas has succeeded for good. From then on no
-// replicas join the others, as they would repeat work that is done.
-func hasFinalSuccess(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) bool {
+// finalSuccesses returns which of the type's last replicas have succeeded for good. Once there are some, no replicas join
+// the others, as they would repeat work that is done.
+func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) map[int32]bool {
 	if restart(spec.RestartPolicy).OnSuccess {
-		return false
+		return nil
 	}
+	out := map[int32]bool{}
 	for i := range last.Replicas {
 		if last.Replicas[i].Phase == tensorstack.ReplicaSucceeded {
-			return true
+			out[int32(i)] = true
 		}
 	}
 	for _, pod := range pods {
 		index, its := replicas.IndexOf(job.Name, spec.Type, pod.Name)
 		if its && int(index) < len(last.Replicas) && pod.Status.Phase == corev1.PodSucceeded && !replicas.IsTerminating(pod) {
-			return true
+			out[index] = true
 		}
 	}
-	return false
+	return out
+}
+
+// sizeAfterSuccess returns how many of the last replicas there are with quota for so many pods: those that have succeeded
+// need none. With 4 replicas, of which the first has succeeded, and quota for 2 pods, there are 3.
+func sizeAfterSuccess(last int32, succeeded map[int32]bool, quota int32) (size int32) {
+	for ; size < last; size++ {
+		if succeeded[size] {
+			continue
+		}
+		if quota == 0 {
+			break
+		}
+		quota--
+	}
+	return size
 }
 
 // groups returns the types as groups of replicas.
@@ -95,20 +114,29 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 	return out
 }
 
-// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its
-// minimum, and the quota of its finished replicas is kept, as the queue decides the type's size. To
-// keep the queue from growing a type that has succeeded replicas, it reports these as reclaimable, but
-// no more than were not granted, so that none of its quota is lent.
+// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its minimum. Once one of
+// its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
+//
+// A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
+// reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
 func (l *planner) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
 		granted := l.seen.Admission.PodSets[spec.Type]
-		if !granted.Bounds(boundsOf(spec)).Elastic {
+		b := granted.Bounds(boundsOf(spec))
+		if !b.Elastic {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		if n := min(l.succeeded(spec), granted.Asked-granted.Count); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
-			p.Reclaimable[spec.Type] = n
+		if n := l.succeeded(spec); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
+			needed, asked, least := l.sizes[spec.Type]-n, b.Most, b.Least
+			if l.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
+				asked, least = granted.Asked, jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
+			}
+			p.Needed = map[string]int32{spec.Type: needed}
+			if needed < least {
+				p.Reclaimable[spec.Type] = asked - needed
+			}
 		}
 		if p.Pods == nil {
 			p.Pods = map[string]int32{}

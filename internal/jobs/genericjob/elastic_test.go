@@ -3,6 +3,7 @@ package genericjob
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -123,8 +125,63 @@ func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	job := newJob().with("worker", 3).elastic(1, 3)
 	job = then(see(t, job.GenericJob, granted(3), of(pod("job-worker-0").Running(), pod("job-worker-1").Running(), pod("job-worker-2").Running())), job)
 	p := see(t, job.GenericJob, granted(1), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Ended(1)))
+	if job = then(p, job); job.Status.Phase != tensorstack.JobPhaseRunning {
+		t.Errorf("while one runs that it has quota for, it is %s", job.Status.Phase)
+	}
+	p = see(t, job.GenericJob, granted(1), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(0)))
 	if job = then(p, job); job.Status.Phase != tensorstack.JobPhaseSucceeded {
 		t.Errorf("with all that there are succeeded, it is %s", job.Status.Phase)
+	}
+}
+
+// TestSucceededReplicasOfAnElasticTypeGiveQuotaBack: the type wants the pods that are left, and those stay when it is
+// resized to that. With fewer left than its minimum, below which the queue resizes nothing, it gives the rest back.
+func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
+	const always = "Always"
+	type progress struct{ Needed, Reclaimable int32 }
+	for name, tc := range map[string]struct {
+		ended   []int // replicas that have succeeded, of four
+		granted int32
+		policy  string
+		want    progress
+		writes  []string
+	}{
+		"none has ended":                           {nil, 4, "", progress{}, nil},
+		"one of four":                              {[]int{0}, 4, "", progress{Needed: 3}, nil},
+		"one of four, resized to that":             {[]int{0}, 3, "", progress{Needed: 3}, nil},
+		"one in the middle, resized to that":       {[]int{2}, 3, "", progress{Needed: 3}, nil},
+		"two of four, and the queue takes no more": {[]int{0, 3}, 2, "", progress{Needed: 2}, nil},
+		"one of four, and the queue takes one":     {[]int{0}, 2, "", progress{Needed: 2}, []string{"delete Pod job-worker-3"}},
+		"fewer than the minimum are left":          {[]int{0, 1, 3}, 2, "", progress{Needed: 1, Reclaimable: 3}, nil},
+		"all have succeeded but are run again":     {[]int{0, 1}, 4, always, progress{}, []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newJob().with("master", 1).with("worker", 4, tensorstack.RestartPolicy{Policy: tensorstack.RestartPolicyType(tc.policy), Limit: 9}).elastic(2, 4)
+			pods := func(ended ...int) (out []jobstest.Pod) {
+				out = append(out, pod("job-master-0").Running())
+				for i := range 4 {
+					p := pod(fmt.Sprintf("job-worker-%d", i))
+					if slices.Contains(ended, i) {
+						out = append(out, p.Ended(0))
+					} else {
+						out = append(out, p.Running())
+					}
+				}
+				return out
+			}
+			admission := func(count int32) jobs.Admission {
+				out := granted(count)
+				out.PodSets["worker"] = jobs.PodSetAdmission{Count: count, Asked: 4, Left: count, Template: job.Spec.ReplicaSpecs[1].Template.DeepCopy()}
+				return out
+			}
+			job = then(see(t, job.GenericJob, admission(4), of(pods()...)), job)
+			p := see(t, job.GenericJob, admission(tc.granted), of(pods(tc.ended...)...))
+			same(t, "writes", tc.writes, writes(p))
+			same(t, "what the queue is told", tc.want, progress{p.Progress.Needed["worker"], p.Progress.Reclaimable["worker"]})
+			if job = then(p, job); len(job.Status.Tasks[1].Replicas) < len(tc.ended) {
+				t.Errorf("replicas that have succeeded are forgotten: %+v", job.Status.Tasks[1].Replicas)
+			}
+		})
 	}
 }
 
@@ -136,8 +193,8 @@ func TestAnElasticTypeDoesNotGrowAfterASuccess(t *testing.T) {
 	done := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running())
 	same(t, "granted more with its success", nil, writes(see(t, began.GenericJob, granted(4), done)))
 	seen := see(t, began.GenericJob, grantedOf(2, 4), done)
-	if got := seen.Progress.Reclaimable["worker"]; got != 1 {
-		t.Errorf("its queue, which would give it more, is told that %d come to nothing", got)
+	if got := seen.Progress.Needed["worker"]; got != 1 {
+		t.Errorf("its queue, which would give it more, is told that it wants %d, want 1", got)
 	}
 	if got := see(t, began.GenericJob, grantedOf(4, 4), done).Progress.Reclaimable["worker"]; got != 0 {
 		t.Errorf("of what it has it lends %d", got)

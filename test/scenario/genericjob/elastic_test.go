@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterhq/muster/api/muster"
@@ -66,4 +67,36 @@ func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 	if job := w.untilPhase("flex", tensorstack.JobPhaseSucceeded); job.Status.Tasks[1].RestartCount != 0 {
 		t.Errorf("restartCount of the workers = %d, want 0", job.Status.Tasks[1].RestartCount)
 	}
+}
+
+// TestSucceededReplicasOfAnElasticTypeGiveQuotaBack: the quota of workers that have succeeded goes to jobs that wait, also
+// of lower priority and below the minimum of the type. The other workers run on in their pods, whatever their ranks.
+func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
+	w := newWorld(t)
+	w.queue(5)
+	w.Create(w.job("flex", with("master", 1, 0), with("worker", 3, 0), elastic(2, 4), inQueue(50)))
+	pods := w.untilWorkers("flex", 4)
+	for _, name := range []string{"first", "second", "third"} {
+		w.Create(w.job(name, with("worker", 1, 0), inQueue(10)))
+	}
+	for rank, next := range []string{"first", "second", "third"} {
+		w.EndReplica(fmt.Sprintf("flex-worker-%d", rank), 0, 0)
+		if rank == 1 {
+			w.KillOperator()
+		}
+		w.untilPhase(next, tensorstack.JobPhaseRunning)
+		job := w.untilJob("flex", fmt.Sprintf("has %d succeeded workers", rank+1), func(job *tensorstack.GenericJob) bool {
+			return job.Status.Aggregate.Succeeded == int32(rank)+1
+		})
+		if got := job.Status.Aggregate.Running; got != int32(4-rank) {
+			t.Errorf("%d pods run after %d workers have succeeded, want the %d others", got, rank+1, 4-rank)
+		}
+	}
+	w.UntilPods("the last worker runs in its first pod", func(now map[string]corev1.Pod) bool {
+		last := now["flex-worker-3"]
+		return last.UID == pods["flex-worker-3"] && last.Status.Phase == corev1.PodRunning
+	})
+	w.EndReplica("flex-worker-3", 0, 0)
+	w.EndReplica("flex-master-0", 0, 0)
+	w.untilPhase("flex", tensorstack.JobPhaseSucceeded)
 }
