@@ -68,10 +68,23 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {
 			return slices.DeleteFunc(view.Jobs(snapshot, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
 		},
-		complete: tellMistakes,
+		complete: tellWhy,
 		changes:  show.JobChanges(),
 	}
 	return jobs.run(ctx, streams)
+}
+
+// tellWhy adds to the jobs what takes more requests than a list of each kind.
+func tellWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
+	if err := tellMistakes(ctx, cluster, namespace, jobs); err != nil {
+		return err
+	}
+	unready := view.Unready(jobs)
+	pods, err := cluster.PodsOfAll(ctx, namespace, unready)
+	if err == nil {
+		view.TellProblems(unready, pods, time.Now())
+	}
+	return err
 }
 
 // tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them. It

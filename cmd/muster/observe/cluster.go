@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,6 +147,33 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
+}
+
+// mostListed bounds how many pods of the jobs of one kind are read for a list.
+const mostListed = 500
+
+// PodsOfAll lists pods of the jobs, of which the namespace, "" for all, has all: a request for each kind of the jobs, and
+// some hundred pods of it at most. Pods that the user may not list are left out.
+func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.Job) (out []corev1.Pod, err error) {
+	names := map[string][]string{}
+	for _, job := range jobs {
+		if label := job.PodLabel(); label != "" && len(validation.IsValidLabelValue(job.Name)) == 0 {
+			names[label] = append(names[label], job.Name)
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(names)) {
+		of, err := labels.NewRequirement(label, selection.In, names[label])
+		if err != nil {
+			return nil, fmt.Errorf("select the pods of jobs: %w", err)
+		}
+		var pods corev1.PodList
+		err = c.client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*of)}, client.Limit(mostListed))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("list pods of jobs: %w", err)
+		}
+		out = append(out, pods.Items...)
+	}
+	return out, nil
 }
 
 // mostClaims bounds how many claims of one job are read: pods with a claim each have as many claims as pods.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,5 +207,58 @@ func TestClusterWithoutTheQueueAPIIsReported(t *testing.T) {
 	}
 	if _, err := cluster.Watch(context.Background(), Scope{}); !errors.Is(err, ErrNotInstalled) {
 		t.Errorf("Watch: %v, want ErrNotInstalled", err)
+	}
+}
+
+// TestPodsOfManyJobsAreReadByKind: one bounded request for each kind of jobs, and none for a name that no label can hold.
+// Pods that the user may not list are left out.
+func TestPodsOfManyJobsAreReadByKind(t *testing.T) {
+	const pods = "/api/v1/namespaces/ml/pods"
+	var asked []string
+	forbidden := false
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/api":
+			_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
+		case r.URL.Path == "/apis":
+			_, _ = w.Write([]byte(`{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`))
+		case r.URL.Path == "/api/v1":
+			_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true},{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`))
+		case r.URL.Path == pods && forbidden:
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+		case r.URL.Path == pods:
+			asked = append(asked, r.URL.Query().Get("labelSelector")+" "+r.URL.Query().Get("limit"))
+			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[{"metadata":{"name":"p","namespace":"ml"}}]}`))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+		}
+	}))
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	cluster, err := Open(t.Context(), &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs []*view.Job
+	for _, name := range []string{"a", "b", strings.Repeat("long", 16)} {
+		jobs = append(jobs, &view.Job{Namespace: "ml", Kind: "JobSet", Name: name}, &view.Job{Namespace: "ml", Kind: "TrainingJob", Name: name})
+	}
+	got, err := cluster.PodsOfAll(t.Context(), "ml", jobs)
+	if err != nil || len(got) != 2 {
+		t.Errorf("got %d pods: %v, want those of both requests", len(got), err)
+	}
+	if want := []string{"jobset.sigs.k8s.io/jobset-name in (a,b) 500", "training.kubeflow.org/job-name in (a,b) 500"}; !slices.Equal(asked, want) {
+		t.Errorf("requests: %q, want %q", asked, want)
+	}
+	forbidden = true
+	if got, err := cluster.PodsOfAll(t.Context(), "ml", jobs); err != nil || len(got) > 0 {
+		t.Errorf("without the right: %d pods, %v; want neither", len(got), err)
+	}
+	asked = nil
+	if _, err := cluster.PodsOfAll(t.Context(), "ml", nil); err != nil || asked != nil {
+		t.Errorf("for no jobs: requests %q, %v; want none", asked, err)
 	}
 }

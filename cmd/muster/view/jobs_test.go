@@ -81,7 +81,7 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("eval", admitted(20))},
 			Deleted:   map[types.UID]bool{"uid-eval": true},
 		},
-		want: []line{{"ml/jobset/eval", "gpu", Deleting, "0/4", "32 gpu", "20s", "40s", ""}},
+		want: []line{{"ml/jobset/eval", "gpu", Deleting, "0/4", "32 gpu", "20s", "40s", "it keeps its quota until its pods have ended"}},
 	}, {
 		name:     "a JobSet with a queue and no Workload",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},

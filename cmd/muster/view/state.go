@@ -21,6 +21,9 @@ const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its eve
 // slowStart is after how long without a ready pod a job that may run is said to have none.
 const slowStart = time.Minute
 
+// keepsQuota is the message of a job that is being deleted and holds quota.
+const keepsQuota = "it keeps its quota until its pods have ended"
+
 // reasonAdmissionChecks is the Reason of a job that has reserved quota and waits for admission checks. The Workload API
 // itself has several reasons for that, on condition Admitted.
 const reasonAdmissionChecks = "AdmissionChecks"
@@ -45,7 +48,7 @@ func (s *subject) describe(now time.Time) Job {
 		job.Preempted = s.preemption()
 	}
 	if job.State == Starting && job.StartedAt != nil && now.Sub(job.StartedAt.Time) >= slowStart {
-		job.Message = join(job.Message, "none of its pods is ready yet")
+		job.Message = join(job.Message, noneReady)
 	}
 	if s.ended != nil {
 		job.FinishedAt = s.ended.at.DeepCopy()
@@ -158,6 +161,9 @@ func (s *subject) status(now time.Time) (state State, reason, message string) {
 	case s.ended != nil:
 		return s.ended.state, s.ended.reason, s.ended.message
 	case s.meta.DeletionTimestamp != nil, s.deleted:
+		if s.workload != nil && s.workload.Status.Admission != nil {
+			return Deleting, "", keepsQuota
+		}
 		return Deleting, "", ""
 	case s.held != "":
 		return Suspended, "", s.held

@@ -1,0 +1,72 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/podproblem"
+)
+
+// mostUnready bounds of how many jobs a list says what their pods report: each kind of them costs a request.
+const mostUnready = 20
+
+// noneReady is the message of a job that has been starting for long.
+const noneReady = "none of its pods is ready yet"
+
+// Unready returns those of the jobs that may run and lack ready pods: the ones without any first, then the latest. Of
+// many it returns only some.
+func Unready(jobs []Job) []*Job {
+	var out []*Job
+	for i := range jobs {
+		job := &jobs[i]
+		if job.State == Starting || job.State == Running && job.PodsReady < job.PodsAsked {
+			out = append(out, job)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Job) int {
+		return cmp.Or(cmp.Compare(a.PodsReady, b.PodsReady), b.since().Compare(a.since()))
+	})
+	return out[:min(len(out), mostUnready)]
+}
+
+// since returns when the job was started, or was created if it did not queue.
+func (j *Job) since() time.Time {
+	if j.StartedAt != nil {
+		return j.StartedAt.Time
+	}
+	return j.CreatedAt.Time
+}
+
+// TellProblems says of each job what keeps most of its unready pods from being ready. Pods of other jobs may be among
+// these; those that are older than the job belonged to an earlier one of its name.
+func TellProblems(jobs []*Job, pods []corev1.Pod, now time.Time) {
+	for _, job := range jobs {
+		label := job.PodLabel()
+		its := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
+			return label == "" || pod.Namespace != job.Namespace || pod.Labels[label] != job.Name || pod.CreationTimestamp.Before(&job.CreatedAt)
+		})
+		found := podProblems(its, podproblem.Claims{}, func(string) bool { return false }, now)
+		if len(found) == 0 {
+			continue
+		}
+		job.tellProblem(&found[0])
+	}
+}
+
+func (j *Job) tellProblem(problem *PodProblem) {
+	message := cmp.Or(problem.Message, "its pods say no more")
+	if problem.Pods > 1 {
+		message += fmt.Sprintf(" (%d pods, as %s)", problem.Pods, problem.Example)
+	} else {
+		message += fmt.Sprintf(" (pod %s)", problem.Example)
+	}
+	if j.Reason == "" && (j.Message == "" || j.Message == noneReady) {
+		j.Reason, j.Message = problem.Reason, message
+		return
+	}
+	j.Message = join(j.Message, problem.Reason+": "+message)
+}
