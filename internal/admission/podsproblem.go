@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +20,10 @@ const (
 	problemPods = 200
 	// problemClaims bounds how many claims are looked for that these pods mount.
 	problemClaims = 10
+	// problemMounts bounds of how many pods the events are read that say why their volumes are not mounted, problemEvents
+	// how many of each.
+	problemMounts = 3
+	problemEvents = 100
 	// problemText bounds the characters of a problem: users write messages of any length.
 	problemText = 1000
 )
@@ -42,9 +45,10 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 		ctrl.LoggerFrom(ctx).Info("the pods of a job that were not ready in time cannot be read", "cause", err.Error())
 		return ""
 	}
-	claims := r.claimsOf(ctx, w.Namespace, pods.Items)
+	claims, mounts := r.claimsOf(ctx, w.Namespace, pods.Items), r.mountsOf(ctx, w.Namespace, pods.Items)
+	ofItself := func(pod *corev1.Pod) (reason, message string) { return podproblem.Of(pod, r.clock.Now()) }
 	problems := podproblem.Group(pods.Items, func(pod *corev1.Pod) (reason, message string) {
-		return claims.Of(pod, func(pod *corev1.Pod) (string, string) { return podproblem.Of(pod, r.clock.Now()) })
+		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
 	})
 	if len(problems) == 0 {
 		return ""
@@ -55,14 +59,25 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 
 // claimsOf looks for the claims that pods without a node mount, as far as they can be read.
 func (r *workloads) claimsOf(ctx context.Context, namespace string, pods []corev1.Pod) podproblem.Claims {
-	found := podproblem.Claims{Exists: map[string]bool{}}
-	for _, name := range podproblem.ClaimsOf(pods, problemClaims) {
-		claim := &metav1.PartialObjectMetadata{}
-		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim)
-		if err == nil || apierrors.IsNotFound(err) {
-			found.Exists[name] = err == nil
+	found, err := podproblem.LookForClaims(pods, problemClaims, func(name string, into *metav1.PartialObjectMetadata) error {
+		return r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("not all claims of pods that were not ready in time can be read", "cause", err.Error())
+	}
+	return found
+}
+
+// mountsOf reads the events of a pod whose volumes are not mounted, of each kind of such pods. They name a ConfigMap or a
+// Secret that does not exist, which the operator itself may not read.
+func (r *workloads) mountsOf(ctx context.Context, namespace string, pods []corev1.Pod) (found podproblem.Mounts) {
+	for _, pod := range podproblem.AwaitingMounts(pods, problemMounts) {
+		var events corev1.EventList
+		if err := r.live.List(ctx, &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)}, client.Limit(problemEvents)); err != nil {
+			ctrl.LoggerFrom(ctx).Info("the events of a pod that was not ready in time cannot be read", "cause", err.Error())
+			return found
 		}
+		found.Note(pod, events.Items, r.clock.Now())
 	}
 	return found
 }

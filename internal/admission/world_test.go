@@ -61,7 +61,10 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	ok := func(string) error { return nil }
 	w := &world{t: t, before: ok, after: ok, wrote: make(chan struct{}, 1), notify: func(_, _ client.Object) {}}
-	builder := fake.NewClientBuilder().WithScheme(scheme)
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { // as the API server selects them
+			return []string{string(o.(*corev1.Event).InvolvedObject.UID)}
+		})
 	if err := addIndexes(indexer{builder}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Claims is what is known of the PersistentVolumeClaims that pods mount: whether each exists, by name. A claim that
@@ -15,9 +17,30 @@ type Claims struct {
 	Unread map[string]bool
 }
 
-// ClaimsOf returns the names of the claims without which pods of these cannot be scheduled, sorted, at most as many as
-// given: those that a pod without a node names. The claims of its ephemeral volumes are created for it.
-func ClaimsOf(pods []corev1.Pod, most int) []string {
+// LookForClaims finds out which of the claims exist without which pods of these cannot be scheduled, of as many claims as
+// given at most. read reads the metadata of the one of this name in the pods' namespace. A claim that it may not read is
+// unread; the first other error is returned, and that claim is in neither map.
+func LookForClaims(pods []corev1.Pod, most int, read func(name string, into *metav1.PartialObjectMetadata) error) (Claims, error) {
+	found := Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}
+	var failed error
+	for _, name := range neededClaims(pods, most) {
+		claim := &metav1.PartialObjectMetadata{}
+		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		switch err := read(name, claim); {
+		case err == nil, apierrors.IsNotFound(err):
+			found.Exists[name] = err == nil
+		case apierrors.IsForbidden(err):
+			found.Unread[name] = true
+		case failed == nil:
+			failed = fmt.Errorf("read claim %s: %w", name, err)
+		}
+	}
+	return found, failed
+}
+
+// neededClaims returns the names of the claims without which pods of these cannot be scheduled, sorted, at most as many
+// as given: those that a pod without a node names. The claims of its ephemeral volumes are created for it.
+func neededClaims(pods []corev1.Pod, most int) []string {
 	var out []string
 	for i := range pods {
 		if pod := &pods[i]; awaitsNode(pod) {
@@ -64,7 +87,7 @@ func (c Claims) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string
 	case len(missing) > 1:
 		return corev1.PodReasonUnschedulable, fmt.Sprintf("claims %s do not exist", strings.Join(missing, ", "))
 	case len(unread) > 0 && reason == corev1.PodReasonSchedulerError:
-		return reason, message + fmt.Sprintf(" (the claims that it mounts cannot be read with your rights: %s. One that does not exist causes this)", strings.Join(unread, ", "))
+		return reason, message + fmt.Sprintf(" (kube-scheduler also says this if a claim does not exist. Your rights do not show whether these claims of the pod exist: %s)", strings.Join(unread, ", "))
 	}
 	return reason, message
 }

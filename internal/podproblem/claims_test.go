@@ -40,7 +40,7 @@ func TestAMissingClaimIsNamed(t *testing.T) {
 		"nobody looked":                     {mounting("SchedulerError", hidden, "gone"), Claims{}, "SchedulerError: " + hidden},
 		"the pod has a node":                {running, known, ""},
 		"unreadable, and another reason":    {mounting("Unschedulable", "0/3 nodes are available", "x"), Claims{Unread: map[string]bool{"x": true}}, "Unschedulable: 0/3 nodes are available"},
-		"unreadable, and perhaps the cause": {mounting("SchedulerError", hidden, "x"), Claims{Unread: map[string]bool{"x": true}}, "SchedulerError: " + hidden + " (the claims that it mounts cannot be read with your rights: x. One that does not exist causes this)"},
+		"unreadable, and perhaps the cause": {mounting("SchedulerError", hidden, "x"), Claims{Unread: map[string]bool{"x": true}}, "SchedulerError: " + hidden + " (kube-scheduler also says this if a claim does not exist. Your rights do not show whether these claims of the pod exist: x)"},
 	} {
 		reason, message := test.claims.Of(&test.pod, func(pod *corev1.Pod) (string, string) { return Of(pod, now) })
 		if got := (Problem{Reason: reason, Message: message}).String(); got != test.want {
@@ -49,14 +49,14 @@ func TestAMissingClaimIsNamed(t *testing.T) {
 	}
 }
 
-func TestClaimsOf(t *testing.T) {
+func TestNeededClaims(t *testing.T) {
 	running := mounting("", "", "other")
 	running.Spec.NodeName = "n"
 	pods := []corev1.Pod{mounting("", "", "b", "a"), mounting("", "", "b", "c"), running}
-	if got := ClaimsOf(pods, 10); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := neededClaims(pods, 10); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("claims = %s, want a, b and c", strings.Join(got, ", "))
 	}
-	if got := ClaimsOf(pods, 2); len(got) != 2 {
+	if got := neededClaims(pods, 2); len(got) != 2 {
 		t.Errorf("claims = %s, want two", strings.Join(got, ", "))
 	}
 }

@@ -168,6 +168,9 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 	if snapshot.Claims, err = cluster.ClaimsOf(ctx, job.Namespace, snapshot.Pods); err != nil {
 		return nil, explainConnection(err)
 	}
+	if snapshot.Mounts, err = cluster.MountsOf(ctx, job.Namespace, snapshot.Pods, now); err != nil {
+		return nil, explainConnection(err)
+	}
 	if snapshot.NeedsWarnings(job) {
 		if snapshot.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
 			return nil, explainConnection(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -179,22 +180,29 @@ func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.
 // mostClaims bounds how many claims of one job are read: pods with a claim each have as many claims as pods.
 const mostClaims = 20
 
+// mostMounts bounds of how many pods of one job the events are read that say why volumes are not mounted.
+const mostMounts = 5
+
 // ClaimsOf reads which of the claims exist that pods without a node mount.
 func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod) (podproblem.Claims, error) {
-	found := podproblem.Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}
-	for _, name := range podproblem.ClaimsOf(pods, mostClaims) {
-		claim := &metav1.PartialObjectMetadata{}
-		claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
-		switch err := c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, claim); {
-		case err == nil:
-			found.Exists[name] = true
-		case apierrors.IsNotFound(err):
-			found.Exists[name] = false
+	return podproblem.LookForClaims(pods, mostClaims, func(name string, into *metav1.PartialObjectMetadata) error {
+		return c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+	})
+}
+
+// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods. It says
+// nothing if the user may not read events.
+func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.Pod, now time.Time) (found podproblem.Mounts, err error) {
+	for _, pod := range podproblem.AwaitingMounts(pods, mostMounts) {
+		var events corev1.EventList
+		about := client.MatchingFields{"involvedObject.uid": string(pod.UID), "reason": podproblem.FailedMount}
+		switch err := c.client.List(ctx, &events, client.InNamespace(namespace), about); {
 		case apierrors.IsForbidden(err):
-			found.Unread[name] = true
-		default:
-			return found, fmt.Errorf("read claim %s: %w", name, err)
+			return found, nil
+		case err != nil:
+			return found, fmt.Errorf("list the events of pod %s: %w", pod.Name, err)
 		}
+		found.Note(pod, events.Items, now)
 	}
 	return found, nil
 }

@@ -40,6 +40,9 @@ func served(t *testing.T, answers map[string]string, events map[string]chan stri
 					return
 				}
 			}
+		case answer == "forbidden":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
 		default:
 			_, _ = w.Write([]byte(answer))
 		}
@@ -190,6 +193,32 @@ func TestClaimsOfPodsThatHaveNoNode(t *testing.T) {
 	claims, err := cluster.ClaimsOf(t.Context(), "ml", []corev1.Pod{pod})
 	if want := map[string]bool{"data": true, "gone": false}; err != nil || !maps.Equal(claims.Exists, want) || len(claims.Unread) > 0 {
 		t.Errorf("claims = %+v, %v, want %v", claims, err, want)
+	}
+}
+
+// TestEventsOfAPodWhoseVolumesAreNotMounted are read of one pod, and say nothing if the user may not read them.
+func TestEventsOfAPodWhoseVolumesAreNotMounted(t *testing.T) {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ml", UID: "pu"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	events := `{"kind":"EventList","apiVersion":"v1","items":[{"reason":"FailedMount","involvedObject":{"uid":"pu"},"lastTimestamp":"2026-01-02T03:04:05Z",
+		"message":"MountVolume.SetUp failed for volume \"config\" : configmap \"gone\" not found"}]}`
+	for name, tc := range map[string]struct{ answer, want string }{
+		"readable": {events, `volume "config" cannot be mounted: configmap "gone" not found`},
+		"refused":  {"forbidden", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := withVCJobs("")
+			answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"events","kind":"Event","namespaced":true}]}`
+			answers["/api/v1/namespaces/ml/events"] = tc.answer
+			cluster, err := Open(t.Context(), served(t, answers, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			mounts, err := cluster.MountsOf(t.Context(), "ml", []corev1.Pod{pod}, time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC))
+			_, got := mounts.Of(&pod, func(*corev1.Pod) (string, string) { return "", "" })
+			if err != nil || got != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
 	}
 }
 

@@ -112,7 +112,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
 		Unseen:      snapshot.Unseen,
-		PodProblems: podProblems(snapshot.Pods, snapshot.Claims, snapshot.lacksNode, now),
+		PodProblems: podProblems(snapshot.Pods, snapshot.Claims, snapshot.Mounts, snapshot.lacksNode, now),
 		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() || snapshot.startedNothing(),
 	}
 	workload := findWorkload(snapshot, &job)

@@ -14,9 +14,10 @@ import (
 
 // podProblems groups the problems of pods, one entry for all pods with the same reason and message. isGone reports
 // whether a node is known not to exist.
-func podProblems(pods []corev1.Pod, claims podproblem.Claims, isGone func(node string) bool, now time.Time) []PodProblem {
+func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, isGone func(node string) bool, now time.Time) []PodProblem {
+	ofItself := func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) }
 	found := podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) {
-		return claims.Of(pod, func(pod *corev1.Pod) (string, string) { return complaint(pod, isGone, now) })
+		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
 	})
 	problems := make([]PodProblem, 0, len(found))
 	for _, p := range found {

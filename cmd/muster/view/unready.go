@@ -49,7 +49,7 @@ func TellProblems(jobs []*Job, pods []corev1.Pod, now time.Time) {
 		its := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
 			return label == "" || pod.Namespace != job.Namespace || pod.Labels[label] != job.Name || pod.CreationTimestamp.Before(&job.CreatedAt)
 		})
-		found := podProblems(its, podproblem.Claims{}, func(string) bool { return false }, now)
+		found := podProblems(its, podproblem.Claims{}, podproblem.Mounts{}, func(string) bool { return false }, now)
 		if len(found) == 0 {
 			continue
 		}
