@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -247,4 +249,60 @@ func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPodsOfAnOrphanedLatticeJobKeepTheirQuota: its VCJob runs on without the LatticeJob, and the pods without both. The
+// quota is theirs until they have ended, and they are listed.
+func TestPodsOfAnOrphanedLatticeJobKeepTheirQuota(t *testing.T) {
+	w := newWorld(t)
+	w.Queue("gpu", simulated, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Ti")})
+	job := w.latticeJob()
+	w.Create(job)
+	own := w.UntilWorkloadOf("job", "is admitted", runs)
+	var running map[string]corev1.Pod
+	w.UntilPods("two pods are there", func(all map[string]corev1.Pod) bool { running = all; return len(all) == 2 })
+	for _, pod := range running {
+		w.Patch(&pod, `{"metadata": {"annotations": {"muster.dev/sim-duration": "1h"}}}`)
+	}
+	orphan := func(o client.Object) {
+		if err := w.Client.Delete(t.Context(), o, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func(kind, message string) {
+		t.Helper()
+		said, _ := w.Muster("jobs", "-o", "json")
+		var list struct {
+			Items []struct{ Kind, Name, Message string }
+		}
+		if err := json.Unmarshal([]byte(said), &list); err != nil {
+			t.Fatalf("%v:\n%s", err, said)
+		}
+		for _, is := range list.Items {
+			if is.Kind == kind && is.Name == "job" || is.Name == own.Name {
+				if strings.Contains(is.Message, message) {
+					return
+				}
+			}
+		}
+		t.Errorf("muster jobs does not list the pods as of a %s, with %q:\n%s", kind, message, said)
+	}
+	orphan(job)
+	vcjob := harness.UntilOne(w.World, &volcano.JobList{}, "job", "has no owner", func(o *volcano.Job) bool { return len(o.OwnerReferences) == 0 })
+	next := w.batchJob("next", "gpu", 1, time.Hour)
+	next.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	w.Create(next)
+	w.UntilWorkloadOf("next", "waits for the quota of the VCJob", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
+	listed("VCJob", "")
+	orphan(vcjob)
+	w.UntilWorkload(own.Name, "has no owner", func(o *kueue.Workload) bool { return len(o.OwnerReferences) == 0 })
+	w.KillOperator()
+	listed("Workload", "its job was deleted without its pods, which keep its quota until they end")
+	for name, pod := range running {
+		if wl := w.UntilWorkload(own.Name, "is there", func(*kueue.Workload) bool { return true }); wl.Status.Admission == nil {
+			t.Errorf("it holds no quota while %s runs", name)
+		}
+		w.Delete(&pod)
+	}
+	w.UntilWorkloadOf("next", "has the quota", runs)
 }

@@ -141,7 +141,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Checks = checksOf(snapshot, workload) // it has its quota: holders do not matter
 	case waits && !hidden:
 		e.explainWait(snapshot, jobs, workload, now)
-	case workload != nil && workload.Status.Admission != nil && !job.State.Over() && job.PodsReady < job.PodsAsked && !hidden:
+	case workload != nil && hasPlaces(workload) && !job.State.Over() && job.PodsReady < job.PodsAsked && !hidden:
 		e.explainLoss(snapshot, jobs, workload, now)
 	}
 	return e
@@ -169,7 +169,16 @@ func (e *Explanation) explainWait(snapshot *Snapshot, jobs []Job, workload *kueu
 	}
 }
 
-// explainLoss explains for which places a running job waits in place of those that it lost.
+// hasPlaces reports whether the Workload was admitted to places on nodes, which it may lose.
+func hasPlaces(workload *kueue.Workload) bool {
+	return workload.Status.Admission != nil && slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		return a.TopologyAssignment != nil
+	})
+}
+
+// explainLoss explains for which places a running job waits in place of those that it lost. It builds an engine with the
+// whole state, as the explanation of a waiting job does: only the engine knows which places are lost, by nodes that are
+// gone, changed labels or used capacity. A job without places has none to lose, and costs nothing.
 func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
 	said, known := admission.NewReplica(snapshot.Configuration, now, snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if known && said.Replacing != nil {

@@ -511,6 +511,14 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/workload/w-", "gpu", Running, "0/4", "32 gpu", "20s", "40s",
 			"its job was deleted without its pods, which keep its quota until they end"}},
 	}, {
+		name: "so does one whose pods were ready",
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20), func(w *kueue.Workload) {
+			w.Labels = map[string]string{kueue.JobUIDLabel: "gone"}
+			with(kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", 30)(w)
+		})}},
+		want: []line{{"ml/workload/w-", "gpu", Running, "4/4", "32 gpu", "20s", "40s",
+			"its job was deleted without its pods, which keep its quota until they end"}},
+	}, {
 		name: "a Workload of a VCJob that is gone already, or may not be listed",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
 			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "batch.volcano.sh/v1alpha1", "Job"

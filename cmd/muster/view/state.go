@@ -227,14 +227,14 @@ func (s *subject) runningStatus() (state State, reason, message string) {
 		message = join(message, "restarted "+times(s.restarts))
 	}
 	switch {
+	case s.foreign && workload.IsOrphaned(s.workload):
+		return Running, "", join(message, "its job was deleted without its pods, which keep its quota until they end")
 	case s.pods.up() > 0:
 		return Running, "", message
 	case s.stopped != "" && s.given > 0:
 		return Suspended, "", s.stopped + fmt.Sprintf(", and it keeps its quota for %d", s.given)
 	case s.stopped != "":
 		return Suspended, "", s.stopped
-	case s.foreign && workload.IsOrphaned(s.workload):
-		return Running, "", join(message, "its job was deleted without its pods, which keep its quota until they end")
 	case s.foreign && len(s.workload.OwnerReferences) == 0:
 		return Admitted, "", join(message, "has no owner: its own controller would start its pods now")
 	case s.foreign:
