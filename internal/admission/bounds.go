@@ -6,10 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/podproblem"
@@ -52,16 +51,9 @@ func podLabelsOf(w *kueue.Workload) []podLabels {
 	owner := metav1.GetControllerOfNoCopy(w)
 	for i := range w.Spec.PodSets {
 		name, given := string(w.Spec.PodSets[i].Name), labels.Set{}
-		switch {
-		case owner == nil:
-		case owner.Kind == "JobSet":
-			given = labels.Set{jobset.JobSetNameKey: owner.Name, jobset.ReplicatedJobNameKey: name}
-		case owner.Kind == "Job" && owner.APIVersion == volcano.GroupVersion.String():
-			given = labels.Set{volcano.JobNameKey: owner.Name, volcano.TaskSpecKey: name}
-		case owner.Kind == "Job":
-			given = labels.Set{"job-name": owner.Name, "batch.kubernetes.io/job-name": owner.Name}
-		case owner.Kind == "GenericJob", owner.Kind == "TrainingJob":
-			given = labels.Set{podproblem.Label("", owner.Kind): owner.Name}
+		if owner != nil {
+			group, _ := schema.ParseGroupVersion(owner.APIVersion)
+			given = podproblem.LabelsOf(group.Group, owner.Kind, owner.Name, name)
 		}
 		out[i] = podLabels{name, labels.Merge(w.Spec.PodSets[i].Template.Labels, given)}
 	}

@@ -26,3 +26,22 @@ func Label(group, kind string) string {
 	}
 	return ""
 }
+
+// LabelsOf returns the labels that the controller of a job of this kind and group gives to all pods of a pod set: those
+// that name the job, and the part of the job where the kind has such a label.
+func LabelsOf(group, kind, job, podSet string) map[string]string {
+	key := Label(group, kind)
+	if key == "" {
+		return nil
+	}
+	out := map[string]string{key: job}
+	switch key {
+	case jobset.JobSetNameKey:
+		out[jobset.ReplicatedJobNameKey] = podSet
+	case volcano.JobNameKey:
+		out[volcano.TaskSpecKey] = podSet
+	case batchv1.JobNameLabel:
+		out["job-name"] = job // as before Kubernetes 1.27
+	}
+	return out
+}
