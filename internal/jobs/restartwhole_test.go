@@ -27,13 +27,14 @@ import (
 )
 
 // wholeWorld is a batchWorld with an Indexed Job that restarts as a whole. Index 0 is done each time before an eviction.
-// The pods of done indexes exist, and the Job controller lets go of each one turn after it has counted it.
+// The pods of done indexes exist. The Job controller lets go of each some turns after it was deleted, and until then counts
+// its index as done.
 type wholeWorld struct {
 	*batchWorld
 	// restarts says that the operator loses its memory with the fault.
 	restarts bool
-	// lives counts the admissions, and the pods of done indexes.
-	lives, done int
+	// lives counts the admissions, done the pods of done indexes, and turns those since one of them was deleted.
+	lives, done, turns int
 }
 
 func newWholeWorld(t *testing.T, f fault, restarts bool, evictions int) *wholeWorld {
@@ -106,8 +107,10 @@ func (w *wholeWorld) runIndexes() {
 	s := &job.Status
 	partly := w.evictions > 0 && ptr.Deref(s.Ready, 0) == 3
 	switch {
-	case held && s.CompletedIndexes == "" && !*job.Spec.Suspend: // as it would for a pod that it has let go of, by its cache
-		w.t.Error("a Job is started while a done pod of its last life has its finalizer")
+	case held && s.CompletedIndexes == "":
+		s.CompletedIndexes, s.Succeeded = "0", 1
+		w.updateStatus(job)
+		w.t.Error("the Job was restarted while a done pod of its last life had its finalizer: it is counted again")
 	case partly && s.CompletedIndexes == "":
 		w.done++
 		w.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("job-0-%d", w.done), Namespace: "ns", UID: types.UID(fmt.Sprintf("pod%d", w.done)),
@@ -123,13 +126,16 @@ func (w *wholeWorld) runIndexes() {
 	}
 }
 
-// letGo removes the Job controller's finalizer from done pods, once the Job has stopped: it is slow. It reports whether a
-// pod had it.
+// letGo removes the Job controller's finalizer from done pods in the third turn after they were deleted. It reports whether
+// a pod has it still.
 func (w *wholeWorld) letGo() (held bool) {
 	for _, pod := range list[corev1.PodList](w.world).Items {
-		if held = len(pod.Finalizers) > 0; held && pod.DeletionTimestamp != nil {
-			pod.Finalizers = nil
+		if pod.DeletionTimestamp != nil {
+			w.turns++
 			w.changes++
+		}
+		if held = w.turns < 3; !held {
+			pod.Finalizers, w.turns = nil, 0
 			if err := w.api.Update(w.t.Context(), &pod); client.IgnoreNotFound(err) != nil {
 				w.t.Fatal(err)
 			}

@@ -115,6 +115,22 @@ func (m *Mounts) Note(pod *corev1.Pod, events []corev1.Event, now time.Time) {
 	m.said[pod.Name] = message
 }
 
+// MissingConfigMap returns the ConfigMap that does not exist according to the events of the pod, "" for none.
+func (m Mounts) MissingConfigMap(pod *corev1.Pod) string {
+	_, cause, _ := strings.Cut(m.missing[mountsOf(pod)], "cannot be mounted: ")
+	name, is := strings.CutPrefix(cause, `configmap "`)
+	if !is {
+		return ""
+	}
+	return strings.TrimSuffix(name, `" not found`)
+}
+
+// Forget drops what the events of the pod say: it holds no more.
+func (m *Mounts) Forget(pod *corev1.Pod) {
+	delete(m.said, pod.Name)
+	delete(m.missing, mountsOf(pod))
+}
+
 func isOfOneVolume(e *corev1.Event) bool { return setUp.MatchString(e.Message) }
 
 // lastSeen returns when the event occurred last.

@@ -191,7 +191,7 @@ func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.
 }
 
 // MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods. It says
-// nothing if the user may not read events.
+// nothing if the user may not read events, nor of a ConfigMap that was made since: the kubelet tries again soon.
 func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.Pod, now time.Time) (found podproblem.Mounts, err error) {
 	for _, pod := range podproblem.AwaitingMounts(pods, mostMounts) {
 		var events corev1.EventList
@@ -203,6 +203,13 @@ func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.
 			return found, fmt.Errorf("list the events of pod %s: %w", pod.Name, err)
 		}
 		found.Note(pod, events.Items, now)
+		if name := found.MissingConfigMap(pod); name != "" {
+			made := &metav1.PartialObjectMetadata{}
+			made.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			if c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, made) == nil {
+				found.Forget(pod)
+			}
+		}
 	}
 	return found, nil
 }

@@ -201,14 +201,20 @@ func TestEventsOfAPodWhoseVolumesAreNotMounted(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ml", UID: "pu"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	events := `{"kind":"EventList","apiVersion":"v1","items":[{"reason":"FailedMount","involvedObject":{"uid":"pu"},"lastTimestamp":"2026-01-02T03:04:05Z",
 		"message":"MountVolume.SetUp failed for volume \"config\" : configmap \"gone\" not found"}]}`
-	for name, tc := range map[string]struct{ answer, want string }{
-		"readable": {events, `volume "config" cannot be mounted: configmap "gone" not found`},
-		"refused":  {"forbidden", ""},
+	const made = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"gone","namespace":"ml"}}`
+	for name, tc := range map[string]struct{ answer, configMap, want string }{
+		"made since":               {events, made, ""},
+		"the ConfigMap is refused": {events, "forbidden", `volume "config" cannot be mounted: configmap "gone" not found`},
+		"readable":                 {events, "", `volume "config" cannot be mounted: configmap "gone" not found`},
+		"refused":                  {"forbidden", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := withVCJobs("")
-			answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"events","kind":"Event","namespaced":true}]}`
+			answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"events","kind":"Event","namespaced":true},{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`
 			answers["/api/v1/namespaces/ml/events"] = tc.answer
+			if tc.configMap != "" {
+				answers["/api/v1/namespaces/ml/configmaps/gone"] = tc.configMap
+			}
 			cluster, err := Open(t.Context(), served(t, answers, nil))
 			if err != nil {
 				t.Fatal(err)
