@@ -128,6 +128,10 @@ func OnHoldf(format string, args ...any) Reason {
 	return Reason{Code: OnHold, Detail: fmt.Sprintf(format, args...)}
 }
 
+// pendingEnd ends the message of a workload for which none was preempted now: what it lacks is held by others that were
+// preempted before, are deleted or deactivated, or shrink. Who they are may change until their pods have ended.
+const pendingEnd = ". Pending the end of pods of other workloads, which are being stopped"
+
 // Message returns the message in one line, in the wording of the Workload API.
 func (r Reason) Message() string {
 	if r.PodSet == "" {
@@ -149,6 +153,9 @@ func (r Reason) Message() string {
 	}
 	if r.Ending > 0 {
 		message += fmt.Sprintf(". Pending the end of %d workload(s), which was not preempted", r.Ending)
+	}
+	if r.Code == WaitingForPreemptedWorkloads && r.Preempted == 0 && r.Ending == 0 {
+		message += pendingEnd
 	}
 	return message
 }
