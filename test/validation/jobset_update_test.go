@@ -27,6 +27,7 @@ func jobSetUpdateRules() []rule {
 			[]attempt{
 				{what: "one more", before: edits{}, change: edits{"spec>replicatedJobs>2": "yaml:{name: more, template: {spec: {template: {spec: {containers: [{name: c}]}}}}}"}},
 				{what: "all removed", before: edits{}, change: edits{"spec>replicatedJobs": nil}},
+				{what: "the spec removed", before: edits{}, change: edits{"spec": nil}},
 				{what: "renamed", before: edits{}, change: edits{workers + "name": "others"}},
 				{what: "another order", before: edits{}, change: edits{leader + "name": "workers", workers + "name": "leader"}},
 				{what: "another group", before: edits{}, change: edits{leader + "groupName": "g"}},
