@@ -44,7 +44,7 @@ func workloadReservedRules() []rule {
 		{of, "count does not grow while quota is reserved", inReserved, "count cannot grow while quota is reserved: field is immutable",
 			[]attempt{
 				{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 5}},
-				{what: "of another pod set than the one that is resized", before: reserved.with(resized), change: edits{"spec>podSets>1>count": 3}},
+				{what: "of another pod set than the one that is resized", before: reserved.with(resized).with(elastic), change: edits{"spec>podSets>1>count": 3}},
 				{what: "of a pod set that has given quota back", before: reserved.with(resized).with(edits{"status>reclaimablePods": "yaml:[{name: main, count: 1}]"}), change: edits{podSet + "count": 5}},
 				{what: "where the admission says no count", before: reserved.with(resized).with(edits{assignment + "count": nil}), change: edits{podSet + "count": 5}},
 			},

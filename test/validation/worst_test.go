@@ -27,6 +27,7 @@ func worstObjects() []worstObject {
 		{"JobSet", "16 patterns of classes", patterns(16, strings.Repeat(`\pL`, 85))},
 		{"JobSet", "5 patterns of counts", patterns(5, "(?i)"+strings.Repeat("k{0,33}", 3)+strings.Repeat("a?", 100))},
 		{"JobSet", "64 rules of 128 targets", jobs.with(targets)},
+		{"JobSet", "128 jobs of 500 variables", edits{"spec>suspend": true, "spec>replicatedJobs": manyVariables(128, 500)}},
 		{"JobSet", "2,500 claims", manyClaims(2500)},
 		{"JobSet", "500 claims", manyClaims(500)},
 		{"JobSet", "2,048 containers", edits{set + "containers": times(1024, "{name: c%d}"), set + "initContainers": times(1024, "{name: i%d}")}},
@@ -100,6 +101,15 @@ func amountsOf(containers, amounts int) []any {
 			"resources": map[string]any{"requests": manyAmounts(amounts), "limits": manyAmounts(amounts)}})
 	}
 	return out
+}
+
+// manyVariables are so many replicated jobs whose container has so many variables.
+func manyVariables(jobs, count int) []any {
+	var variables strings.Builder
+	for i := range count {
+		fmt.Fprintf(&variables, "{name: v%d, value: a},", i)
+	}
+	return times(jobs, strings.Replace(plainJob, "{name: c}", "{name: c, env: ["+variables.String()+"]}", 1))
 }
 
 func manyLabels(count int) map[string]any {

@@ -24,7 +24,10 @@ func amend(kind string, root *props) {
 	switch kind {
 	case "ClusterQueue", "Cohort":
 		edit(root, boundResourceNames, "spec", "resourceGroups", "*")
+	case "LocalQueue":
+		edit(root, keepSpec, "spec")
 	case "ResourceFlavor":
+		edit(root, keepSpec, "spec")
 		edit(root, func(labels *props) {
 			length := int64(63)
 			labels.AdditionalProperties.Schema.MaxLength = &length
@@ -57,6 +60,12 @@ func amend(kind string, root *props) {
 		ruleTrainingJob(root)
 		edit(root, amendTemplate, "spec", "replicaSpecs", "template")
 	}
+}
+
+// keepSpec has an optional spec always be there. Rules that compare a spec with the one before hold only where there are
+// two: without a default, whoever takes the spec away could then bring another one.
+func keepSpec(spec *props) {
+	spec.Default = &apiextensionsv1.JSON{Raw: []byte("{}")}
 }
 
 // nameObject makes a string the name of an object.

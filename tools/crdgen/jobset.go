@@ -10,9 +10,7 @@ import (
 func ruleJobSet(jobSet *props) {
 	jobSet.XValidations = append(jobSet.XValidations, nameRules()...)
 	edit(jobSet, func(spec *props) {
-		// Rules that compare a spec with the one before hold only where there are two: without a default, whoever takes the
-		// spec away could bring another one.
-		spec.Default = &apiextensionsv1.JSON{Raw: []byte("{}")}
+		keepSpec(spec)
 		spec.XValidations = append(spec.XValidations,
 			celRule(".replicatedJobs", "replicas of all replicatedJobs must be at most 10000 together",
 				`!has(self.replicatedJobs) || size(self.replicatedJobs) == 0 || self.replicatedJobs.map(r, r.replicas).sum() <= 10000`))
