@@ -114,6 +114,10 @@ const (
 	// admitted.
 	MinReplicasAnnotation = "muster.dev/min-replicas"
 	MaxReplicasAnnotation = "muster.dev/max-replicas"
+	// MinPodsAnnotation, on the pod template of a pod set of a Workload, lets that pod set start with no pods at all, if
+	// all pod sets of the Workload together have at least as many pods as it says. The operator sets it; in the templates
+	// of jobs it has no effect.
+	MinPodsAnnotation = "muster.dev/min-pods"
 	// QueuedTimeAnnotation on a Workload is when its job was queued, in RFC 3339, if that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
 	// AskedAnnotation is on the Workload of a job that must queue again if its pods come to need something else. It is a

@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -95,6 +96,9 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		HostPorts:    hostPortsOf(stored),
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
+	}
+	if n, err := strconv.ParseInt(podSet.Template.Annotations[muster.MinPodsAnnotation], 10, 32); err == nil && n > 0 {
+		out.Together = int32(n)
 	}
 	if podSet.Template.Annotations[muster.MinReplicasAnnotation] != "" && out.MinCount > 0 {
 		// A job with an invalid exponent is not queued; on a Workload without a job it counts as absent.

@@ -52,6 +52,7 @@ func shapeKey(podSets []PodSet) string {
 		text(ps.Name)
 		number(int64(ps.Count))
 		number(int64(ps.MinCount))
+		number(int64(ps.Together))
 		number(int64(ps.Wanted))
 		number(int64(ps.Reclaimable))
 		b = append(strconv.AppendFloat(b, ps.Elastic, 'g', -1, 64), ',')

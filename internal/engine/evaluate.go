@@ -64,6 +64,14 @@ func (e *Engine) evaluate(c *class) outcome {
 	w := e.workloads[c.head().Key]
 	full := e.considerTaking(w, c, form.Full())
 	reducible := form.Reducible()
+	var any *anySearch
+	if form.Together() > 0 && reducible > 0 && full.verdict != admissible && full.verdict != promisable {
+		var found outcome
+		if found, any = e.anyThatFit(w, c); found.verdict != hopeless {
+			return found
+		}
+		any.note(full)
+	}
 	if full.verdict != admissible && full.verdict != promisable && !full.sparesQueue(c.queue) {
 		if found, yields := e.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
 			return found
@@ -71,6 +79,9 @@ func (e *Engine) evaluate(c *class) outcome {
 	}
 	if reducible == 0 || full.verdict != hopeless && !full.shrinksEquals {
 		return full
+	}
+	if any != nil {
+		return e.anyByEviction(any)
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {

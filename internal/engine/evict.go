@@ -99,7 +99,7 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 		return
 	}
 	set := &w.held.PodSets[at]
-	most := int(max(0, set.Count-w.podSet(set.PodSet).Least()))
+	most := int(max(0, set.Count-w.leastOf(at)))
 	fewer := 1 + sort.Search(most, func(n int) bool {
 		given := w.held.sized(at, set.Count-int32(n)-1, nil)
 		given.PodSets[at].Surplus = nil // it counts only until it is gone

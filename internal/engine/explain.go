@@ -87,7 +87,7 @@ func requests(podSets []PodSet) []reason.PodSet {
 	for i, ps := range podSets {
 		out[i] = reason.PodSet{Name: ps.Name, Pods: ps.Needed(), PerPod: corev1.ResourceList{}}
 		if ps.Fewest() < ps.Needed() {
-			out[i].Fewest = ps.Fewest()
+			out[i].Fewest, out[i].Together = ps.Fewest(), ps.Together
 		}
 		for name, amount := range ps.PerPod {
 			out[i].PerPod[corev1.ResourceName(name)] = quota.ToQuantity(corev1.ResourceName(name), amount)

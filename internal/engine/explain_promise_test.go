@@ -199,7 +199,7 @@ func relaxed(ps PodSet, change string) (out PodSet, known bool) {
 	case scans(change, "with %dm cpu for each pod rather than %dm", &amount, &before):
 		out.PerPod = map[string]int64{"cpu": amount}
 	case scans(change, "with %d pod rather than %d", &amount, &before), scans(change, "with %d pods rather than %d", &amount, &before):
-		out.Count, out.Reclaimable, out.MinCount = int32(amount), 0, 0
+		out.Count, out.Reclaimable, out.MinCount, out.Together = int32(amount), 0, 0, 0
 	case scans(change, "within one %s rather than one", &level):
 		topology.Level = level
 		out.Topology = &topology

@@ -91,7 +91,8 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	})
 }
 
-// TestAdmittedWorkloadHasPods: an admission gives pods to every pod set that needs any.
+// TestAdmittedWorkloadHasPods: an admission gives pods to every pod set that needs any of its own, and to others as many
+// as the workload needs together.
 func TestAdmittedWorkloadHasPods(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -100,10 +101,16 @@ func TestAdmittedWorkloadHasPods(t *testing.T) {
 				if d.Admit == nil {
 					continue
 				}
+				var pods, needed, together int32
 				for i, given := range d.Admit.PodSets {
-					if ps := w.jobs[d.Key.Name].PodSets[i]; given.Count == 0 && ps.Needed() > 0 || given.Count > ps.Needed() {
+					ps := w.jobs[d.Key.Name].PodSets[i]
+					if given.Count == 0 && ps.Needed() > 0 && ps.Together == 0 || given.Count > ps.Needed() {
 						t.Fatalf("%s was given %d pods of %s, want 1 to %d", d.Key.Name, given.Count, ps.Name, ps.Needed())
 					}
+					pods, needed, together = pods+given.Count+ps.Reclaimable, needed+ps.Needed()+ps.Reclaimable, max(together, ps.Together)
+				}
+				if pods < min(together, needed) {
+					t.Fatalf("%s was given %d pods with those that have ended, want %d of %d together", d.Key.Name, pods, together, needed)
 				}
 			}
 		}

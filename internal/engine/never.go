@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sort"
+
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -35,18 +37,41 @@ func (e *Engine) exceedsNodes(c *class) bool {
 	if c.never == now {
 		return now.never
 	}
-	counts := form.ReducedBy(form.Reducible())
-	now.never = !c.queue.OnDemand
 	c.never = now
-	ways := 0
-	for given := range form.Possible(counts, c.queue.node) {
-		asks := e.asksOf(c.shape.podSets, given, avoidance{})
-		if ways++; len(asks) == 0 || ways > maxCombinations || e.places.EverFits(asks) {
-			c.never.never = false
-			break
-		}
+	if c.never.never = !c.queue.OnDemand; form.Together() > 0 {
+		c.never.never = c.never.never && e.mostEver(c) < form.Together()
+	} else {
+		c.never.never = c.never.never && !e.everFits(c, form.ReducedBy(form.Reducible()))
 	}
 	return c.never.never
+}
+
+// everFits reports whether the present nodes could hold these counts of the class in any choice of flavors, if nothing
+// else ran on them.
+func (e *Engine) everFits(c *class, counts []int32) bool {
+	ways := 0
+	for given := range e.formOf(c).Possible(counts, c.queue.node) {
+		asks := e.asksOf(c.shape.podSets, given, avoidance{})
+		if ways++; len(asks) == 0 || ways > maxCombinations || e.places.EverFits(asks) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class ever
+// run together.
+func (e *Engine) mostEver(c *class) (sum int64) {
+	form := e.formOf(c)
+	for i := range form.Full() {
+		_, most := form.Needs(i)
+		sum += int64(sort.Search(int(most), func(n int) bool {
+			counts := make([]int32, len(form.Full()))
+			counts[i] = int32(n) + 1
+			return !e.everFits(c, counts)
+		}))
+	}
+	return sum
 }
 
 // stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else

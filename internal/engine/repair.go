@@ -122,7 +122,7 @@ func (p *pass) shrinkToValid(w *workload) bool {
 	for _, at := range lost {
 		most += at.Count
 	}
-	most = min(most, set.Count-w.podSet(set.PodSet).Least())
+	most = min(most, set.Count-w.leastOf(at))
 	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false

@@ -53,7 +53,7 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 	}
 	ps, size := w.podSet(w.held.PodSets[at].PodSet), w.held.PodSets[at].Count
 	// Its present size may be outside of the range that it wants now.
-	return elastic.Job{Key: w.Key, Min: min(ps.Least(), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
+	return elastic.Job{Key: w.Key, Min: min(w.leastOf(at), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
@@ -61,8 +61,24 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 func (e *Engine) setSpare(w *workload, h *preempt.Holder) {
 	if at := w.resizableSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
-		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).Least())
+		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.leastOf(at))
 	}
+}
+
+// leastOf returns how few pods the held pod set at the index may have while the workload runs. Where its job needs a
+// number of pods of whichever pod sets, it makes up for those that the others do not have.
+func (w *workload) leastOf(at int) int32 {
+	ps := w.podSet(w.held.PodSets[at].PodSet)
+	var together int32
+	for i := range w.PodSets {
+		together = max(together, w.PodSets[i].Together)
+	}
+	for i := range w.held.PodSets {
+		if i != at {
+			together -= min(together, w.held.PodSets[i].Count)
+		}
+	}
+	return max(ps.Least(), min(together, ps.Most()))
 }
 
 // podSet returns the workload's pod set of that name, nil if it has none: a Workload's admission may name any.

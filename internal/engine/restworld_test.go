@@ -46,8 +46,28 @@ func (w *world) addPodSets(t *rapid.T, ev *WorkloadSet) {
 		}
 		ev.PodSets = append(ev.PodSets, ps)
 	}
-	if len(ev.PodSets) == 1 && w.elastic && first.Topology == nil && first.Count > 1 && rapid.Bool().Draw(t, "elastic") {
+	drawTogether(t, ev.PodSets)
+	first = &ev.PodSets[0]
+	if (len(ev.PodSets) == 1 || first.Together > 0) && w.elastic && first.Topology == nil && first.Count > 1 && rapid.Bool().Draw(t, "elastic") {
 		first.MinCount, first.Elastic, first.Reclaimable = 1, 0.85, 0
+	}
+}
+
+// drawTogether has a job of several pod sets need a number of pods, of whichever pod sets or of all but the last one.
+func drawTogether(t *rapid.T, podSets []PodSet) {
+	var all int32
+	for _, ps := range podSets {
+		all += ps.Count
+	}
+	if len(podSets) == 1 || all == 0 || rapid.Bool().Draw(t, "each pod set must run") {
+		return
+	}
+	together := rapid.Int32Range(1, all).Draw(t, "pods that run together")
+	if rapid.IntRange(0, 3).Draw(t, "the last pod set must run if 0") == 0 {
+		podSets = podSets[:len(podSets)-1]
+	}
+	for i := range podSets {
+		podSets[i].MinCount, podSets[i].Together = min(1, podSets[i].Count), together
 	}
 }
 

@@ -120,5 +120,6 @@ func (w *world) submitWide(t *rapid.T) {
 		}
 		ev.PodSets = append(ev.PodSets, ps)
 	}
+	drawTogether(t, ev.PodSets)
 	w.submit(t, ev)
 }

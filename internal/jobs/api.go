@@ -66,6 +66,9 @@ type API[T client.Object] struct {
 	// Resizes says that Plan resizes elastic pod sets while the job runs, and reports Progress.Pods. The pod sets of
 	// all other APIs have a fixed size while they run, whatever their templates say.
 	Resizes bool
+	// AnyPods says that Plan copes with pod sets that were admitted with no pods, as a pod set may be that has
+	// muster.MinPodsAnnotation. Of jobs of other APIs the annotation is removed.
+	AnyPods bool
 	// Gangs says that Plan creates PodGroups where the cluster supports them.
 	Gangs bool
 	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.

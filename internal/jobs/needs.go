@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as those of a job, with the
@@ -19,7 +20,8 @@ func asksTheSame(said, own []kueue.PodSet) bool {
 	return slices.EqualFunc(said, own, func(said, own kueue.PodSet) bool {
 		return said.Name == own.Name && said.Count == own.Count && placesTheSame(&said, &own) &&
 			equality.Semantic.DeepEqual(meaningOf(&said.Template.Spec), meaningOf(&own.Template.Spec)) &&
-			(isElasticTemplate(&own.Template) || !isElasticTemplate(&said.Template))
+			(isElasticTemplate(&own.Template) || !isElasticTemplate(&said.Template)) &&
+			(said.Template.Annotations[muster.MinPodsAnnotation] == "" || own.Template.Annotations[muster.MinPodsAnnotation] != "")
 	})
 }
 

@@ -51,6 +51,8 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
 	elastic := prebuilt(cpus(2, "1"))
 	elastic.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
+	withoutPods := prebuilt(cpus(2, "1"))
+	withoutPods.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinPodsAnnotation: "1"}
 	outOfSync := prebuilt(cpus(3, "1"))
 	finish(outOfSync, kueue.WorkloadFinishedReasonOutOfSync, "", now)
 	// The cache drops the pod sets of finished Workloads.
@@ -69,13 +71,14 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		"missing":         {nil, nil, prebuiltMissing},
 		"another job's":   {owned("other"), nil, prebuiltTaken},
 		"owner with the job's UID in another API group": {forged, nil, prebuiltTaken},
-		"other count":                       {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"other requests":                    {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"other requests, with quota":        {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"elastic, for a job that is not":    {elastic, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"finished as out of sync already":   {outOfSync, nil, prebuiltOutOfSync},
-		"finished already":                  {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
-		"adopted and finished with the job": {ended(owned("job-uid")), nil, ""},
+		"other count":                                    {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"other requests":                                 {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"other requests, with quota":                     {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"elastic, for a job that is not":                 {elastic, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"may start without pods, for a job that may not": {withoutPods, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"finished as out of sync already":                {outOfSync, nil, prebuiltOutOfSync},
+		"finished already":                               {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"adopted and finished with the job":              {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)

@@ -224,6 +224,9 @@ func (r *reconciler[T]) planFollowing(ctx context.Context, job T, found *kueue.W
 	if !r.api.Resizes {
 		fixSizes(described.PodSets)
 	}
+	if !r.api.AnyPods {
+		dropMinPods(described.PodSets)
+	}
 	if described.Foreign {
 		return Plan{}, nil
 	}

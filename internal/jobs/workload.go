@@ -153,6 +153,17 @@ func fixSize(podSet *kueue.PodSet) {
 	}
 }
 
+// dropMinPods makes all pod sets ask for pods of their own.
+func dropMinPods(podSets []kueue.PodSet) {
+	for i := range podSets {
+		meta := &podSets[i].Template.ObjectMeta
+		if _, says := meta.Annotations[muster.MinPodsAnnotation]; says {
+			meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own
+			delete(meta.Annotations, muster.MinPodsAnnotation)
+		}
+	}
+}
+
 // isElastic reports whether the job may run at several sizes.
 func isElastic(w *kueue.Workload) bool {
 	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return isElasticTemplate(&ps.Template) })

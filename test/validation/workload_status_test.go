@@ -98,9 +98,11 @@ func workloadReservedRules() []rule {
 				{what: "less than minCount", before: admitted, change: edits{assignment + "count": 1, assignment + "resourceUsage>cpu": "1"}, user: operator},
 				{what: "less than count where there is no minCount", before: admitted, change: edits{"status>admission>podSetAssignments>1>count": 1, "status>admission>podSetAssignments>1>resourceUsage>cpu": "250m"}, user: operator},
 				{what: "none where pods are needed", before: edits{"spec>podSets>0>minCount": 2, "status>reclaimablePods": "yaml:[{name: main, count: 3}]"}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 0}]}"}},
+				{what: "fewer of one pod set, where another may start without pods", before: edits{"spec>podSets>1": "yaml:{name: side, count: 2, template: {metadata: {annotations: {muster.dev/min-pods: \"1\"}}, spec: {containers: [{name: c}]}}}"}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 3}, {name: side, count: 0}]}"}},
 				{what: "part of a pod set without minCount at first", before: edits{}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 3}]}"}},
 			},
 			[]attempt{
+				{what: "none of a pod set that may start without pods", before: edits{"spec>podSets>1": "yaml:{name: side, count: 2, template: {metadata: {annotations: {muster.dev/min-pods: \"1\"}}, spec: {containers: [{name: c}]}}}"}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4}, {name: side, count: 0}]}"}},
 				{what: "minCount", before: admitted, change: edits{assignment + "count": 2, assignment + "resourceUsage>cpu": "2"}, user: operator},
 				{what: "part of a pod set with minCount at first", before: edits{"spec>podSets>0>minCount": 3}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 3}]}"}},
 				{what: "one where the fewest have ended", before: edits{"spec>podSets>0>minCount": 2, "status>reclaimablePods": "yaml:[{name: main, count: 2}]"}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 1}]}"}},

@@ -224,6 +224,9 @@ func ask(a *view.Ask) string {
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %s at least", podCount(a.Fewest))
 	}
+	if a.Together > 0 {
+		text += fmt.Sprintf(", or none if %s of the job run", podCount(a.Together))
+	}
 	for i := range a.Near {
 		text += ", " + nearness(&a.Near[i])
 	}

@@ -18,11 +18,13 @@ type Ask struct {
 	// Fewest is the minimum count with which a waiting job can start; absent if it needs all pods. Given is the
 	// admitted count, absent if it equals Pods. Left is how many of these still hold quota, absent if all do: fewer do
 	// if pods have ended or the job was shrunk.
-	Fewest  int32                          `json:"fewest,omitempty"`
-	Given   *int32                         `json:"given,omitempty"`
-	Left    *int32                         `json:"left,omitempty"`
-	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
-	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
+	// Together is how many pods a waiting job needs of whichever pod sets; absent if this one must have some.
+	Fewest   int32                          `json:"fewest,omitempty"`
+	Together int32                          `json:"together,omitempty"`
+	Given    *int32                         `json:"given,omitempty"`
+	Left     *int32                         `json:"left,omitempty"`
+	PerPod   corev1.ResourceList            `json:"perPod,omitempty"`
+	Flavors  map[corev1.ResourceName]string `json:"flavors,omitempty"`
 	// Near lists the topology constraints of the pods, the widest level first. Group is the name of the pod set group
 	// that is placed together; "" if none.
 	Near  []Nearness `json:"near,omitempty"`

@@ -207,7 +207,7 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 	for i := range e.Asks {
 		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
 			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // includes what LimitRanges and RuntimeClasses add
-			e.Asks[i].Fewest = whyNot.PodSets[at].Fewest
+			e.Asks[i].Fewest, e.Asks[i].Together = whyNot.PodSets[at].Fewest, whyNot.PodSets[at].Together
 		}
 	}
 	if e.Line != nil {

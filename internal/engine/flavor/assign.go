@@ -17,7 +17,7 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	for i := range f.sets {
 		set := &f.sets[i]
 		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
-		for g := range set.choices {
+		for g := range set.choicesOf(counts[i]) {
 			if !a.choose(set, &set.choices[g], counts[i], out) {
 				if never := f.whyNever(counts, q); never.Code != reason.None {
 					a.choice.Mode, a.choice.Why = NoFit, never

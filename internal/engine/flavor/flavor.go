@@ -35,6 +35,9 @@ type PodSet struct {
 	Count int32
 	// MinCount is the fewest pods that it can start with, 0 if it needs Count.
 	MinCount int32
+	// Together is positive for a pod set that can start with no pods at all, if all pod sets of the workload together have
+	// at least that many. MinCount then only bounds its size while it runs.
+	Together int32 `json:",omitempty"`
 	// Elastic is positive for a pod set whose size may change between MinCount and Count while it runs: the exponent
 	// of its speed, where n pods do n to the power of Elastic times the work of one. A workload has at most one
 	// elastic pod set.
@@ -108,9 +111,12 @@ func (ps PodSet) TakesOfNode() map[string]int64 {
 	return ps.PerPod
 }
 
-// Fewest returns how few of the needed pods it can start with. It is at least one if any is needed: a workload
-// admitted with none would never finish.
+// Fewest returns how few of the needed pods it can start with. It is at least one if any is needed, and pods of other pod
+// sets do not make up for it: a workload admitted with none would never finish.
 func (ps PodSet) Fewest() int32 {
+	if ps.Together > 0 {
+		return 0
+	}
 	if ps.MinCount == 0 {
 		return ps.Needed()
 	}

@@ -28,7 +28,7 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	switch {
 	case set == len(f.sets):
 		return yield(given)
-	case group == len(f.sets[set].choices):
+	case group == len(f.sets[set].choicesOf(counts[set])):
 		return f.possible(counts, queue, given, set+1, 0, yield)
 	}
 	g := &f.sets[set].choices[group]
@@ -102,7 +102,7 @@ func (p *packer) pack(i, n int) bool {
 		return true
 	}
 	set := &p.form.sets[i]
-	if n == len(set.choices) {
+	if n == len(set.choicesOf(p.counts[i])) {
 		return p.pack(i+1, 0)
 	}
 	g, before, could := &set.choices[n], len(p.taken), false

@@ -45,7 +45,7 @@ func (s *splitter) assign(i, n int) bool {
 	if i == len(s.form.sets) {
 		return true
 	}
-	choices := s.form.sets[i].choices
+	choices := s.form.sets[i].choicesOf(s.counts[i])
 	if n == len(choices) {
 		return s.assign(i+1, 0)
 	}
@@ -81,7 +81,7 @@ func (s *splitter) result() Choice {
 	next := 0
 	for i, set := range s.form.sets {
 		a := Assignment{PodSet: set.name, Count: s.counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
-		for n := range set.choices {
+		for n := range set.choicesOf(s.counts[i]) {
 			g, c := &set.choices[n], s.given[next]
 			next++
 			if c.mode < out.Mode {

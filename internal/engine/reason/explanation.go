@@ -137,10 +137,12 @@ func (n Name) String() string { return n.Namespace + "/" + n.Name }
 // PodSet is the request of a number of equal pods.
 type PodSet struct {
 	Name string `json:"name"`
-	// Pods is the number needed; Fewest is the smallest number that it can start with, absent if it needs all.
-	Pods   int32               `json:"pods"`
-	Fewest int32               `json:"fewest,omitempty"`
-	PerPod corev1.ResourceList `json:"perPod,omitempty"`
+	// Pods is the number needed; Fewest is the smallest number that it can start with, absent if it needs all. Together is
+	// how many pods the workload needs of whichever pod sets, absent if this one needs pods of its own.
+	Pods     int32               `json:"pods"`
+	Fewest   int32               `json:"fewest,omitempty"`
+	Together int32               `json:"together,omitempty"`
+	PerPod   corev1.ResourceList `json:"perPod,omitempty"`
 	// Flavors has the result of each flavor, in the order of the queue. With several resource groups, each group has
 	// its flavors.
 	Flavors []FlavorVerdict `json:"flavors,omitempty"`

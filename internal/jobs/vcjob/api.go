@@ -37,6 +37,7 @@ const countsDelay = time.Second
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
 	Resizes:    true,
+	AnyPods:    true,
 	Gangs:      true,
 	Kind:       kind,
 	Queue:      jobs.QueueRequired,
@@ -97,9 +98,16 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
 	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
 	least, elastic, plugins := leastOf(job), elasticTask(job), pluginsOf(job)
+	together, optional := anyPods(job)
+	over := tasksOver(job, optional, facts.Queued)
+	for i := range job.Spec.Tasks {
+		if over[i] {
+			together -= countOf(&job.Spec.Tasks[i])
+		}
+	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
-		if countOf(task) == 0 {
+		if countOf(task) == 0 || over[i] {
 			continue
 		}
 		template := *task.Template.DeepCopy()
@@ -111,8 +119,11 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: countOf(task), Template: template}
 		if least[i] < countOf(task) {
-			// A pod set has at least one pod, so a task with a minimum of 0 counts with one.
-			set.MinCount = ptr.To(max(least[i], 1))
+			set.MinCount = ptr.To(max(least[i], 1)) // the API has no smaller one: the annotation below says that it may be none
+		}
+		delete(set.Template.Annotations, muster.MinPodsAnnotation)
+		if optional[i] {
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinPodsAnnotation, strconv.Itoa(int(max(together, 1))))
 		}
 		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
 		if i == elastic {

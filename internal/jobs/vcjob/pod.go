@@ -63,11 +63,20 @@ func (l *planner) createPods() {
 	l.plan.Writes = append(l.plan.Writes, writes...)
 }
 
-// least returns the minimum number of pods of each task for the job to run.
+// least returns the minimum number of pods of each task for the job to run. A task that could have started without pods
+// makes up for those that the others were not granted.
 func (l *planner) least() map[string]int32 {
 	out := make(map[string]int32, len(l.tasks))
+	together, optional := anyPods(l.job)
+	for i := range l.job.Spec.Tasks {
+		together -= l.granted(nameOf(l.job, i))
+	}
 	for i, least := range leastOf(l.job) {
-		out[nameOf(l.job, i)] = least
+		name := nameOf(l.job, i)
+		if optional[i] {
+			least = max(0, together+l.granted(name))
+		}
+		out[name] = least
 	}
 	return out
 }

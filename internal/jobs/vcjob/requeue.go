@@ -2,7 +2,10 @@ package vcjob
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
@@ -36,19 +39,35 @@ func (l *planner) reportTaskWithoutQuota() {
 	if task == "" {
 		return
 	}
-	had := "had no pods when the job was admitted"
+	had := "Task " + task + " had no pods when the job was admitted"
 	switch granted := l.seen.Admission.PodSets[task]; {
 	case granted.Count > 0:
-		had = "had ended or was scaled to no pods, and gave its quota back"
+		had = "Task " + task + " had ended or was scaled to no pods, and gave its quota back"
 	case granted.Asked > 0:
-		had = "got no quota for its pods when the job was admitted"
+		had = l.admittedWithout(task)
 	}
 	state, before := &l.job.Status.State, &l.seen.Job.Status.State
 	state.Reason = taskWithoutQuotaReason
-	state.Message = fmt.Sprintf("Task %s %s: they start once the others have ended, or when the job is aborted and resumed", task, had)
+	state.Message = had + ": they start once the others have ended, or when the job is aborted and resumed"
 	if before.Reason != state.Reason || before.Message != state.Message {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(taskWithoutQuotaReason, state.Message))
 	}
+}
+
+// admittedWithout says that the job was admitted without pods of the task, and without those of others that it could do
+// without: none of these fitted.
+func (l *planner) admittedWithout(task string) string {
+	tasks := []string{task}
+	for i := range l.job.Spec.Tasks {
+		name := nameOf(l.job, i)
+		if granted, asked := l.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && l.inUse(name) == 0 && l.needed(name) > 0 {
+			tasks = append(tasks, name)
+		}
+	}
+	if len(tasks) == 1 {
+		return fmt.Sprintf("Task %s got no quota for its pods when the job was admitted, as they did not fit beside the others", task)
+	}
+	return fmt.Sprintf("Tasks %s got no quota for their pods when the job was admitted, as they did not fit beside the others", strings.Join(tasks, ", "))
 }
 
 // requeue gives the quota back if all other pods of the job have finished, so that the job is admitted
@@ -69,3 +88,27 @@ func (l *planner) requeue() bool {
 
 // hasQuota reports whether quota is held for any pods of the task.
 func (l *planner) hasQuota(task string) bool { return l.seen.Admission.PodSets[task].Left > 0 }
+
+// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such a
+// job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more, in
+// place of those that wait for it. Tasks that the job's Workload asks for already are not among them.
+func tasksOver(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
+	over := make([]bool, len(job.Spec.Tasks))
+	if !slices.Contains(optional, true) {
+		return over
+	}
+	ended, left := readPodRecords(&job.Status).ended, false
+	for i := range job.Spec.Tasks {
+		name := nameOf(job, i)
+		asked := slices.ContainsFunc(queued, func(ps kueue.PodSet) bool { return string(ps.Name) == name })
+		over[i] = countOf(&job.Spec.Tasks[i]) > 0 && !asked
+		for index := int32(0); over[i] && index < countOf(&job.Spec.Tasks[i]); index++ {
+			over[i] = ended[slot(name, index)] != ""
+		}
+		left = left || countOf(&job.Spec.Tasks[i]) > 0 && !over[i]
+	}
+	if !left {
+		clear(over) // the job has ended
+	}
+	return over
+}

@@ -145,8 +145,8 @@ func tasksMinimum(job *volcano.Job) (sum int32) {
 
 // leastOf returns, for each task, the minimum of its pods for the job to run. The minimums add up to
 // minAvailable and are assigned in the order of tasks. As in Volcano, the tasks' own minimums come
-// first if minAvailable covers them all; otherwise the first tasks get theirs in full. For a task with
-// annotations, these decide.
+// first if minAvailable covers them all; otherwise those that tasks declare do, and then the first tasks
+// get theirs in full. For a task with annotations, these decide. Tasks of anyPods can start with fewer.
 func leastOf(job *volcano.Job) []int32 {
 	least := make([]int32, len(job.Spec.Tasks))
 	left := job.Spec.MinAvailable
@@ -168,9 +168,50 @@ func leastOf(job *volcano.Job) []int32 {
 			left -= more
 		}
 	}
-	take(func(task *volcano.TaskSpec) int32 { return min(ptr.Deref(task.MinAvailable, 0), task.Replicas) })
+	take(func(task *volcano.TaskSpec) int32 {
+		if task.MinAvailable == nil && (fixed >= 0 || isBelowTasks(job)) {
+			return 0
+		}
+		return taskMinimum(task)
+	})
 	take(func(task *volcano.TaskSpec) int32 { return task.Replicas })
 	return least
+}
+
+// anyPods returns how many pods of the job must run together, of whichever tasks, and which tasks can do without any: as
+// in Volcano, all of them where minAvailable is below the sum of the tasks' own minimums, which do not count then, and
+// else those with a minimum of 0. So with three tasks of one pod and a minAvailable of 2, any two of them start.
+//
+// A task with annotations has the minimum that these say, and one for which others wait needs pods of its own, as the
+// others would never start. Nor is there a choice for a job with pods of one task.
+func anyPods(job *volcano.Job) (together int32, optional []bool) {
+	optional = make([]bool, len(job.Spec.Tasks))
+	fixed, tasks := annotatedTask(job), 0
+	for i := range job.Spec.Tasks {
+		if countOf(&job.Spec.Tasks[i]) > 0 {
+			tasks++
+		}
+	}
+	if tasks < 2 {
+		return 0, optional
+	}
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		optional[i] = i != fixed && countOf(task) > 0 && (taskMinimum(task) == 0 || isBelowTasks(job)) && !isAwaited(job, nameOf(job, i))
+	}
+	return max(minAvailable(job), 1), optional
+}
+
+// isBelowTasks reports whether the job's own minimum is below the sum of its tasks' minimums.
+func isBelowTasks(job *volcano.Job) bool {
+	return job.Spec.MinAvailable > 0 && job.Spec.MinAvailable < tasksMinimum(job) && annotatedTask(job) < 0
+}
+
+// isAwaited reports whether a task with pods depends on the task.
+func isAwaited(job *volcano.Job, name string) bool {
+	return slices.ContainsFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool {
+		return countOf(&task) > 0 && task.DependsOn != nil && slices.Contains(task.DependsOn.Name, name)
+	})
 }
 
 // elasticTask returns the task that the queue may resize while the job runs, -1 if there is none. The

@@ -2,6 +2,7 @@ package vcjob
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -205,4 +207,93 @@ func TestAnEndedJobWantsNoMorePodsThanItHas(t *testing.T) {
 	if !progress.Ended || progress.Outcome != nil {
 		t.Errorf("the queue is told %+v, want the end", progress)
 	}
+}
+
+// TestTasksThatCanDoWithoutPods: where minAvailable is below the sum of the tasks' minimums it alone counts, and else a
+// task with a minimum of 0 can do without pods. "a 4 | 2" is a task of 4 pods without which the job starts if 2 pods of
+// any tasks run.
+func TestTasksThatCanDoWithoutPods(t *testing.T) {
+	least := func(n int32) func(*volcano.TaskSpec) {
+		return func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To(n) }
+	}
+	forged := func(task *volcano.TaskSpec) {
+		task.Template.Annotations = map[string]string{muster.MinPodsAnnotation: "1"}
+	}
+	for name, c := range map[string]struct {
+		job  jobBuilder
+		want string
+	}{
+		"all must run":              {newJob().with("a", 1).with("b", 2), "a 1, b 2"},
+		"any one":                   {newJob().with("a", 1).with("b", 2).needs(1), "a 1 | 1, b 2 of 1 | 1"},
+		"any one, in another order": {newJob().with("b", 2).with("a", 1).needs(1), "b 2 of 1 | 1, a 1 of 1 | 1"},
+		"the tasks' own minimums count for nothing":     {newJob().with("a", 2, least(2)).with("b", 2, least(2)).needs(3), "a 2 | 3, b 2 of 1 | 3"},
+		"they count where the job's covers them":        {newJob().with("a", 2, least(1)).with("b", 2, least(1)).needs(2), "a 2 of 1, b 2 of 1"},
+		"a minimum of 0":                                {newJob().with("a", 1).with("b", 2, least(0)), "a 1, b 2 of 1 | 1"},
+		"a minimum of 0, in another order":              {newJob().with("b", 2, least(0)).with("a", 1).needs(1), "b 2 of 1 | 1, a 1"},
+		"only minimums of 0":                            {newJob().with("a", 1, least(0)).with("b", 2, least(0)), "a 1 of 1 | 1, b 2 of 1 | 1"},
+		"a minimum of 0, and the job needs more":        {newJob().with("a", 1).with("b", 2, least(0)).needs(2), "a 1, b 2 of 1 | 2"},
+		"one task has pods":                             {newJob().with("a", 2).with("b", 0).needs(1), "a 2 of 1"},
+		"another task waits for it":                     {newJob().with("a", 1).with("b", 2, dependsOn(volcano.IterationAll, "a")).needs(1), "a 1, b 2 of 1 | 1"},
+		"beside a task with annotations":                {newJob().with("a", 1, least(0)).with("w", 3, between("2", "4")), "a 1 of 1 | 2, w 4 of 2"},
+		"the annotation on a template has no effect":    {newJob().with("a", 1, forged).with("b", 2), "a 1, b 2"},
+		"nor on that of a task which can do without it": {newJob().with("a", 1, forged).with("b", 2).needs(2), "a 1 | 2, b 2 of 1 | 2"},
+	} {
+		var parts []string
+		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
+			part := fmt.Sprintf("%s %d", set.Name, set.Count)
+			if set.MinCount != nil {
+				part += fmt.Sprintf(" of %d", *set.MinCount)
+			}
+			if together := set.Template.Annotations[muster.MinPodsAnnotation]; together != "" {
+				part += " | " + together
+			}
+			parts = append(parts, part)
+		}
+		if got := strings.Join(parts, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestGangsOfTasksMakeUpForThoseWithoutPods: kube-scheduler binds together as many pods of a task as the job needs
+// beside those that were granted to its other tasks.
+func TestGangsOfTasksMakeUpForThoseWithoutPods(t *testing.T) {
+	job := newJob().with("a", 2).with("b", 8).needs(3)
+	for _, c := range []struct {
+		a, b int
+		want map[string]int32
+	}{{0, 4, map[string]int32{"a": 0, "b": 3}}, {2, 1, map[string]int32{"a": 2, "b": 1}}, {2, 8, map[string]int32{"a": 0, "b": 1}}} {
+		l := &planner{seen: jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("a", c.a, "b", c.b)}, job: job.Job, tasks: map[string]*volcano.TaskSpec{}}
+		for i := range job.Spec.Tasks {
+			l.tasks[nameOf(job.Job, i)] = &job.Spec.Tasks[i]
+		}
+		if got := l.least(); !maps.Equal(got, c.want) {
+			t.Errorf("with %d pods of a and %d of b granted: %v, want %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// TestAJobThatQueuesAgainAsksForNoTasksThatAreOver: otherwise they could be given the quota again, in place of the task
+// that waits for it.
+func TestAJobThatQueuesAgainAsksForNoTasksThatAreOver(t *testing.T) {
+	asks := func(job jobBuilder, queued ...string) (names []string) {
+		var facts jobs.Facts
+		for _, name := range queued {
+			facts.Queued = append(facts.Queued, kueue.PodSet{Name: kueue.PodSetReference(name)})
+		}
+		for _, set := range describe(job.Job, facts).PodSets {
+			names = append(names, fmt.Sprint(set.Name, " ", set.Template.Annotations[muster.MinPodsAnnotation]))
+		}
+		return names
+	}
+	job := newJob().with("a", 2).with("b", 1).with("c", 3).needs(4)
+	job.Status.ControlledResources = map[string]string{succeededKey: "a:0", failedKey: "a:1"}
+	same(t, "of a new Workload", []string{"b 2", "c 2"}, asks(job))
+	same(t, "of one that asks for all", []string{"a 4", "b 4", "c 4"}, asks(job, "a", "b", "c"))
+	same(t, "of one that was made since", []string{"b 2", "c 2"}, asks(job, "b", "c"))
+	job.Status.ControlledResources = map[string]string{succeededKey: "a:0"}
+	same(t, "one pod is left", []string{"a 4", "b 4", "c 4"}, asks(job))
+	gang := newJob().with("a", 1).with("b", 1)
+	gang.Status.ControlledResources = map[string]string{succeededKey: "a:0"}
+	same(t, "all tasks must run", []string{"a ", "b "}, asks(gang))
 }

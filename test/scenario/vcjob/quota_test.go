@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -133,4 +134,60 @@ func (w *world) phases() func(volcano.JobPhase) {
 			}
 		}
 	}
+}
+
+// TestAnyPodsThatReachMinAvailableStartAJob: where minAvailable is below the sum of the tasks' minimums, any pods count. A
+// task that fits nowhere, or for which quota or nodes are short, holds up no other, whatever the order of the tasks; nor
+// does one with a minimum of 0.
+func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
+	w := newWorld(t)
+	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	w.Queue("q", kueue.ResourceFlavorSpec{
+		NodeLabels: map[string]string{"muster.dev/simulated": "true"}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
+	small := newWorld(t)
+	small.queue(2)
+	needs := func(pods int32) func(*volcano.Job) { return func(job *volcano.Job) { job.Spec.MinAvailable = pods } }
+	nowhere := func(task *volcano.TaskSpec) {
+		task.Template.Spec.NodeSelector = map[string]string{"no": "such"}
+		gpus("1")(task)
+	}
+	none := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](0) }
+	for _, c := range []struct {
+		in      *world
+		job     *volcano.Job
+		running int32
+		without string
+	}{
+		{w, w.job("five-on-four-nodes", with("t0", 1, endless, gpus("8")), with("t1", 1, endless, gpus("8")), with("t2", 1, endless, gpus("8")),
+			with("t3", 1, endless, gpus("8")), with("t4", 1, endless, gpus("8")), needs(1)), 4, "Task t4 got no quota"},
+		{w, w.job("last-fits-nowhere", with("a", 1, endless, gpus("1")), with("b", 0, endless), with("c", 2, endless, nowhere, none), needs(1)), 1, "Task c got no quota"},
+		{w, w.job("first-fits-nowhere", with("c", 2, endless, nowhere, none), with("a", 1, endless, gpus("1"))), 1, "Task c got no quota"},
+		{w, w.job("two-fit-nowhere", with("c", 1, endless, nowhere), with("a", 2, endless, gpus("1")), with("d", 1, endless, nowhere), needs(2)), 2, "Tasks c, d got no quota"},
+		{small, small.job("little-quota", with("a", 1, endless), with("b", 1, endless), with("c", 1, endless), needs(2)), 2, "Task c got no quota"},
+	} {
+		c.in.Create(c.job)
+		c.in.untilJob(c.job.Name, "runs with the pods that fit", func(job *volcano.Job) bool {
+			state := job.Status.State
+			return state.Phase == volcano.Running && job.Status.Running == c.running && strings.HasPrefix(state.Message, c.without)
+		})
+		c.in.Delete(c.job)
+	}
+	w.Create(w.job("too-few", with("a", 1, endless, gpus("1")), with("c", 2, endless, nowhere), needs(2)))
+	w.untilJob("too-few", "waits", func(job *volcano.Job) bool {
+		return job.Status.State.Reason == "WaitingForQuota" && job.Status.Running == 0
+	})
+}
+
+// TestATaskWithoutQuotaRunsOnceTheOthersHaveEnded: the job then queues again with it, and completes.
+func TestATaskWithoutQuotaRunsOnceTheOthersHaveEnded(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.Create(w.job("turns", with("a", 1, endless), with("b", 1, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 1 }))
+	for _, task := range []string{"a", "b"} {
+		w.untilJob("turns", "runs task "+task, func(job *volcano.Job) bool { return job.Status.TaskStatusCount[task].Phase[corev1.PodRunning] == 1 })
+		w.EndReplica("turns-"+task+"-0", 0, 0)
+	}
+	w.untilPhase("turns", volcano.Completed)
 }

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// A workload may need a number of pods, whichever of its pod sets they are of: a job of nine tasks of one pod that starts
+// with any eight. Its pod sets are given pods one pod set after the other, each as many as fit beside those before it. One
+// of which no pod fits gets none, and holds up no other.
+
+// anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod sets
+// in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs would take
+// the place of three small ones, and three must run, the small ones do.
+func (e *Engine) anyThatFit(w *workload, c *class) (outcome, *anySearch) {
+	s := &anySearch{Engine: e, w: w, class: c}
+	form := e.formOf(c)
+	if s.fill(form.InOrder()) {
+		return s.best, s
+	}
+	s.fill(form.BySize(c.queue.node))
+	return s.best, s
+}
+
+// anyByEviction is anyThatFit for a workload that may evict others until it has as many pods as it needs. Pods beyond
+// these evict nobody. If there are too few pods all the same, it says what they are short of.
+func (e *Engine) anyByEviction(s *anySearch) outcome {
+	s.mayEvict = true
+	if s.fill(e.formOf(s.class).InOrder()) {
+		return s.best
+	}
+	return s.none()
+}
+
+// anySearch looks for the pods that a workload gets.
+type anySearch struct {
+	*Engine
+	w        *workload
+	class    *class
+	mayEvict bool
+	// counts are the pods of each pod set so far, best is what can be done for them: hopeless if they are too few.
+	counts []int32
+	best   outcome
+	// lacking is what was short in all that was tried.
+	lacking outcome
+}
+
+// fill gives pods to the pod sets at the indices, in this order, beside those that the others need. It reports whether
+// these are enough.
+func (s *anySearch) fill(order []int) bool {
+	form := s.formOf(s.class)
+	s.counts, s.best = make([]int32, len(form.Full())), outcome{}
+	for i := range s.counts {
+		s.counts[i], _ = form.Needs(i)
+	}
+	if podsIn(s.counts) == 0 || s.try(s.counts) {
+		for _, set := range order {
+			s.extend(set)
+		}
+	}
+	s.tried += triedPerBudget * len(order)
+	if !s.isEnough() {
+		s.best = outcome{}
+	}
+	return s.best.verdict != hopeless
+}
+
+// isEnough reports whether the workload can start with the pods so far.
+func (s *anySearch) isEnough() bool { return podsIn(s.counts) >= s.formOf(s.class).Together() }
+
+// extend gives the pod set at the index as many pods as fit beside the others.
+func (s *anySearch) extend(set int) {
+	least := s.counts[set]
+	_, most := s.formOf(s.class).Needs(set)
+	with := func(pods int32) []int32 {
+		counts := slices.Clone(s.counts)
+		counts[set] = pods
+		return counts
+	}
+	if most == least || s.try(with(most)) || most == least+1 || !s.try(with(least+1)) {
+		return
+	}
+	sort.Search(int(most-least-2), func(fewer int) bool { return s.try(with(most - 1 - int32(fewer))) })
+}
+
+// try gives the workload these pods if they are available, and reports whether they are.
+func (s *anySearch) try(counts []int32) bool {
+	found := s.considerTaking(s.w, s.class, counts)
+	fits := found.verdict == admissible || found.verdict == promisable
+	if !fits && (found.verdict == hopeless || found.shrinksEquals || !s.mayEvict || s.best.verdict != hopeless && s.isEnough()) {
+		s.note(found)
+		return false
+	}
+	s.counts, s.best = counts, found
+	return true
+}
+
+// note adds what was short. Of the reasons it keeps the one that is closest to fitting: another pod set may fit where the
+// first one never does.
+func (s *anySearch) note(found outcome) {
+	l := &s.lacking
+	if closeness(found.choice.Why.Code) > closeness(l.choice.Why.Code) {
+		l.choice.Why = found.choice.Why
+	}
+	l.choice.Short = quota.Union(l.choice.Short, found.choice.Short...)
+	l.lacks = append(l.lacks, found.lacks...)
+	for _, name := range found.fullFlavors {
+		if !slices.Contains(l.fullFlavors, name) {
+			l.fullFlavors = append(l.fullFlavors, name)
+		}
+	}
+	l.mayChoose = l.mayChoose || found.mayChoose
+	if found.waitsForGrowth && !l.waitsForGrowth {
+		l.waitsForGrowth, l.grower = true, found.grower
+	}
+}
+
+// none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more of
+// anything that was.
+func (s *anySearch) none() outcome {
+	form := s.formOf(s.class)
+	smallest := s.considerTaking(s.w, s.class, form.ReducedBy(form.Reducible()))
+	if smallest.verdict != hopeless && !smallest.shrinksEquals {
+		return smallest // what earlier pod sets were given left too little for later ones
+	}
+	s.note(smallest)
+	s.lacking.choice.Usage, s.lacking.choice.Borrowing = smallest.choice.Usage, smallest.choice.Borrowing
+	s.lacking.choice.Mode = min(smallest.choice.Mode, flavor.Blocked)
+	return s.lacking
+}
+
+// closeness ranks why pods do not fit: waiting may help with quota or nodes.
+func closeness(code reason.Code) int {
+	switch code {
+	case reason.WaitingForQuota:
+		return 3
+	case reason.TopologyPlacementFailed:
+		return 2
+	case reason.None:
+		return 0
+	}
+	return 1
+}
+
+// podsIn returns the sum of the counts.
+func podsIn(counts []int32) (sum int64) {
+	for _, n := range counts {
+		sum += int64(n)
+	}
+	return sum
+}
