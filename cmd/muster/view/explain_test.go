@@ -80,6 +80,28 @@ func TestExplainAsksTheEngine(t *testing.T) {
 	}
 }
 
+// TestExplainReportsRefusedAdmissionOfPreemptor: by quota alone others would be evicted for the job, but the operator evicts
+// nobody while the API server refuses its admission.
+func TestExplainReportsRefusedAdmissionOfPreemptor(t *testing.T) {
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.ClusterQueues[0].Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	snapshot.Workloads[0].Spec.Priority = ptr.To[int32](1000)
+	jobs := Jobs(&snapshot, now)
+	if e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now); e.Job.Reason != string(reason.WaitingForPreemptedWorkloads) {
+		t.Fatalf("reason = %s: %s, want that others would be preempted", e.Job.Reason, e.Job.Message)
+	}
+	snapshot.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
+	snapshot.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
+	jobs = Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	if e.Job.Reason != "Inadmissible" || e.Job.Message != reason.RefusedAdmission("a policy says no").Message() {
+		t.Errorf("reason = %s: %s, want the refused admission", e.Job.Reason, e.Job.Message)
+	}
+	if e.WhyNot == nil || e.WhyNot.State != reason.Aside || e.WhyNot.Message != e.Job.Message {
+		t.Errorf("explanation of the engine = %+v, want the refused admission", e.WhyNot)
+	}
+}
+
 // TestExplainReportsRefusedAdmission: by quota alone the job would be admitted next.
 func TestExplainReportsRefusedAdmission(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
