@@ -33,7 +33,6 @@ type CohortList struct {
 }
 
 // CohortSpec has the position of a cohort in the tree, and its quota.
-//
 type CohortSpec struct {
 	// parentName is the parent cohort; without one this is a root. A cycle deactivates all its queues.
 	//
