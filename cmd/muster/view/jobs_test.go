@@ -175,6 +175,15 @@ func TestJobs(t *testing.T) {
 			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
 		},
 	}, {
+		name: "a VCJob made smaller while it runs",
+		snapshot: Snapshot{
+			VCJobs: []volcano.Job{aVCJob("gang", func(job *volcano.Job) {
+				job.Spec.Tasks[0].Replicas, job.Status.Running = 1, 1
+			})},
+			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo, func(w *kueue.Workload) { w.Spec.PodSets[0].Count = 2 })},
+		},
+		want: []line{{"ml/vcjob/gang", "gpu", Running, "1/1", "16 gpu", "20s", "40s", ""}},
+	}, {
 		name: "pods that run and are not ready do not count, if the job's status tells them apart",
 		snapshot: Snapshot{
 			VCJobs: []volcano.Job{

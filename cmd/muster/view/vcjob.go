@@ -28,7 +28,7 @@ func vcJobSubject(job *volcano.Job, owned owners) *subject {
 		meta: &job.ObjectMeta, kind: vcJobKind, group: volcano.GroupVersion.Group,
 		workload: owned.workloads[job.UID],
 		queue:    cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, volcano.DefaultQueue),
-		requests: corev1.ResourceList{},
+		requests: corev1.ResourceList{}, sizeFromSpec: true,
 	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
