@@ -104,7 +104,7 @@ func restart(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	if waits := deleteCompleted(p, seen); waits {
 		return
 	}
-	said := jobs.Normal(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
+	said := jobs.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
 	p.Writes = append(p.Writes, jobs.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(said))
 }
 

@@ -42,7 +42,7 @@ func TestAPartlyDoneJobRestartsAsAWhole(t *testing.T) {
 	less.Left = 3
 	const (
 		again   = "change status of Job j: 0 of 4 done"
-		said    = "Normal RestartsWhole: The Job was stopped when 1 of its 4 indexes were done: all of them are run again"
+		said    = "Warning RestartsWhole: The Job was stopped when 1 of its 4 indexes were done: all of them are run again"
 		ignored = "Warning RestartWholeIgnored: " + restartIgnoredMessage
 	)
 	pod := func(phase corev1.PodPhase, finalizers ...string) *corev1.Pod {

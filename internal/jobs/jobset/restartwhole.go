@@ -51,7 +51,7 @@ func (p *planner) restartWhole() {
 	for i, job := range done {
 		write := jobs.Delete(job, metav1.DeletePropagationForeground).OrGoOn(jobs.RestartWholeRefusedReason)
 		if i == 0 {
-			write = write.WithEvent(jobs.Normal(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
+			write = write.WithEvent(jobs.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
 		}
 		p.plan.Writes = append(p.plan.Writes, write)
 	}

@@ -30,7 +30,7 @@ func TestAPartlyDoneJobSetRestartsAsAWhole(t *testing.T) {
 	stopped := func(name string, index int) jobBuilder {
 		return job(name, index).suspended().acknowledged().generation(2)
 	}
-	const one = "Normal RestartsWhole: The JobSet was stopped when pods of 1 of its Jobs had succeeded, such as js-workers-0: all pods are run again"
+	const one = "Warning RestartsWhole: The JobSet was stopped when pods of 1 of its Jobs had succeeded, such as js-workers-0: all pods are run again"
 	for name, tc := range map[string]struct {
 		set      setBuilder
 		grant    jobs.Admission

@@ -66,21 +66,7 @@ func newSerialWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // node creates a ready simulated node in the test's pool, and returns its full name.
 func (w *world) node(name, rackName string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
 	w.Helper()
-	fullName := w.Namespace + "-" + name
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: fullName, Labels: map[string]string{
-			corev1.LabelHostname: fullName, corev1.LabelOSStable: "linux", pool: w.Namespace, rack: rackName, simulated.Key: "true"}},
-		Spec: corev1.NodeSpec{Taints: taints},
-		Status: corev1.NodeStatus{
-			Capacity: allocatable, Allocatable: allocatable,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}},
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: fullName}},
-		},
-	}
-	w.Shared(node)
-	// Remove the not-ready taint that the API server adds to every new node.
-	w.Change(node, func() { node.Spec.Taints = taints })
-	return fullName
+	return w.Node(name, map[string]string{pool: w.Namespace, rack: rackName, simulated.Key: "true"}, allocatable, taints...)
 }
 
 // allocatable returns the resources of a node with that many GPUs, and with enough CPU, memory and pods.

@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -79,8 +80,16 @@ func TestPlacesOfCompletedAndRemovedPodsAreFree(t *testing.T) {
 	w := newWorld(t)
 	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
 	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
+	for i := range 4 {
+		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+			"nvidia.com/gpu": resource.MustParse("8"),
+		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
+	}
 	w.Queue("q", kueue.ResourceFlavorSpec{
-		NodeLabels: map[string]string{"muster.dev/simulated": "true"}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+		NodeLabels: own, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
 	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
 	gang := w.job("gang", with("worker", 2, endless, gpus("8")))
 	array := w.job("array", with("worker", 2, endless, gpus("8")), func(job *volcano.Job) { job.Spec.MinAvailable = 1 })
@@ -143,8 +152,16 @@ func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
 	w := newWorld(t)
 	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
 	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
+	for i := range 4 {
+		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+			"nvidia.com/gpu": resource.MustParse("8"),
+		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
+	}
 	w.Queue("q", kueue.ResourceFlavorSpec{
-		NodeLabels: map[string]string{"muster.dev/simulated": "true"}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+		NodeLabels: own, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
 	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
 	small := newWorld(t)
 	small.queue(2)
