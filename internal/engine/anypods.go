@@ -57,7 +57,7 @@ func (s *anySearch) fill(order []int) bool {
 	for i := range s.counts {
 		s.counts[i], _ = form.Needs(i)
 	}
-	if podsIn(s.counts) == 0 || s.try(s.counts) {
+	if flavor.PodsIn(s.counts) == 0 || s.try(s.counts) {
 		for _, set := range order {
 			s.extend(set)
 		}
@@ -70,7 +70,7 @@ func (s *anySearch) fill(order []int) bool {
 }
 
 // isEnough reports whether the workload can start with the pods so far.
-func (s *anySearch) isEnough() bool { return podsIn(s.counts) >= s.formOf(s.class).Together() }
+func (s *anySearch) isEnough() bool { return flavor.PodsIn(s.counts) >= s.formOf(s.class).Together() }
 
 // extend gives the pod set at the index as many pods as fit beside the others.
 func (s *anySearch) extend(set int) {
@@ -144,12 +144,4 @@ func closeness(code reason.Code) int {
 		return 0
 	}
 	return 1
-}
-
-// podsIn returns the sum of the counts.
-func podsIn(counts []int32) (sum int64) {
-	for _, n := range counts {
-		sum += int64(n)
-	}
-	return sum
 }

@@ -17,9 +17,9 @@ type Claims struct {
 	Unread map[string]bool
 }
 
-// LookForClaims finds out which of the claims exist without which pods of these cannot be scheduled, of as many claims as
-// given at most. read reads the metadata of the one of this name in the pods' namespace. A claim that it may not read is
-// unread; the first other error is returned, and that claim is in neither map.
+// LookForClaims finds out which claims exist of those that the pods need to be scheduled. It looks for at most so many
+// claims. The function read reads the metadata of a claim by its name, in the namespace of the pods. A claim that may not
+// be read is in Unread. After another error the claim is in neither map, and the first such error is returned.
 func LookForClaims(pods []corev1.Pod, most int, read func(name string, into *metav1.PartialObjectMetadata) error) (Claims, error) {
 	found := Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}
 	var failed error
@@ -38,8 +38,8 @@ func LookForClaims(pods []corev1.Pod, most int, read func(name string, into *met
 	return found, failed
 }
 
-// neededClaims returns the names of the claims without which pods of these cannot be scheduled, sorted, at most as many
-// as given: those that a pod without a node names. The claims of its ephemeral volumes are created for it.
+// neededClaims returns the names of the claims that the pods need to be scheduled, sorted, and at most so many: the claims
+// that pods without a node name. The claims of its ephemeral volumes are created for it.
 func neededClaims(pods []corev1.Pod, most int) []string {
 	var out []string
 	for i := range pods {

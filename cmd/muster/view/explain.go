@@ -194,9 +194,8 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 	if !known {
 		return
 	}
-	if beginsNext(&whyNot) || reason.IsRefusedAdmission(whyNot.Message) {
-		// By all that can be read it would be admitted next, or others would be evicted for it. What only the operator
-		// knows is in the Workload's status.
+	if whyNot.Code == reason.PendingEvaluation || reason.IsRefusedAdmission(whyNot.Message) {
+		// By all that can be read it would be admitted next. What only the operator knows is in the Workload's status.
 		switch code := reason.Code(e.Job.Reason); {
 		case code == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
 			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, code, e.Job.Message
@@ -219,13 +218,6 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 		e.Job.Reason, e.Job.Message = string(whyNot.Code), whyNot.Message
 	}
 	e.name(jobs, &whyNot)
-}
-
-// beginsNext reports whether, by what the engine knows, the operator admits the job next, or evicts others for it first.
-// While the API server refuses the job's admission, the operator does neither.
-func beginsNext(whyNot *reason.Explanation) bool {
-	return whyNot.Code == reason.PendingEvaluation ||
-		whyNot.Code == reason.WaitingForPreemptedWorkloads && len(whyNot.Awaits) == 0
 }
 
 // name notes the titles of the jobs whose Workloads the explanation names.

@@ -61,7 +61,7 @@ type Snapshot struct {
 	Pods []corev1.Pod
 	// Claims are the claims that those of the pods mount which have no node.
 	Claims podproblem.Claims
-	// Mounts are the volumes that are not mounted of those that have one.
+	// Mounts says which volumes of the pods could not be mounted, and why.
 	Mounts podproblem.Mounts
 	// Warnings are the Warning events of the one job that is explained.
 	Warnings []corev1.Event

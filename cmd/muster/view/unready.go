@@ -11,14 +11,14 @@ import (
 	"github.com/musterhq/muster/internal/podproblem"
 )
 
-// mostUnready bounds of how many jobs a list says what their pods report: each kind of them costs a request.
+// mostUnready is of how many jobs in a list the pods are read. Each kind of job costs a request.
 const mostUnready = 20
 
 // noneReady is the message of a job that has been starting for long.
 const noneReady = "none of its pods is ready yet"
 
-// Unready returns those of the jobs that may run and lack ready pods: the ones without any first, then the latest. Of
-// many it returns only some.
+// Unready returns the jobs that may run and lack ready pods, at most mostUnready: jobs without any ready pod first, and
+// of these the latest job first.
 func Unready(jobs []Job) []*Job {
 	var out []*Job
 	for i := range jobs {
@@ -41,8 +41,8 @@ func (j *Job) since() time.Time {
 	return j.CreatedAt.Time
 }
 
-// TellProblems says of each job what keeps most of its unready pods from being ready. Pods of other jobs may be among
-// these; those that are older than the job belonged to an earlier one of its name.
+// TellProblems says of each job what keeps most of its unready pods from being ready. The pods may be of other jobs too.
+// Pods that are older than the job belonged to an earlier job of the same name, and do not count.
 func TellProblems(jobs []*Job, pods []corev1.Pod, now time.Time) {
 	for _, job := range jobs {
 		label := job.PodLabel()

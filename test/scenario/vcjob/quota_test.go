@@ -1,7 +1,6 @@
 package vcjob
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
@@ -78,19 +76,7 @@ func TestCompletedPodsGiveQuotaBack(t *testing.T) {
 // removed are given to others, and the pods that run on stay on their nodes.
 func TestPlacesOfCompletedAndRemovedPodsAreFree(t *testing.T) {
 	w := newWorld(t)
-	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
-	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
-	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
-	for i := range 4 {
-		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
-			"nvidia.com/gpu": resource.MustParse("8"),
-		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
-	}
-	w.Queue("q", kueue.ResourceFlavorSpec{
-		NodeLabels: own, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
-		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
-	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
+	w.queueOnNodes(4)
 	gang := w.job("gang", with("worker", 2, endless, gpus("8")))
 	array := w.job("array", with("worker", 2, endless, gpus("8")), func(job *volcano.Job) { job.Spec.MinAvailable = 1 })
 	w.Create(gang, array)
@@ -150,19 +136,7 @@ func (w *world) phases() func(volcano.JobPhase) {
 // does one with a minimum of 0.
 func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
 	w := newWorld(t)
-	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
-	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
-	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
-	for i := range 4 {
-		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
-			"nvidia.com/gpu": resource.MustParse("8"),
-		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
-	}
-	w.Queue("q", kueue.ResourceFlavorSpec{
-		NodeLabels: own, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
-		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
-	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
+	w.queueOnNodes(4)
 	small := newWorld(t)
 	small.queue(2)
 	needs := func(pods int32) func(*volcano.Job) { return func(job *volcano.Job) { job.Spec.MinAvailable = pods } }

@@ -3,6 +3,7 @@
 package vcjob
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,25 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 func (w *world) queue(pods int64) {
 	w.Helper()
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
+}
+
+// queueOnNodes creates so many nodes of 8 GPUs for the test alone, and the LocalQueue q. The ClusterQueue of q assigns pods
+// to these nodes, and has quota for more pods than the nodes hold.
+func (w *world) queueOnNodes(nodes int) {
+	w.Helper()
+	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
+	for i := range nodes {
+		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+			"nvidia.com/gpu": resource.MustParse("8"),
+		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
+	}
+	w.Queue("q", kueue.ResourceFlavorSpec{
+		NodeLabels: own, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
+		Tolerations: []corev1.Toleration{{Key: "example.com/pool", Operator: corev1.TolerationOpExists}},
+	}, corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("100")})
 }
 
 // job returns a VCJob in the namespace, with the options applied.
