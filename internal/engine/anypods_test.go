@@ -46,8 +46,11 @@ func TestAnyPodsOfAWorkloadSuffice(t *testing.T) {
 		"only resources that no queue has": {nil, of(set("x", 1, 1, map[string]int64{"gpu": 1}), set("y", 1, 1, map[string]int64{"gpu": 1})), []string{"a waits: NoMatchingFlavor"}},
 		"small pods where a large one leaves too little": {nil, of(set("x", 1, 3, cpu(7)), set("y", 3, 3, cpu(1)), set("z", 1, 3, cpu(6))),
 			[]string{"admit a in q, 0 of 1 x, 0 of 1 z"}},
-		"beside a pod set that must run": {[]Event{job("b", "q", 7, 1, 1, 0)}, of(hard, set("y", 2, 1, cpu(1))), []string{"admit a in q, 0 of 2 y"}},
-		"which does not fit":             {[]Event{job("b", "q", 8, 1, 1, 0)}, of(hard, set("y", 2, 1, cpu(1))), []string{"a waits: WaitingForQuota"}},
+		"beside a pod set that must run":    {[]Event{job("b", "q", 7, 1, 1, 0)}, of(hard, set("y", 2, 1, cpu(1))), []string{"admit a in q, 0 of 2 y"}},
+		"which does not fit":                {[]Event{job("b", "q", 8, 1, 1, 0)}, of(hard, set("y", 2, 1, cpu(1))), []string{"a waits: WaitingForQuota"}},
+		"beside one that makes up for it":   {[]Event{job("b", "q", 5, 1, 1, 0)}, of(set("x", 1, 3, cpu(1)), set("y", 4, 0, cpu(1))), []string{"admit a in q, 2 of 4 y"}},
+		"beside one that cannot make up":    {[]Event{job("b", "q", 6, 1, 1, 0)}, of(set("x", 1, 3, cpu(1)), set("y", 4, 0, cpu(1))), []string{"a waits: WaitingForQuota"}},
+		"without pods, and one that cannot": {[]Event{job("b", "q", 7, 1, 1, 0)}, of(set("x", 0, 2, cpu(1)), set("y", 2, 0, cpu(1))), []string{"a waits: WaitingForQuota"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, append([]Event{queueOf("q", "", 8), localOf("q")}, tc.running...)...)

@@ -35,6 +35,11 @@ func (f *Form) setTogether(podSets []PodSet) {
 			}
 		}
 	}
+	for i := range f.sets { // the others make up for what these do not have
+		more := max(0, min(left, int64(f.sets[i].needed-f.sets[i].fewest)))
+		f.sets[i].fewest += int32(more)
+		left -= more
+	}
 }
 
 // isRefused reports whether no flavor of a group accepts the pods.
