@@ -82,29 +82,24 @@ func (e *Engine) refusedItsPods(w *workload) bool {
 	})
 }
 
-// keepsReplacement reports whether the promised places are as many as the workload lost, and will still be free.
+// keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
+// that it lost to a pod that is leaving needs none: it is its own again once that pod is gone.
 func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 	if w.replacement == nil || p.departing == 0 {
 		return false
 	}
-	lost := map[string]int32{}
-	for _, set := range p.places.InvalidPlaces(w.Key) {
-		lost[set.PodSet] = countOf(set.Nodes)
-	}
+	promised := map[string]int32{}
 	var asks []place.Ask
 	var at []place.Assignment
 	for _, set := range w.replacement.promised.PodSets {
-		lost[set.Ask.PodSet] -= countOf(set.Nodes)
+		promised[set.Ask.PodSet] += countOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
-	}
-	for _, more := range lost {
-		if more > 0 {
-			return false
-		}
 	}
 	p.places.Try(func() {
 		p.places.Hold(replacementKey(w.Key), nil)
-		keeps = p.places.FitsAt(asks, at, place.Planned)
+		needed, ok := p.places.RepairOnceGone(w.Key)
+		keeps = ok && p.places.FitsAt(asks, at, place.Planned) &&
+			!slices.ContainsFunc(needed.Gained, func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] })
 	})
 	return keeps
 }

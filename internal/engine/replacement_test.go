@@ -162,3 +162,24 @@ func TestTwoGangsThatLostTheSameNode(t *testing.T) {
 	s.want("the first victim is gone", s.happens(podGone("low1", 0)), "replace one")
 	s.want("the second victim is gone", s.happens(podGone("low2", 0)), "replace two")
 }
+
+// TestGangsWhosePlacesComeBackRest: pods of a workload that is being stopped use the places of two others. These need no
+// other places, wait until the pods are gone, and the engine rests meanwhile.
+func TestGangsWhosePlacesComeBackRest(t *testing.T) {
+	q := evicting(queueOf("q", "", 100), lower)
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4)})...)
+	s.happens(job("low", "q", 2, 2, 0, 0))
+	at := s.places("low")[0][:2]
+	s.happens(job("one", "q", 1, 4, 5, 1), job("two", "q", 1, 4, 5, 2))
+	before := [][]string{s.places("one"), s.places("two")}
+	s.happens(pod("low", 0, before[0][0][:2], 2), pod("low", 1, before[1][0][:2], 2))
+	stopped := job("low", "q", 2, 2, 0, 0)
+	stopped.Inactive = true
+	s.want("low is stopped, and another pod is where it was admitted", s.happens(stopped, pod("", 9, at, 4)), "low waits: Deactivated")
+	if len(s.engine.replacing) != 2 || s.engine.Busy() {
+		t.Errorf("%d workloads wait for their places, busy %v; want 2, and an engine at rest", len(s.engine.replacing), s.engine.Busy())
+	}
+	s.want("the pods of low are gone", s.happens(podGone("low", 0), podGone("low", 1)))
+	s.wantPlaces("one", before[0]...)
+	s.wantPlaces("two", before[1]...)
+}
