@@ -110,23 +110,37 @@ func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch := func(text string) error {
-		return ada.Patch(t.Context(), job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+	patch := func(into *batchv1.Job, text string, options ...client.PatchOption) error {
+		return ada.Patch(t.Context(), into, client.RawPatch(types.MergePatchType, []byte(text)), options...)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		return patch(`{"metadata": {"annotations": {"a": "b"}}}`) == nil, nil // the authorizer follows through a watch
+	// The API server hears of the role and of each binding by itself.
+	until := func(what string, done func() bool) {
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true,
+			func(context.Context) (bool, error) { return done(), nil })
+		if err != nil {
+			t.Fatalf("waiting until %s: %v", what, err)
+		}
+	}
+	until("a user with the role edit may change a Job", func() bool {
+		return patch(job.DeepCopy(), `{"metadata": {"annotations": {"a": "b"}}}`) == nil
 	})
-	if err != nil {
-		t.Fatal("a user with the role edit may not change a Job")
-	}
-	for _, text := range []string{`{"spec": {"suspend": false}}`, `{"metadata": {"labels": null}, "spec": {"suspend": false}}`,
+	const start = `{"spec": {"suspend": false}}`
+	until("a start is no longer taken out of a change", func() bool {
+		started := job.DeepCopy()
+		return patch(started, start, client.DryRunAll) != nil || !*started.Spec.Suspend
+	})
+	for _, text := range []string{start, `{"metadata": {"labels": null}, "spec": {"suspend": false}}`,
 		`{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": ""}}, "spec": {"suspend": false}}`} {
-		if err := patch(text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the queue starts this Job") {
+		if err := patch(job.DeepCopy(), text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the queue starts this Job") {
 			t.Errorf("%s: %v, want it refused, as the queue starts the Job", text, err)
 		}
 	}
 	forged := w.Job("js-w-0", "q", 1)
 	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "u", Controller: ptr.To(true)}}
+	until("a Job that names a JobSet is no longer marked at its creation", func() bool {
+		created := forged.DeepCopy()
+		return ada.Create(t.Context(), created, client.DryRunAll) != nil || created.Annotations[muster.QueuedAnnotation] == ""
+	})
 	if err := ada.Create(t.Context(), forged); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the controller of JobSets") {
 		t.Errorf("a Job that names a JobSet as its controller: %v, want it refused", err)
 	}
