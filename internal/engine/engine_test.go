@@ -44,7 +44,7 @@ func localOf(name string) LocalQueueSet {
 // job returns a workload of pods × cpu that was queued this number of seconds after the epoch.
 func job(name, queue string, pods int32, cpu int64, priority int32, second int) WorkloadSet {
 	return WorkloadSet{Workload{
-		Key: Key{Namespace: "ns", Name: name}, UID: name + "-uid", Queue: queue, Priority: priority,
+		Key: Key{Namespace: "ns", Name: name}, UID: name + "-uid", Generation: 1, Queue: queue, Priority: priority,
 		QueuedAt: epoch.Add(time.Duration(second) * time.Second),
 		PodSets:  []PodSet{{Name: "main", Count: pods, PerPod: map[string]int64{"cpu": cpu}}},
 	}}

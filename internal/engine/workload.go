@@ -105,7 +105,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	switch {
 	case w == nil:
-		w = &workload{refusal: reportedRefusal(&ev.Workload)}
+		w = &workload{Workload: Workload{Generation: ev.Generation}, refusal: reportedRefusal(&ev.Workload)}
 		w.queueEntry.w, w.localEntry.w = w, w
 		e.workloads[ev.Key] = w
 	case ev.Version < w.Version:

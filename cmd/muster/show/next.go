@@ -74,6 +74,8 @@ func nextOfWaiting(e *view.Explanation) string {
 		return "muster explain " + e.Title(*x.Behind)
 	case x.Code == reason.ExceedsNodes:
 		return "muster kubectl get nodes"
+	case reason.IsRefusedAdmission(x.Message) && job.PodLabel() != "":
+		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title()) // its events say who refuses it
 	case x.Code == reason.PendingEvaluation && e.Warning != nil && job.PodLabel() != "":
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title()) // why it was evicted
 	case x.Code == reason.WaitingForQuota && len(x.Holders) > 0:

@@ -90,6 +90,7 @@ func TestExplainReportsRefusedAdmissionOfPreemptor(t *testing.T) {
 	if e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now); e.Job.Reason != string(reason.WaitingForPreemptedWorkloads) {
 		t.Fatalf("reason = %s: %s, want that others would be preempted", e.Job.Reason, e.Job.Message)
 	}
+	snapshot.Workloads[0].Generation = 1 // as the API server gives to a new one
 	snapshot.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
 	snapshot.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
 	jobs = Jobs(&snapshot, now)
@@ -106,6 +107,7 @@ func TestExplainReportsRefusedAdmissionOfPreemptor(t *testing.T) {
 func TestExplainReportsRefusedAdmission(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
+	snapshot.Workloads[0].Generation = 1 // as the API server gives to a new one
 	snapshot.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
 	snapshot.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
 	jobs := Jobs(&snapshot, now)
