@@ -37,6 +37,11 @@ func (v variables) expandAll(spec *corev1.PodSpec) {
 	}
 }
 
+// maxName is the most bytes that the name of a variable may have. The longest is service.TYPE[RANK].host, or
+// service.port[NAME], in which TYPE and NAME have at most 63. A text that has $( a million times is not searched to its end
+// each time.
+const maxName = 128
+
 // expand replaces each known $(name). As in Kubernetes, $$ escapes a $; it is kept for Kubernetes to
 // unescape.
 func (v variables) expand(text string) string {
@@ -52,7 +57,7 @@ func (v variables) expand(text string) string {
 			i += 2
 			continue
 		case strings.HasPrefix(rest, "$("):
-			if end := strings.IndexByte(rest, ')'); end > 0 {
+			if end := strings.IndexByte(rest[:min(len(rest), len("$(")+maxName+len(")"))], ')'); end > 0 {
 				if value, known := v.value(rest[2:end]); known {
 					out.WriteString(value)
 					i += end + 1

@@ -3,6 +3,7 @@ package genericjob
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
@@ -63,4 +64,18 @@ func TestTextWithoutVariablesStaysAsItIs(t *testing.T) {
 			t.Fatalf("%q became %q, with a variable in it", text, got)
 		}
 	})
+}
+
+// TestTextOfOpeningsIsExpandedInLinearTime: a search to the end of the text for each of them would take half a minute.
+func TestTextOfOpeningsIsExpandedInLinearTime(t *testing.T) {
+	text := strings.Repeat("$(", 500_000) + "$(rank)"
+	v := variables{job: newJob().with("worker", 3).GenericJob, replica: &replicas.Replica{Group: "worker", Index: 1}}
+	began := time.Now()
+	got := v.expand(text)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("a megabyte took %s, want some 10 ms", took)
+	}
+	if want := strings.TrimSuffix(text, "$(rank)") + "1"; got != want {
+		t.Errorf("the text ends with %q, want %q", got[len(got)-10:], want[len(want)-10:])
+	}
 }
