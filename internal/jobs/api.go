@@ -176,7 +176,7 @@ type Seen[T client.Object] struct {
 	Mistake string
 	// Children are the objects that the job controls. They must not be modified.
 	Children []client.Object
-	// Related holds those of the objects in API.Related that exist.
+	// Related holds those of the objects in API.Related that exist. They must not be modified.
 	Related []client.Object
 	// Pods holds the pods selected by API.Pods, as the cache keeps them.
 	Pods []*corev1.Pod

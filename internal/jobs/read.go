@@ -60,7 +60,8 @@ func (r *reconciler[T]) childKinds() []client.Object {
 	return out
 }
 
-// related returns the objects of API.Related that exist.
+// related returns the objects of API.Related that exist. They are shared with the cache: a user may have a job refer to
+// many large ones.
 func (r *reconciler[T]) related(ctx context.Context, job T) ([]client.Object, error) {
 	if r.api.Related == nil {
 		return nil, nil
@@ -68,7 +69,7 @@ func (r *reconciler[T]) related(ctx context.Context, job T) ([]client.Object, er
 	var out []client.Object
 	for _, object := range r.api.Related(job) {
 		key := client.ObjectKey{Namespace: cmp.Or(object.GetNamespace(), job.GetNamespace()), Name: object.GetName()}
-		switch err := r.client.Get(ctx, key, object); {
+		switch err := r.client.Get(ctx, key, object, client.UnsafeDisableDeepCopy); {
 		case err == nil:
 			out = append(out, object)
 		case !apierrors.IsNotFound(err):

@@ -129,12 +129,15 @@ func related(job *lattice.LatticeJob) []client.Object {
 	if hasGPUs(job) {
 		out = append(out, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}})
 	}
+	callees := map[client.ObjectKey]bool{}
 	for _, key := range compile.ServicesOf(job) {
 		out = append(out, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 		for i := range key.Name {
 			// A DNS label has - only within, so that the name of no job ends with it, and that of no task begins so.
-			if key.Name[i] == '-' && key.Name[i-1] != '-' && key.Name[i+1] != '-' {
-				out = append(out, &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name[:i]}})
+			callee := client.ObjectKey{Namespace: key.Namespace, Name: key.Name[:i]}
+			if key.Name[i] == '-' && key.Name[i-1] != '-' && key.Name[i+1] != '-' && !callees[callee] {
+				callees[callee] = true
+				out = append(out, &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: callee.Namespace, Name: callee.Name}})
 			}
 		}
 	}

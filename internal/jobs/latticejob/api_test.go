@@ -1,6 +1,8 @@
 package latticejob
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,5 +80,23 @@ func TestOnlyWhatMayBeCalledIsRelated(t *testing.T) {
 		if diff := cmp.Diff(want, kindsAndNames(related(s.seen.Job))); diff != "" {
 			t.Errorf("id %.20s (-want +got): %.1000s", id, diff)
 		}
+	}
+}
+
+// TestRelatedObjectsAreFew: a job that calls many services of one other job has that one read once, and one that calls more
+// services than it may has none read.
+func TestRelatedObjectsAreFew(t *testing.T) {
+	calls := func(services int) *lattice.LatticeJob {
+		var resources strings.Builder
+		for i := range services {
+			fmt.Fprintf(&resources, "r%d: {type: service, id: a-x%d}, ", i, i)
+		}
+		return newScene().with(task(t, "workload: {resources: {"+resources.String()+"}}")).seen.Job
+	}
+	if got := kindsAndNames(related(calls(100))); len(got) != 101 || !slices.Contains(got, "LatticeJob ns/a") {
+		t.Errorf("%d related objects, want 100 Services and the LatticeJob a: %.500v", len(got), got)
+	}
+	if got := kindsAndNames(related(calls(129))); len(got) > 0 {
+		t.Errorf("related to a job with too many calls: %.500v", got)
 	}
 }

@@ -56,6 +56,9 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := len(servicesOf(job.Namespace, tasks)); n > maxServices {
+		return nil, fmt.Errorf("its tasks call %d services, more than %d", n, maxServices)
+	}
 	c := &compiler{
 		job: job, tasks: tasks, facts: &facts, owner: *metav1.NewControllerRef(job, kind),
 		claims: map[string]*corev1.PersistentVolumeClaim{}, makers: map[string]string{}, shared: map[string]bool{},

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -375,4 +376,22 @@ func TestLongPathsOfSecretFiles(t *testing.T) {
 	}
 	pod := result.VCJob.Spec.Tasks[0].Template.Spec
 	checkFiles(t, &pod, job.Spec.Tasks["t"].Workload.Containers["main"].Files)
+}
+
+// TestErrorsOfNumbers: what is looked up for each part of a job is bounded.
+func TestErrorsOfNumbers(t *testing.T) {
+	many := func(n int, format string) string {
+		var out strings.Builder
+		for i := range n {
+			fmt.Fprintf(&out, format+", ", i)
+		}
+		return out.String()
+	}
+	refused(t, everywhere(), map[string]string{
+		needing("type: secret, id: x, params: {provider: p, keys: [" + many(257, "k%d") + "]}"): "invalid secret config: resource 'r': params.keys has 257 keys, more than 256",
+	})
+	job := jobOf(t, dependent("", many(129, "r%d: {type: service, id: s%[1]d}")))
+	if _, err := Compile(job, everywhere()); err == nil || err.Error() != "its tasks call 129 services, more than 128" {
+		t.Errorf("compiling a job that calls 129 services: %v", err)
+	}
 }

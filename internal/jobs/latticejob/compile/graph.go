@@ -34,21 +34,34 @@ const anyService = "*"
 // calls reports whether the task calls the service.
 func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.ID != anyService }
 
-// ServicesOf are the services that the job's tasks call, of which the graph must say
-// their ports. Without those whose names are none of a service, with which no job compiles.
+// maxServices is how many services the tasks of a job may call together. Each is looked up whenever the job is reconciled.
+const maxServices = 128
+
+// ServicesOf are the services that the job's tasks call, of which the graph must say their ports. There are none if the
+// job cannot be compiled, for their number or for another reason.
 func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
-	found := map[ServiceKey]bool{}
 	tasks, err := Tasks(job)
 	if err != nil {
-		return nil // it cannot be compiled
+		return nil
 	}
+	called := servicesOf(job.Namespace, tasks)
+	if len(called) > maxServices {
+		return nil
+	}
+	return called
+}
+
+// servicesOf are the services that tasks of the namespace call, without those whose names are none of a service, with which
+// no job compiles.
+func servicesOf(namespace string, tasks map[string]lattice.JobTaskSpec) []ServiceKey {
+	found := map[ServiceKey]bool{}
 	for _, task := range tasks {
 		for name, spec := range task.Workload.Resources {
 			d := dependency{name: name, ResourceSpec: &spec}
 			if spec.Type != lattice.ServiceResource || !d.calls() {
 				continue
 			}
-			if key := d.key(job.Namespace); len(validation.IsDNS1123Label(key.Name)) == 0 {
+			if key := d.key(namespace); len(validation.IsDNS1123Label(key.Name)) == 0 {
 				found[key] = true
 			}
 		}

@@ -52,6 +52,9 @@ type secretParams struct {
 	SecretType      corev1.SecretType `json:"secretType"`
 }
 
+// maxSecretKeys is how many keys a secret may list. They are searched for each placeholder of the secret.
+const maxSecretKeys = 256
+
 // gpuParams are the params of GPUs.
 type gpuParams struct {
 	Count       int64           `json:"count"`
@@ -129,6 +132,8 @@ func (p *secretParams) check() error {
 		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q", shortened(p.RefreshInterval))
 	case p.SecretType != "" && !slices.Contains(secretTypes, p.SecretType):
 		return fmt.Errorf("params.secretType %q is not a type of secret that can be made", shortened(string(p.SecretType)))
+	case len(p.Keys) > maxSecretKeys:
+		return fmt.Errorf("params.keys has %d keys, more than %d", len(p.Keys), maxSecretKeys)
 	}
 	for _, key := range p.Keys {
 		if !secretKey.MatchString(key) {
