@@ -59,8 +59,8 @@ type explainer struct {
 	nearest []*flavor.FlavorFit
 	needs   quota.Vector
 	short   []quota.Index
-	// mustBeFixed is set if the workload or its queue must be fixed first: until then no eviction and no workload's end
-	// would help.
+	// mustBeFixed is set if the workload, its queue, or what refuses its admission must be fixed first: until then no
+	// eviction and no workload's end would help.
 	mustBeFixed bool
 }
 
@@ -180,20 +180,14 @@ func (x *explainer) explainWait() {
 				found.choice.Why = w.promise.why
 			}
 		}
-		x.mustBeFixed = why.Code == reason.Inadmissible
+		x.mustBeFixed = why.Code == reason.Inadmissible || x.isRefusedPreemptor(found)
 		x.releaseKept(q)
 		x.surveyFlavors(form, x.countsOf(form, found))
-		if x.mustBeFixed {
-			return
-		}
-		for _, y := range found.yields {
-			x.out.WouldShrink = append(x.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
-		}
-		for _, v := range found.victims {
-			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
-		}
-		if found.verdict != hopeless || !x.whyHopeless(x.probed, found).Code.Never() {
-			x.findHolders(found, form.OnNodes())
+		if !x.mustBeFixed {
+			x.findVictims(found)
+			if found.verdict != hopeless || !x.whyHopeless(x.probed, found).Code.Never() {
+				x.findHolders(found, form.OnNodes())
+			}
 		}
 		x.findStuckHead()
 		if why.Code == reason.None {
@@ -201,6 +195,22 @@ func (x *explainer) explainWait() {
 		}
 	})
 	x.setReason(why)
+}
+
+// isRefusedPreemptor reports whether others would be evicted for the workload, but are not, since the API server has
+// refused its admission.
+func (x *explainer) isRefusedPreemptor(found outcome) bool {
+	return found.verdict == preempting && x.w.mustTry()
+}
+
+// findVictims lists the workloads that would shrink or be evicted for the workload.
+func (x *explainer) findVictims(found outcome) {
+	for _, y := range found.yields {
+		x.out.WouldShrink = append(x.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
+	}
+	for _, v := range found.victims {
+		x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
+	}
 }
 
 // hasPromised reports whether what the workload was promised is available now.
@@ -268,7 +278,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
-	if found.verdict == preempting && x.w.mustTry() {
+	if x.isRefusedPreemptor(found) {
 		return x.w.refusal.why()
 	}
 	switch found.verdict {

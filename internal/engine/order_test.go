@@ -69,7 +69,7 @@ func TestStrictQueueContinuesBehindItsHeadWhen(t *testing.T) {
 		"the head is gone":        {func(*scene) Event { return gone("head") }, []string{"admit second in q"}},
 		"the head is deactivated": {func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) }, []string{"admit second in q", "head waits: Deactivated"}},
 		"the head requests less": {func(s *scene) Event {
-			return s.changed("head", func(w *Workload) { w.PodSets[0].Count, w.Generation = 1, 1 })
+			return s.changed("head", func(w *Workload) { w.PodSets[0].Count, w.Generation = 1, 2 })
 		}, []string{"admit head in q", "second waits: WaitingForQuota"}}, // it is the head now, and is told what it lacks
 		"an urgent workload arrives":    {func(*scene) Event { return job("urgent", "q", 1, 1, 9, 9) }, []string{"admit urgent in q"}},
 		"the queue is no longer strict": {func(*scene) Event { return queueOf("q", "", 4) }, []string{"admit second in q"}},

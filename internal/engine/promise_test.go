@@ -48,7 +48,7 @@ func TestPromiseIsBrokenWhen(t *testing.T) {
 			[]string{"high waits: Deactivated"}, []string{"admit low in q"}},
 		"the preemptor requests something else": {
 			func(s *scene) Event {
-				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 1 })
+				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 2 })
 			},
 			[]string{"high waits: ExceedsMaxQuota"}, []string{"admit low in q"}},
 		"a workload of higher priority needs the quota": {

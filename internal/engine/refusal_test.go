@@ -183,6 +183,19 @@ func forBig(lines []string) (out []string) {
 	return out
 }
 
+// wantRefusal fails if the explanation of the job big is not that its admission is refused, or says that it would fit by a
+// preemption.
+func wantRefusal(t *testing.T, s *scene) {
+	t.Helper()
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "big"})
+	if x.Code != reason.Inadmissible || !strings.Contains(x.Message, "a policy says no") {
+		t.Errorf("explanation = %s: %s, want the refusal", x.Code, x.Message)
+	}
+	if len(x.WouldPreempt)+len(x.WouldShrink)+len(x.Holders) > 0 || x.PodSets[0].Flavors[0].Fit != reason.Short {
+		t.Errorf("explanation = %+v, want no workload that would be evicted or shrink", x)
+	}
+}
+
 // TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds: a victim stops or shrinks once, and not again at each retry.
 func TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds(t *testing.T) {
 	own := []Event{evicting(queueOf("q", "", 2), lower), localOf("q")}
@@ -220,18 +233,14 @@ func TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds(t *testing.T) {
 			if tried < 3 {
 				t.Errorf("the admission was tried %d times, want a trial at each retry", tried)
 			}
-			if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "big"}); x.Code != reason.Inadmissible || !strings.Contains(x.Message, "a policy says no") {
-				t.Errorf("explanation = %s: %s, want the refusal", x.Code, x.Message)
-			}
+			wantRefusal(t, s)
 
 			restarted := newScene(t, Options{}, tc.queues...)
 			restarted.refuse, restarted.now = s.refuse, s.now
 			for _, name := range []string{"low", "big"} {
 				s.want("a restart", forBig(restarted.happens(s.jobs[name])))
 			}
-			if x, _ := restarted.engine.Explain(Key{Namespace: "ns", Name: "big"}); x.Code != reason.Inadmissible || !strings.Contains(x.Message, "a policy says no") {
-				t.Errorf("explanation after a restart = %s: %s, want the refusal", x.Code, x.Message)
-			}
+			wantRefusal(t, restarted)
 
 			delete(s.refuse, "big")
 			var lines []string

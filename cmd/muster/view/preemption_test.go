@@ -5,8 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -58,6 +60,14 @@ func TestARejectionDuringAnEvictionIsShown(t *testing.T) {
 	want := `AdmissionCheck in Retry state: "d1"; it does not queue again, but is deactivated: AdmissionCheck in Rejected state: "d2"`
 	if jobs[0].State != Evicting || jobs[0].Message != want {
 		t.Errorf("the job is %s: %s\nwant: %s", jobs[0].State, jobs[0].Message, want)
+	}
+
+	w.Spec.Active = ptr.To(false)
+	const said = `AdmissionCheck in Retry state: "d1"; it does not return to its queue: AdmissionCheck in Rejected state: "d2"`
+	meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).Message = said
+	jobs = Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{w}}, at(60).Time)
+	if jobs[0].Message != said {
+		t.Errorf("message of a deactivated job = %s\nwant, once: %s", jobs[0].Message, said)
 	}
 }
 

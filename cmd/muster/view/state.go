@@ -190,7 +190,9 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 	switch {
 	case isEvicted && holds:
 		message := worded(s.withTitles(evicted.Message))
-		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil && target.Status == metav1.ConditionTrue {
+		target := condition(w, kueue.WorkloadDeactivationTarget)
+		if target != nil && target.Status == metav1.ConditionTrue && (w.Spec.Active == nil || *w.Spec.Active) {
+			// Once spec.active is false, the message of the eviction says so itself.
 			message += "; it does not queue again, but is deactivated: " + target.Message
 		}
 		return Evicting, evicted.Reason, message
