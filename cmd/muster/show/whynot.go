@@ -133,7 +133,7 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	case reason.FitsAfterEvicted:
 		return said + "; fits once the evicted jobs have terminated"
 	case reason.FitsByPreemption:
-		return fmt.Sprintf("%s; fits by preemption of %s%s", said, names(e, flavor.WouldPreempt), onceAccepted(e.WhyNot))
+		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
 	}
 	return said
 }
@@ -203,14 +203,6 @@ func holder(e *view.Explanation, h *reason.Holder) string {
 	return fmt.Sprintf("%s  %s (%s)", e.Title(h.Name), view.Amounts(h.Holds, true), strings.Join(notes, ", "))
 }
 
-// onceAccepted ends what says that others are preempted for the job: nobody is while the API server refuses its admission.
-func onceAccepted(x *reason.Explanation) string {
-	if reason.IsRefusedAdmission(x.Message) {
-		return ", once the API server accepts the admission"
-	}
-	return ""
-}
-
 // remedies lists what would let the job be admitted.
 func remedies(e *view.Explanation) []string {
 	x := e.WhyNot
@@ -223,7 +215,7 @@ func remedies(e *view.Explanation) []string {
 		for _, v := range x.WouldPreempt {
 			victims = append(victims, v.Name)
 		}
-		ways = append(ways, "by preemption of "+names(e, victims)+onceAccepted(x))
+		ways = append(ways, "by preemption of "+names(e, victims))
 	}
 	if len(x.WouldShrink) > 0 {
 		var givers []reason.Name

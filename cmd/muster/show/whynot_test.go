@@ -132,21 +132,12 @@ func TestNoRelaxationOfAJobThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestNobodyIsPreemptedForARefusedAdmission: the explanation says what would happen only with that condition.
-func TestNobodyIsPreemptedForARefusedAdmission(t *testing.T) {
-	low := reason.Name{Namespace: "ns", Name: "low"}
+// TestNextOfARefusedAdmission: the events of the job say who refuses it.
+func TestNextOfARefusedAdmission(t *testing.T) {
 	refused := reason.RefusedAdmission("a policy says no")
 	e := &view.Explanation{
-		Job: view.Job{Namespace: "ns", Name: "denied", Kind: "Job", APIGroup: "batch", State: view.Pending, Queue: "q", Workload: "job-denied"},
-		WhyNot: &reason.Explanation{
-			Code: refused.Code, Message: refused.Message(), WouldPreempt: []reason.Victim{{Name: low}},
-			PodSets: []reason.PodSet{{Flavors: []reason.FlavorVerdict{{Flavor: "a", Fit: reason.FitsByPreemption, WouldPreempt: []reason.Name{low}}}}},
-		},
-	}
-	var text strings.Builder
-	whyNot(&text, e)
-	if found := strings.Count(text.String(), "by preemption of ns/workload/low, once the API server accepts the admission\n"); found != 2 {
-		t.Errorf("explanation =\n%s\nwant the condition in two lines, got it in %d", text.String(), found)
+		Job:    view.Job{Namespace: "ns", Name: "denied", Kind: "Job", APIGroup: "batch", State: view.Pending, Queue: "q", Workload: "job-denied"},
+		WhyNot: &reason.Explanation{Code: refused.Code, Message: refused.Message()},
 	}
 	if got, want := nextCommand(e), "muster kubectl describe -n ns job/denied"; got != want {
 		t.Errorf("next = %s, want %s", got, want)
