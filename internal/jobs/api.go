@@ -306,6 +306,10 @@ type Plan struct {
 	IfGone client.Object
 	// StartedUnheld says that the plan stops a job that waits for quota and was started by somebody else.
 	StartedUnheld bool
+	// Unfinished says that the next plan creates more children. It is made as soon as this one is carried out.
+	Unfinished bool
+	// childBytes is how much memory the children take that CreateChild has added.
+	childBytes int
 }
 
 // DueBy makes the job be planned again at the given time or earlier. The zero time changes nothing.

@@ -52,7 +52,9 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 		if !gang.Waiting {
 			continue // no pods are waiting for the scheduler
 		}
-		gang.Pods = min(gang.Pods, max(1, needed(gang.podSet)))
+		if most := max(1, needed(gang.podSet)); plan.Unfinished || gang.Pods > most {
+			gang.Pods = most // pods that are still to be created are waited for
+		}
 		if write, differs := gang.Ensure(seen.Job, kind, seen.Children); differs {
 			plan.First = append(plan.First, write)
 		}

@@ -118,6 +118,9 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	}
 	r.retries.accepted(client.ObjectKeyFromObject(job))
 	r.count(job, plan)
+	if plan.Unfinished {
+		again = 1
+	}
 	if !plan.DueIfDone.IsZero() {
 		again = earlierRetry(again, max(plan.DueIfDone.Sub(r.clock.Now()), 1))
 	}

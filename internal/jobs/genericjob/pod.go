@@ -70,6 +70,8 @@ func (l *planner) createPods() {
 		}
 	}
 	for _, r := range missing {
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
+		if !l.plan.CreateChild(l.newPod(r, seats[r.Group][r.Index]), jobs.FailedCreate) {
+			return
+		}
 	}
 }

@@ -2,7 +2,6 @@ package jobset
 
 import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	"github.com/musterhq/muster/internal/jobs"
 )
 
 // createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
@@ -18,8 +17,9 @@ func (p *planner) createJobs() {
 			continue
 		}
 		for index := range rj.Replicas {
-			if name := jobName(p.js, rj.Name, index); p.children.byName[name] == nil && p.hasRoom(rj, name) {
-				p.plan.Writes = append(p.plan.Writes, jobs.Create(p.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
+			name := jobName(p.js, rj.Name, index)
+			if p.children.byName[name] == nil && p.hasRoom(rj, name) && !p.plan.CreateChild(p.newJob(rj, index), jobset.JobCreationFailedReason) {
+				return
 			}
 		}
 		if p.waitsInOrder(rj) {

@@ -49,7 +49,7 @@ func inOrder(p jobs.Plan) jobs.Plan {
 
 // comparePlans compares all of two plans; of functions, only whether they are nil.
 var comparePlans = cmp.Options{
-	cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty(),
+	cmp.AllowUnexported(jobs.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b func(client.Object) error) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b func(client.Object)) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b func(error) (client.Object, jobs.Event)) bool { return (a == nil) == (b == nil) }),

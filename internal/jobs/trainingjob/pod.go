@@ -117,7 +117,9 @@ func (p *planner) createPods() {
 			p.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
 			return
 		}
-		p.plan.Writes = append(p.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))
+		if !p.plan.CreateChild(pod, jobs.FailedCreate) {
+			return
+		}
 	}
 }
 

@@ -48,19 +48,19 @@ func (l *planner) createPods() {
 			places[name] = l.roster.AssignPlaces(name, granted.Places, granted.SliceSize)
 		}
 	}
-	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
-		if left[r.Group] > 0 {
-			left[r.Group]--
-			writes = append(writes, jobs.Create(l.newPod(r, places[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
+		if left[r.Group] <= 0 {
+			continue
 		}
+		left[r.Group]--
+		if !l.plan.CreateChild(l.newPod(r, places[r.Group][r.Index]), jobs.FailedCreate) {
+			break
+		}
+		l.createsPods = true
 	}
-	if len(writes) == 0 {
-		return
+	if l.createsPods {
+		l.plan.First = append(l.plan.First, l.objects()...)
 	}
-	l.createsPods = true
-	l.plan.First = append(l.plan.First, l.objects()...)
-	l.plan.Writes = append(l.plan.Writes, writes...)
 }
 
 // least returns the minimum number of pods of each task for the job to run. A task that could have started without pods
