@@ -152,7 +152,7 @@ func validate(job *volcano.Job, facts jobs.Facts) *jobs.Event {
 	if problem != "" {
 		return jobs.ImmutableMistake(problem)
 	}
-	if problem = badSize(job); problem != "" {
+	if problem = cmp.Or(badSize(job), tooManyHosts(job)); problem != "" {
 		return jobs.Mistake(problem) // replicas may be changed
 	}
 	return nil

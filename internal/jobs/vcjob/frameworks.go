@@ -89,7 +89,8 @@ func tensorflow(arguments map[string]string) effect {
 		}
 		return listensOn("tfjob-port", arguments["port"])
 	}
-	return effect{ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	hosts := func(*volcano.Job) []string { return []string{arguments["ps"], arguments["worker"], arguments["chief"]} }
+	return effect{ports: ports, hostsOf: hosts, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		at := roleOf(job, r.Group)
 		if at < 0 {
 			return
@@ -117,7 +118,8 @@ func mpi(arguments map[string]string) effect {
 		}
 		return listensOn("mpijob-port", arguments["port"])
 	}
-	return effect{ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	hosts := func(*volcano.Job) []string { return []string{worker} }
+	return effect{ports: ports, hostsOf: hosts, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		if r.Group == master {
 			hosts := strings.Join(hostsOf(job, worker), ",")
 			each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts}) })

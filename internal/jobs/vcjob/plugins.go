@@ -45,6 +45,8 @@ type effect struct {
 	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
 	objects func(l *planner) []jobs.Write
+	// hostsOf returns the tasks whose host names stand in one variable of pods; nil for none.
+	hostsOf func(job *volcano.Job) []string
 }
 
 // known are all plugins, in the order in which they change pods.
@@ -168,6 +170,28 @@ func invalidArguments(job *volcano.Job) string {
 			if !slices.ContainsFunc(groups(job), func(g replicas.Group) bool { return g.Name == arguments[role] }) {
 				return fmt.Sprintf("spec.plugins.%s: there is no task %s, which plays the %s: name the one that does with --%s", name, arguments[role], role, role)
 			}
+		}
+	}
+	return ""
+}
+
+// maxVariable is how many bytes Linux lets a variable have when a program is started.
+const maxVariable = 128 << 10
+
+// tooManyHosts returns which plugin would give pods a list of host names with which no program starts, "" if none would.
+func tooManyHosts(job *volcano.Job) string {
+	for _, p := range pluginsOf(job) {
+		if p.hostsOf == nil {
+			continue
+		}
+		bytes, pods := 0, int32(0)
+		for _, task := range p.hostsOf(job) {
+			n := taskReplicas(job, task)
+			bytes += int(n) * len(hostOf(job, task, n)+`"":65535,`)
+			pods += n
+		}
+		if bytes > maxVariable {
+			return fmt.Sprintf("spec.plugins.%s: the host names of %d pods do not fit into a variable of a pod, which has %d bytes at most", p.name, pods, maxVariable)
 		}
 	}
 	return ""

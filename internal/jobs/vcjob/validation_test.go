@@ -38,9 +38,11 @@ func TestMistakesAreReported(t *testing.T) {
 		"ssh-key-file-path must not be empty":                  twoTasks().plugin("ssh", "--ssh-key-file-path="),
 		"spec.plugins.ray: port and dashboardPort must differ": newJob().with("head", 1).plugin("ray", "--port=8265"),
 		"the plugin has none":                                  twoTasks().plugin("env", "--x"),
-		"spec.plugins.mpi: there is no task master, which plays the master: name the one that does with --master": twoTasks().plugin("mpi"),
-		"spec.plugins.mpi: there is no task crew, which plays the worker":                                         twoTasks().plugin("mpi", "--master=ps", "--worker=crew"),
-		"spec.plugins.ray: there is no task head, which plays the head":                                           twoTasks().plugin("ray"),
+		"spec.plugins.mpi: there is no task master, which plays the master: name the one that does with --master":                  twoTasks().plugin("mpi"),
+		"spec.plugins.mpi: there is no task crew, which plays the worker":                                                          twoTasks().plugin("mpi", "--master=ps", "--worker=crew"),
+		"spec.plugins.ray: there is no task head, which plays the head":                                                            twoTasks().plugin("ray"),
+		"spec.plugins.tensorflow: the host names of 9002 pods do not fit into a variable of a pod, which has 131072 bytes at most": newJob().with("ps", 2).with("worker", 9000).plugin("tensorflow"),
+		"spec.plugins.mpi: the host names of 9000 pods do not fit":                                                                 newJob().with("master", 2).with("worker", 9000).plugin("mpi"),
 	} {
 		if d := describe(job.Job, jobs.Facts{}); d.Mistake == nil || !strings.Contains(d.Mistake.Message, want) {
 			t.Errorf("told %v, want %q", d.Mistake, want)
@@ -72,6 +74,19 @@ func TestServiceNamesOfTheCluster(t *testing.T) {
 					t.Errorf("%s with plugin %s, strict names: %v: told %v, want a mistake: %v", name, plugin, strict, d.Mistake, want)
 				}
 			}
+		}
+	}
+}
+
+// TestUsualFrameworksHaveRoomForTheirHosts: a thousand pods are no mistake, nor are many pods of other tasks.
+func TestUsualFrameworksHaveRoomForTheirHosts(t *testing.T) {
+	for name, job := range map[string]jobBuilder{
+		"tensorflow": newJob().with("ps", 20).with("worker", 1000).plugin("tensorflow"),
+		"mpi":        newJob().with("master", 1).with("worker", 1000).plugin("mpi"),
+		"others":     newJob().with("master", 1).with("worker", 10).with("reader", 9000).plugin("mpi"),
+	} {
+		if d := describe(job.Job, jobs.Facts{}); d.Mistake != nil {
+			t.Errorf("%s: told %v, want no mistake", name, d.Mistake)
 		}
 	}
 }
