@@ -42,8 +42,8 @@ type compiler struct {
 	skipped  map[schema.GroupResource]bool
 	missing  map[schema.GroupResource]bool
 	warnings []string
-	// values is how many bytes the values of placeholders had so far.
-	values int
+	// values is how many bytes the values of placeholders had so far, and texts how many the variables and files.
+	values, texts int
 }
 
 // Compile compiles the job to objects. It fails if no cluster with these facts could ever run the job. Of its errors,
@@ -138,7 +138,19 @@ func (t *task) add(o Object) {
 		t.clash = fmt.Errorf("%s '%s' of task '%s' would overwrite that of task '%s': give the job's tasks, containers or resources other names", made, name, t.name, other)
 	}
 	t.makers[key] = t.name
-	t.objects = append(t.objects, o)
+	if t.objects = append(t.objects, o); len(t.objects) > maxObjects && t.clash == nil {
+		t.clash = fmt.Errorf("the job needs more than %d ConfigMaps, Secrets and other objects: give it fewer files with secrets, or split it", maxObjects)
+	}
+}
+
+// maxObjects is how many objects a job may have beside its VCJob. Each costs a request, and a file of 40 bytes with a secret
+// is one.
+const maxObjects = 4096
+
+// made reports whether there is an object of the kind and name; kind is Secret for an ExternalSecret too.
+func (c *compiler) made(kind, name string) bool {
+	_, made := c.makers[kind+"/"+name]
+	return made
 }
 
 // addOf adds an object of a kind that the cluster may not serve. A job runs without optional ones.
@@ -153,8 +165,17 @@ func (t *task) addOf(kind schema.GroupResource, optional bool, o Object) {
 	}
 }
 
+// maxWarnings is how many warnings of a job are kept. Each becomes an event.
+const maxWarnings = 64
+
 func (c *compiler) warn(format string, arguments ...any) {
-	c.warnings = append(c.warnings, fmt.Sprintf(format, arguments...))
+	switch len(c.warnings) {
+	case maxWarnings:
+	case maxWarnings - 1:
+		c.warnings = append(c.warnings, "there are further warnings, which are left out: correct the first ones")
+	default:
+		c.warnings = append(c.warnings, fmt.Sprintf(format, arguments...))
+	}
 }
 
 // replicas returns the number of pods of the task.

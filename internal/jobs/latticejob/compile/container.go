@@ -129,7 +129,7 @@ func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error
 		if _, both := spec.Volumes[at]; both {
 			return fmt.Errorf("invalid container '%s': '%s' is a file and a volume", c.Name, at)
 		}
-		if i := slices.IndexFunc(paths, func(other string) bool { return strings.HasPrefix(other, at+"/") }); i >= 0 {
+		if i, _ := slices.BinarySearch(paths, at+"/"); i < len(paths) && strings.HasPrefix(paths[i], at+"/") {
 			return fmt.Errorf("invalid container '%s': '%s' is a file, and cannot hold '%s'", c.Name, shortened(at), shortened(paths[i]))
 		}
 	}

@@ -394,4 +394,102 @@ func TestErrorsOfNumbers(t *testing.T) {
 	if _, err := Compile(job, everywhere()); err == nil || err.Error() != "its tasks call 129 services, more than 128" {
 		t.Errorf("compiling a job that calls 129 services: %v", err)
 	}
+	secretFiles := jobOf(t, dependent("files: {"+many(4096, "/f%d: {content: 'a ${secret.s.k}'}")+"}", secrets))
+	const want = inTask + "the job needs more than 4096 ConfigMaps, Secrets and other objects: give it fewer files with secrets, or split it"
+	if _, err := Compile(secretFiles, everywhere()); err == nil || err.Error() != want {
+		t.Errorf("compiling a job with 4096 secret files: %v", err)
+	}
+}
+
+// defaulting returns the job with its task as the defaults of so many tasks.
+func defaulting(job *lattice.LatticeJob, tasks int) *lattice.LatticeJob {
+	spec := job.Spec.Tasks["t"]
+	job.Spec.Defaults, job.Spec.Tasks = &spec, map[string]lattice.JobTaskSpec{}
+	for i := range tasks {
+		job.Spec.Tasks[fmt.Sprintf("t%d", i)] = lattice.JobTaskSpec{}
+	}
+	return job
+}
+
+// TestDefaultsAreBounded: each task has a copy of what is in the defaults, of which a megabyte would be gigabytes.
+func TestDefaultsAreBounded(t *testing.T) {
+	long := strings.Repeat("a, ", 5000)
+	for what, test := range map[string]struct {
+		job  *lattice.LatticeJob
+		want string // "" if the job may be so
+	}{
+		"some long lists": {defaulting(jobOf(t, container("command: [/a], args: ["+long+"]")), 40), ""},
+		"long lists": {defaulting(jobOf(t, container("command: [/a], args: ["+long+"]")), 64),
+			"the defaults have 5007 values, more than 262144 in all 64 tasks together: give the job fewer tasks, or only some of them what is long"},
+		"params": {defaulting(jobOf(t, needing("type: other, params: {x: ["+long+"]}")), 64),
+			"the defaults have 5009 values, more than 262144 in all 64 tasks together: give the job fewer tasks, or only some of them what is long"},
+		"some placeholders": {defaulting(jobOf(t, dependent("variables: {X: '"+strings.Repeat("${secret.s.k} ", 4000)+"'}", secrets)), 64), ""},
+		"placeholders for secrets": {defaulting(jobOf(t, dependent("variables: {X: '"+strings.Repeat("${secret.s.k} ", 5000)+"'}", secrets)), 64),
+			"compilation failed for task 't56': template error: variable 'X': the values of placeholders have more than 16777216 bytes together in the job, where each counts at least 64"},
+		"placeholders for short values": {defaulting(jobOf(t, container("variables: {X: '"+strings.Repeat("${metadata.name} ", 5000)+"'}")), 64),
+			"compilation failed for task 't56': template error: variable 'X': the values of placeholders have more than 16777216 bytes together in the job, where each counts at least 64"},
+	} {
+		_, err := Compile(test.job, everywhere())
+		if (err == nil) != (test.want == "") || err != nil && err.Error() != test.want {
+			t.Errorf("%s: got %.300v, want %s", what, err, test.want)
+		}
+	}
+}
+
+// TestVariablesAndFilesAreBounded: those of the defaults are in each task, and those of a training in each container. The
+// operator holds all of them in memory, and etcd gets them.
+func TestVariablesAndFilesAreBounded(t *testing.T) {
+	var containers strings.Builder
+	for i := range 32 {
+		fmt.Fprintf(&containers, "c%d: {image: i, command: [/a]}, ", i)
+	}
+	long := strings.Repeat("x", 900_000)
+	training := func(tasks int) *lattice.LatticeJob {
+		job := defaulting(jobOf(t, "workload: {containers: {"+containers.String()+"}}"), tasks)
+		job.Spec.Training = &lattice.TrainingConfig{CoordinatorTask: "t0", NCCL: &lattice.NCCLConfig{ExtraEnv: map[string]string{"X": long}}}
+		return job
+	}
+	for what, test := range map[string]struct {
+		job  *lattice.LatticeJob
+		kept bool
+	}{
+		"variables of a small training": {training(2), true},
+		"variables of a training":       {training(3), false},
+		"files":                         {defaulting(jobOf(t, container("files: {/f: {content: '"+long+"'}, /g: {content: '"+long[:100_000]+"'}}")), 64), true},
+		"files and variables":           {defaulting(jobOf(t, container("variables: {X: '"+long+"'}, files: {/f: {content: '"+long+"'}}")), 64), false},
+		"binary files":                  {defaulting(jobOf(t, container("variables: {X: '"+long+"'}, files: {/f: {binaryContent: '"+long+"'}}")), 64), false},
+	} {
+		_, err := Compile(test.job, everywhere())
+		const want = "the variables and files of all containers have more than 67108864 bytes together in the job: use a volume"
+		if test.kept && err != nil || !test.kept && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("%s: %.300v, want an error: %v", what, err, !test.kept)
+		}
+	}
+}
+
+// TestWarningsAreFew: each becomes an event, and params may have any number of unknown names.
+func TestWarningsAreFew(t *testing.T) {
+	for unknown, want := range map[int]int{63: 63, 64: 64, 1000: 64} {
+		var params strings.Builder
+		for i := range unknown {
+			fmt.Fprintf(&params, ", x%d: 1", i)
+		}
+		result, err := Compile(jobOf(t, needing("type: secret, id: x, params: {provider: p"+params.String()+"}")), everywhere())
+		if err != nil || len(result.Warnings) != want {
+			t.Fatalf("%d unknown params: %v, and not %d warnings", unknown, err, want)
+		}
+		if left := strings.Contains(result.Warnings[want-1], "left out"); left != (unknown >= 64) {
+			t.Errorf("%d unknown params: the last warning is %q", unknown, result.Warnings[want-1])
+		}
+	}
+}
+
+// TestKeysOfSecretsAreFound: a key is the one with the name, or else the first one with the name where - and _ are equal.
+func TestKeysOfSecretsAreFound(t *testing.T) {
+	p := secretParams{Keys: []string{"a-b-c", "a_b_c", "d"}}
+	for name, want := range map[string]string{"a-b-c": "a-b-c", "a_b_c": "a_b_c", "a-b_c": "a-b-c", "d": "d", "e": ""} {
+		if key, listed := p.key(name); key != want || listed != (want != "") {
+			t.Errorf("key %s: %q, %v, want %q", name, key, listed, want)
+		}
+	}
 }

@@ -41,8 +41,14 @@ func (x *text) single() *reference {
 // expandText replaces the placeholders in a text. what names the text in errors.
 func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 	pieces, err := parse(raw, mode)
+	if err == nil {
+		err = t.countText(len(raw))
+	}
 	if err != nil {
 		return text{}, fmt.Errorf("template error: %s: %w", what, err)
+	}
+	if len(pieces) == 1 && !pieces[0].isPath() {
+		return text{plain: pieces[0].literal}, nil // shared with the spec: there may be many of these texts
 	}
 	var (
 		out     text
@@ -57,6 +63,9 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 			if err != nil {
 				return text{}, err
 			}
+			if err := t.countValue(len(written(p.path))); err != nil { // its template has about this length
+				return text{}, fmt.Errorf("template error: %s: %w", what, err)
+			}
 			if literal.Len() > 0 {
 				out.pieces = append(out.pieces, textPiece{literal: literal.String()})
 				literal.Reset()
@@ -65,7 +74,7 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 		default:
 			value, err := t.value(p.path)
 			if err == nil {
-				err = t.countValue(value)
+				err = t.countValue(len(value))
 			}
 			if err != nil {
 				return text{}, fmt.Errorf("template error: %s: %w", what, err)
@@ -81,14 +90,32 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 	return out, nil
 }
 
-// maxValues is how many bytes the values of all placeholders of a job may have together, as much as 16 ConfigMaps hold.
-// A job of a megabyte could have thousands of placeholders for a value of almost that size, which no memory holds.
-const maxValues = 16 << 20
+const (
+	// maxValues is how many bytes the values of all placeholders of a job may have together, as much as 16 ConfigMaps hold.
+	// A job of a megabyte could have thousands of placeholders for a value of almost that size, which no memory holds.
+	maxValues = 16 << 20
+	// minValue is how many bytes a value counts at least. Placeholders in the defaults are looked up for each task, which
+	// takes longer than to copy short values.
+	minValue = 64
+)
 
-// countValue counts a value that is put into a text of the job, and fails if there are too many.
-func (c *compiler) countValue(value string) error {
-	if c.values += len(value); c.values > maxValues {
-		return fmt.Errorf("the values of placeholders have more than %d bytes together in the job", maxValues)
+// countValue counts the bytes of a value that is put into a text of the job, and fails if there are too many.
+func (c *compiler) countValue(bytes int) error {
+	if c.values += max(bytes, minValue); c.values > maxValues {
+		return fmt.Errorf("the values of placeholders have more than %d bytes together in the job, where each counts at least %d", maxValues, minValue)
+	}
+	return nil
+}
+
+// maxTexts is how many bytes the variables and files of a job may have together, as they are written, as much as 64
+// ConfigMaps hold. Those of the defaults are in each task, and the variables of a training are in each container: a job of
+// a megabyte could have thousands of full ConfigMaps.
+const maxTexts = 64 << 20
+
+// countText counts the bytes of a variable or file of a container, and fails if there are too many.
+func (c *compiler) countText(bytes int) error {
+	if c.texts += bytes; c.texts > maxTexts {
+		return fmt.Errorf("the variables and files of all containers have more than %d bytes together in the job: use a volume", maxTexts)
 	}
 	return nil
 }
@@ -108,15 +135,8 @@ func (t *task) secretAt(what string, path []string) (*reference, error) {
 	if len(d.secret.Keys) == 0 {
 		return &reference{secret: d, key: path[2]}, nil
 	}
-	for _, same := range []func(string) bool{
-		func(key string) bool { return key == path[2] },
-		func(key string) bool { return sameName(key, path[2]) },
-	} {
-		for _, key := range d.secret.Keys {
-			if same(key) {
-				return &reference{secret: d, key: key}, nil
-			}
-		}
+	if key, listed := d.secret.key(path[2]); listed {
+		return &reference{secret: d, key: key}, nil
 	}
 	return nil, fmt.Errorf("%s references key '%s' of secret resource '%s', which is not among its keys", what, path[2], d.name)
 }

@@ -61,7 +61,9 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 		item := corev1.KeyToPath{Key: key, Path: key, Mode: mode}
 		if f.BinaryContent != nil {
 			binaries[key] = content
-			err = t.place(c, &binarySet, item, at, len(content))
+			if err = t.countText(len(content)); err == nil {
+				err = t.place(c, &binarySet, item, at, len(content))
+			}
 		} else {
 			var x text
 			if x, err = t.expandText(fmt.Sprintf("file '%s'", shortened(at)), string(content), how); err != nil {
@@ -117,7 +119,7 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	}
 	name := fmt.Sprintf("%s-%s-file-%s", t.full, c.Name, objectName(item.Key))
 	volume := volumeName("file-" + objectName(item.Key))
-	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or of a path that gives the same name
+	if t.volumes.named(volume) || t.made("Secret", name) { // of another container, or of a path that gives the same name
 		name, volume = name+"-"+digest(c.Name+at), "file-"+digest(c.Name+at)
 	}
 	t.render(name, r)
@@ -129,12 +131,6 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 // volumeName truncates a name to the length of a volume name.
 func volumeName(name string) string {
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
-}
-
-func (t *task) hasObject(kind, name string) bool {
-	return slices.ContainsFunc(t.objects, func(o Object) bool {
-		return o.GetName() == name && o.GetObjectKind().GroupVersionKind().Kind == kind
-	})
 }
 
 // fileObjects compiles the ConfigMap and the Secret that hold the files.

@@ -8,6 +8,11 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
+// maxMerged is how many values the defaults of a job may have in all of its tasks together, counting each entry of a list
+// or map as a value. Two bytes of defaults may be a value, 64 tasks have a copy of each, and the tasks are merged several
+// times when the job is reconciled.
+const maxMerged = 1 << 18
+
 // Tasks returns the job's tasks with its defaults merged into each: maps are merged by key, and of
 // anything else, lists included, the task's value wins as a whole. Without defaults the tasks are
 // shared with the job, and must not be changed.
@@ -19,6 +24,9 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 	defaults, err := encode(job.Spec.Defaults)
 	if err != nil {
 		return nil, fmt.Errorf("the defaults of tasks cannot be read: %s", shortened(err.Error()))
+	}
+	if n := valuesIn(defaults); n*len(job.Spec.Tasks) > maxMerged {
+		return nil, fmt.Errorf("the defaults have %d values, more than %d in all %d tasks together: give the job fewer tasks, or only some of them what is long", n, maxMerged, len(job.Spec.Tasks))
 	}
 	out := make(map[string]lattice.JobTaskSpec, len(job.Spec.Tasks))
 	for name, task := range job.Spec.Tasks {
@@ -33,6 +41,21 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 		}
 	}
 	return out, nil
+}
+
+// valuesIn returns how many values are in a map, in those of its values that are maps or lists, and so on.
+func valuesIn(value any) (n int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			n += 1 + valuesIn(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			n += 1 + valuesIn(inner)
+		}
+	}
+	return n
 }
 
 // merge returns the union of both maps; where both have a value, that of first wins.

@@ -50,10 +50,32 @@ type secretParams struct {
 	Keys            []string          `json:"keys"`
 	RefreshInterval string            `json:"refreshInterval"`
 	SecretType      corev1.SecretType `json:"secretType"`
+
+	// listed are the keys, and alike maps each key with its - replaced by _ to the first one that gives it.
+	listed map[string]bool
+	alike  map[string]string
 }
 
-// maxSecretKeys is how many keys a secret may list. They are searched for each placeholder of the secret.
+// maxSecretKeys is how many keys a secret may list.
 const maxSecretKeys = 256
+
+// key returns the listed key with the name, or else the first one with the name where - and _ are equal.
+func (p *secretParams) key(name string) (key string, listed bool) {
+	if p.listed == nil {
+		p.listed, p.alike = map[string]bool{}, map[string]string{}
+		for _, key := range p.Keys {
+			p.listed[key] = true
+			if plain := underscored(key); p.alike[plain] == "" {
+				p.alike[plain] = key
+			}
+		}
+	}
+	if p.listed[name] {
+		return name, true
+	}
+	key, listed = p.alike[underscored(name)]
+	return key, listed
+}
 
 // gpuParams are the params of GPUs.
 type gpuParams struct {

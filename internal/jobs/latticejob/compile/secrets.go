@@ -89,13 +89,15 @@ type rendering struct {
 	// bytes is how many bytes the texts have together, without the values of secrets.
 	bytes int
 	data  []any
-	// aliases are the names of values in templates, by resource and key; taken are the names in use.
+	// aliases are the names of values in templates, by resource and key; taken are the names in use, and last maps a name
+	// that several values would have to the last number that one of them got.
 	aliases map[[2]string]string
 	taken   map[string]bool
+	last    map[string]int
 }
 
 func newRendering(provider string) *rendering {
-	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{}, taken: map[string]bool{}}
+	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{}, taken: map[string]bool{}, last: map[string]int{}}
 }
 
 // storeOf returns the store of all secrets in the text; it fails if there are several.
@@ -165,10 +167,12 @@ func (r *rendering) alias(ref *reference) string {
 		return alias
 	}
 	base := aliasOf.Replace(ref.secret.name + "_" + ref.key)
-	alias := base
-	for n := 2; r.taken[alias]; n++ {
+	alias, n := base, max(r.last[base], 1)
+	for r.taken[alias] {
+		n++
 		alias = fmt.Sprintf("%s_%d", base, n)
 	}
+	r.last[base] = n
 	r.aliases[id], r.taken[alias] = alias, true
 	r.data = append(r.data, remote(alias, ref.secret.ID, ref.key))
 	r.refresh = sooner(r.refresh, ref.secret.secret.RefreshInterval)

@@ -114,6 +114,9 @@ func sameName(a, b string) bool {
 	return true
 }
 
+// underscored returns a path element with its - replaced by _: equal for two elements that are sameName.
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
 func isDash(c byte) bool { return c == '-' || c == '_' }
 
 // shortened truncates a text for error messages.

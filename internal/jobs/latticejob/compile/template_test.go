@@ -39,6 +39,7 @@ func FuzzTemplate(f *testing.F) {
 	task := &task{compiler: &compiler{facts: &Facts{}}, full: "j-t", names: []string{"s"}}
 	task.resources = map[string]*dependency{"s": secretDependency("s")}
 	f.Fuzz(func(t *testing.T, before, after string) {
+		task.values, task.texts = 0, 0
 		escaped := strings.ReplaceAll(before, "${", "$${")
 		got, err := task.expandText("x", escaped, expand)
 		if err != nil || got.plain != before {

@@ -81,16 +81,15 @@ func (t *task) claimVolumes() error {
 type volumes struct {
 	task *task
 	list []corev1.Volume
+	// at maps the name of each volume to its index in list.
+	at map[string]int
 	// scratch maps mount paths to names of empty volumes.
 	scratch map[string]string
 }
 
 // add adds the volume to the pods; an existing one of the same name must be equal.
 func (v *volumes) add(volume corev1.Volume) error {
-	for i := range v.list {
-		if v.list[i].Name != volume.Name {
-			continue
-		}
+	if i, there := v.at[volume.Name]; there {
 		if !equality.Semantic.DeepEqual(v.list[i], volume) {
 			return fmt.Errorf("two volumes of different kinds would be named '%s': give one of them another name", volume.Name)
 		}
@@ -99,13 +98,18 @@ func (v *volumes) add(volume corev1.Volume) error {
 	if len(validation.IsDNS1123Label(volume.Name)) > 0 {
 		return fmt.Errorf("'%s' cannot be the name of a volume", shortened(volume.Name))
 	}
+	if v.at == nil {
+		v.at = map[string]int{}
+	}
+	v.at[volume.Name] = len(v.list)
 	v.list = append(v.list, volume)
 	return nil
 }
 
 // named reports whether a volume has the name.
 func (v *volumes) named(name string) bool {
-	return slices.ContainsFunc(v.list, func(o corev1.Volume) bool { return o.Name == name })
+	_, there := v.at[name]
+	return there
 }
 
 // mount mounts the volumes of a container.
