@@ -1,8 +1,8 @@
 package latticejob
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -144,8 +144,9 @@ func related(job *lattice.LatticeJob) []client.Object {
 	return out
 }
 
-// facts returns the facts for the compiler.
-func (c controller) facts(facts jobs.Facts, related []client.Object) compile.Facts {
+// facts returns the facts with which the job is compiled. Of the related objects only what the job calls is read: a user
+// may have many LatticeJobs, and each may be large.
+func (c controller) facts(job *lattice.LatticeJob, facts jobs.Facts, related []client.Object) compile.Facts {
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
 		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.NodeFeatures[labelsGPUMemory], GPUModels: c.settings.GPUModels,
@@ -155,6 +156,7 @@ func (c controller) facts(facts jobs.Facts, related []client.Object) compile.Fac
 	if out.GPUs == "" && facts.NodeFeatures[sharesGPUs] {
 		out.GPUs = compile.SharedGPUs
 	}
+	called := compile.ServicesOf(job)
 	for _, object := range related {
 		switch o := object.(type) {
 		case *nodev1.RuntimeClass:
@@ -165,14 +167,13 @@ func (c controller) facts(facts jobs.Facts, related []client.Object) compile.Fac
 			if ended(o) || hasSchedule(o) {
 				continue // its edges are gone, or those of its runs, which have other names
 			}
-			tasks, err := compile.Tasks(o)
-			if err != nil {
-				continue // no task of it runs
-			}
-			for _, name := range slices.Sorted(maps.Keys(tasks)) {
-				task, key := tasks[name], compile.ServiceKey{Namespace: o.Namespace, Name: o.Name + "-" + name}
-				if _, service := out.Services[key]; !service {
-					out.Services[key] = compile.TaskPorts(&task)
+			for _, key := range called {
+				task, its := strings.CutPrefix(key.Name, o.Name+"-")
+				if _, known := out.Services[key]; known || !its || key.Namespace != o.Namespace {
+					continue
+				}
+				if ports, there := compile.PortsOf(o, task); there {
+					out.Services[key] = ports
 				}
 			}
 		}
@@ -206,7 +207,7 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 		d.PodSets = slices.Clone(facts.Queued)
 		return d
 	}
-	known := c.facts(facts, nil)
+	known := c.facts(job, facts, nil)
 	known.AnyService = true // the pods' requests do not depend on services
 	result, err := compile.Compile(job, c.withQueuedGPUs(job, facts.Queued, known))
 	switch {

@@ -15,6 +15,7 @@ import (
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // kindsAndNames returns the related objects as "Kind namespace/name".
@@ -98,5 +99,29 @@ func TestRelatedObjectsAreFew(t *testing.T) {
 	}
 	if got := kindsAndNames(related(calls(129))); len(got) > 0 {
 		t.Errorf("related to a job with too many calls: %.500v", got)
+	}
+}
+
+// TestLargeTasksOfOthersCostNothing: of the LatticeJobs that a job calls, and of the job itself, the lists of containers are
+// not copied to find out which services there are. A user may have thousands of these jobs, each of a megabyte.
+func TestLargeTasksOfOthersCostNothing(t *testing.T) {
+	withArgs := func(args int) float64 {
+		large := otherJob(lattice.Running)
+		main := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Args: slices.Repeat([]string{"a"}, args)}}
+		large.Spec.Defaults = &lattice.JobTaskSpec{Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": main}}}
+		s := newScene().with(callService)
+		s.seen.Job.Spec.Defaults = large.Spec.Defaults
+		c := controller{}
+		return testing.AllocsPerRun(5, func() {
+			if related(s.seen.Job); hasGPUs(s.seen.Job) {
+				t.Error("the job has GPUs")
+			}
+			if facts := c.facts(s.seen.Job, jobs.Facts{}, []client.Object{large}); len(facts.Services) != 1 {
+				t.Errorf("services %v, want the one that is called", facts.Services)
+			}
+		})
+	}
+	if few, many := withArgs(1), withArgs(1000); many > 2*few {
+		t.Errorf("%.0f allocations with 1000 args and %.0f with one, want as many", many, few)
 	}
 }

@@ -77,7 +77,7 @@ func (l *planner) planSchedule() {
 // compileError returns why no run can be compiled, nil if one can. Each run waits by itself for what does
 // not exist yet.
 func (l *planner) compileError() error {
-	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Related))
+	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.job, l.seen.Facts, l.seen.Related))
 	var missing *compile.MissingServiceError
 	if errors.As(err, &missing) {
 		return nil

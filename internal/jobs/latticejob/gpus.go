@@ -42,7 +42,7 @@ func nodeFeatures(job *lattice.LatticeJob) []jobs.NodeFeature {
 }
 
 func hasGPUs(job *lattice.LatticeJob) bool {
-	tasks, err := compile.Tasks(job)
+	tasks, err := compile.Tasks(compile.Outline(job))
 	if err != nil {
 		return false // the job cannot be compiled
 	}

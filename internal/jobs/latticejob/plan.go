@@ -159,7 +159,7 @@ func isHard(topology *lattice.NetworkTopology) bool {
 
 // compileFacts returns the facts with which the job is compiled.
 func (l *planner) compileFacts() compile.Facts {
-	return l.withQueuedGPUs(l.job, l.seen.Facts.Queued, l.facts(l.seen.Facts, l.seen.Related))
+	return l.withQueuedGPUs(l.job, l.seen.Facts.Queued, l.facts(l.job, l.seen.Facts, l.seen.Related))
 }
 
 // submit compiles the job and applies its objects, the VCJob last.

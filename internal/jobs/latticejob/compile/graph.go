@@ -37,10 +37,10 @@ func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.I
 // maxServices is how many services the tasks of a job may call together. Each is looked up whenever the job is reconciled.
 const maxServices = 128
 
-// ServicesOf are the services that the job's tasks call, of which the graph must say their ports. There are none if the
-// job cannot be compiled, for their number or for another reason.
+// ServicesOf are the services that the job's tasks call, of which the graph must say their ports. There are none if they
+// are too many, so that the job cannot be compiled.
 func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
-	tasks, err := Tasks(job)
+	tasks, err := Tasks(Outline(job))
 	if err != nil {
 		return nil
 	}
@@ -78,8 +78,28 @@ func (d *dependency) key(namespace string) ServiceKey {
 	return ServiceKey{Namespace: cmp.Or(d.Namespace, namespace), Name: cmp.Or(d.ID, d.name)}
 }
 
-// TaskPorts returns the ports of the task's pods in the service graph.
-func TaskPorts(spec *lattice.JobTaskSpec) []ServicePort {
+// PortsOf returns the ports in the service graph of the job's task, and false if the job has no such task. Other tasks of
+// the job cost nothing.
+func PortsOf(job *lattice.LatticeJob, task string) ([]ServicePort, bool) {
+	spec, there := job.Spec.Tasks[task]
+	if !there {
+		return nil, false
+	}
+	alone := &lattice.LatticeJob{}
+	alone.Spec.Tasks = map[string]lattice.JobTaskSpec{task: {Workload: lattice.WorkloadSpec{Service: spec.Workload.Service}}}
+	if defaults := job.Spec.Defaults; defaults != nil {
+		alone.Spec.Defaults = &lattice.JobTaskSpec{Workload: lattice.WorkloadSpec{Service: defaults.Workload.Service}}
+	}
+	tasks, err := Tasks(alone)
+	if err != nil {
+		return nil, false
+	}
+	spec = tasks[task]
+	return taskPorts(&spec), true
+}
+
+// taskPorts returns the ports of the task's pods in the service graph.
+func taskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 	var out []ServicePort
 	if spec.Workload.Service == nil {
 		return nil
@@ -103,7 +123,7 @@ func (t *task) readService(d *dependency) error {
 	if d.service.Namespace == t.job.Namespace {
 		if name, ours := strings.CutPrefix(d.service.Name, t.job.Name+"-"); ours {
 			if spec, ok := t.tasks[name]; ok {
-				d.ports = TaskPorts(&spec)
+				d.ports = taskPorts(&spec)
 				return nil
 			}
 		}

@@ -43,6 +43,32 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 	return out, nil
 }
 
+// Outline returns the job with nothing of its tasks but the resources, without their params, and the ports. It costs little
+// to merge the tasks of the outline.
+func Outline(job *lattice.LatticeJob) *lattice.LatticeJob {
+	out := &lattice.LatticeJob{ObjectMeta: job.ObjectMeta}
+	if job.Spec.Defaults != nil {
+		defaults := outlineOf(job.Spec.Defaults)
+		out.Spec.Defaults = &defaults
+	}
+	out.Spec.Tasks = make(map[string]lattice.JobTaskSpec, len(job.Spec.Tasks))
+	for name, task := range job.Spec.Tasks {
+		out.Spec.Tasks[name] = outlineOf(&task)
+	}
+	return out
+}
+
+func outlineOf(task *lattice.JobTaskSpec) lattice.JobTaskSpec {
+	out := lattice.JobTaskSpec{Workload: lattice.WorkloadSpec{Service: task.Workload.Service}}
+	if len(task.Workload.Resources) > 0 {
+		out.Workload.Resources = make(map[string]lattice.ResourceSpec, len(task.Workload.Resources))
+	}
+	for name, r := range task.Workload.Resources {
+		out.Workload.Resources[name] = lattice.ResourceSpec{Type: r.Type, ID: r.ID, Direction: r.Direction, Namespace: r.Namespace}
+	}
+	return out
+}
+
 // valuesIn returns how many values are in a map, in those of its values that are maps or lists, and so on.
 func valuesIn(value any) (n int) {
 	switch v := value.(type) {
