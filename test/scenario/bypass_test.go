@@ -163,6 +163,74 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	}
 }
 
+// TestAUserGivesARunningJobNoMorePodsThanItWasGranted: the Job asks for 50 pods, and the queue has room for one. Its manifest
+// can be applied again and again, and no other pod is ever created: they would end slowly.
+func TestAUserGivesARunningJobNoMorePodsThanItWasGranted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit    func(*batchv1.Job)
+		patches []string
+	}{
+		"partly admitted": {
+			func(job *batchv1.Job) { job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1"} },
+			[]string{`{"spec":{"parallelism":50,"completions":50}}`, `{"spec":{"parallelism":40}}`},
+		},
+		"elastic": {
+			func(job *batchv1.Job) {
+				metav1.SetMetaDataAnnotation(&job.Spec.Template.ObjectMeta, muster.MinReplicasAnnotation, "1")
+				metav1.SetMetaDataAnnotation(&job.Spec.Template.ObjectMeta, muster.MaxReplicasAnnotation, "60")
+				job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+			},
+			[]string{`{"spec":{"parallelism":50,"completions":50}}`, `{"spec":{"parallelism":40,"completions":40}}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.gpuQueue("gpu", 2)
+			ada := w.editor()
+			filler := w.bare("filler", "gpu", 1)
+			w.Create(filler)
+			w.UntilWorkload("filler", "holds quota", runs)
+			job := w.batchJob("job", "gpu", 50, time.Hour)
+			job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
+			tc.edit(job)
+			w.untilHeld(job)
+			made := w.podsOf()
+			if err := ada.Create(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			w.UntilJob("job", "runs with one pod", running(1))
+			patch := func(patch string) error {
+				return ada.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch)))
+			}
+			for range 20 {
+				for _, manifest := range tc.patches {
+					if err := patch(manifest); err != nil || *job.Spec.Parallelism != 1 {
+						t.Fatalf("%s: parallelism %d, error %v; want it accepted, and 1", manifest, *job.Spec.Parallelism, err)
+					}
+				}
+			}
+			if name == "elastic" {
+				if err := patch(`{"spec":{"parallelism":70,"completions":70}}`); !apierrors.IsForbidden(err) {
+					t.Errorf("more than it asked for: %v, want it refused", err)
+				}
+				w.UntilJob("job", "is to have 40 pods", func(job *batchv1.Job) bool {
+					return strings.Contains(job.Annotations[muster.BeforeAdmissionAnnotation], `"parallelism":40`)
+				})
+				w.UntilEvent("job", "QueueDecides")
+			}
+			if got := made(); got["job"] != 1 {
+				t.Errorf("%d pods were created, want 1", got["job"])
+			}
+			if name == "elastic" {
+				w.Delete(filler)
+				w.UntilJob("job", "has grown", func(job *batchv1.Job) bool {
+					return *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2 && job.Annotations[muster.GrantedPodsAnnotation] == "2"
+				})
+			}
+		})
+	}
+}
+
 // TestAUserWithTheRoleEditStopsAndContinuesAJob, by its Workload, of which nothing else is the user's to change.
 func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 	w := newWorld(t)

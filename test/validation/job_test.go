@@ -15,17 +15,25 @@ func jobRules() []rule {
 	}
 	ofJobSet := ofPods("jobset.sigs.k8s.io/jobset-name", "kueue.x-k8s.io/podset")
 	more := edits{"spec>parallelism": 3}
-	const asked = "muster.dev/asked-pods"
-	running := func(pods string) edits {
-		return edits{"spec>parallelism": 2, "spec>completions": 9, "metadata>annotations": map[string]any{asked: pods}}
+	const asked, granted = "muster.dev/asked-pods", "muster.dev/granted-pods"
+	quotaFor := func(annotations map[string]any) edits {
+		return edits{"spec>parallelism": 2, "spec>completions": 9, "metadata>annotations": annotations}
+	}
+	// Without the number of pods that it asked for, the policy muster-job-size-limit puts nothing back.
+	running := func(pods string) edits { return quotaFor(map[string]any{granted: pods}) }
+	indexed := func(completions int, done string) edits {
+		return running("4").with(edits{"spec>completionMode": "Indexed", "spec>completions": completions, "status>completedIndexes": done})
 	}
 	const mark = "muster.dev/queued"
 	marked := func(value string) edits { return edits{"metadata>annotations": map[string]any{mark: value}} }
 	ownedByJobSet := edits{"metadata>ownerReferences": "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: j, uid: u, controller: true}]"}
 	return []rule{
-		{of, "a running Job has no more pods than it asked for", inJobSize, "the Job asked for 2 pods at a time when it was given its quota, and cannot have more while it runs",
+		{of, "a running Job has no more pods than it was granted", inJobSize, "pods that it asked for, and cannot have more while it runs: set spec.parallelism to no more than 2, or submit another Job for more",
 			[]attempt{
 				{what: "more pods", before: running("2"), change: more, user: maker},
+				{what: "more pods than it asked for", before: quotaFor(map[string]any{granted: "2", asked: "2"}), change: more, user: maker},
+				{what: "more pods than it asked for, of which it was granted some", before: quotaFor(map[string]any{granted: "2", asked: "3"}), change: edits{"spec>parallelism": 4}, user: maker},
+				{what: "more pods than it asked for, of one that does not say what it was granted", before: quotaFor(map[string]any{asked: "2"}), change: more, user: maker},
 				{what: "more pods, without completions", before: running("2").with(edits{"spec>completions": nil}), change: more, user: maker},
 				{what: "more pods, after it was paused", before: running("2").with(edits{"spec>parallelism": 0}), change: more, user: maker},
 				{what: "more completions", before: running("2").with(edits{"spec>completionMode": "Indexed", "spec>completions": 2}),
@@ -34,22 +42,35 @@ func jobRules() []rule {
 			[]attempt{
 				{what: "more pods, by the operator", before: running("2"), change: more, user: operator},
 				{what: "more pods, by an administrator", before: running("2"), change: more},
-				{what: "as many as it asked for", before: running("3"), change: more, user: maker},
-				{what: "as many as it asked for, after it was paused", before: running("3").with(edits{"spec>parallelism": 0}), change: more, user: maker},
+				{what: "as many as it was granted", before: running("3"), change: more, user: maker},
+				{what: "as many as it was granted, after it was paused", before: running("3").with(edits{"spec>parallelism": 0}), change: more, user: maker},
+				{what: "as many as it asked for, which are put back", before: quotaFor(map[string]any{granted: "2", asked: "3"}), change: more, user: maker},
+				{what: "as many as it asked for, of one that does not say what it was granted", before: quotaFor(map[string]any{asked: "3"}), change: more, user: maker},
 				{what: "more than are left to complete", before: running("2").with(edits{"spec>completions": 2}), change: more, user: maker},
-				{what: "fewer pods, of more than it asked for", before: running("1").with(edits{"spec>parallelism": 4}), change: more, user: maker},
+				{what: "fewer pods, of more than it was granted", before: running("1").with(edits{"spec>parallelism": 4}), change: more, user: maker},
 				{what: "more pods while it is suspended", before: running("2").with(suspended), change: more, user: maker},
 				{what: "more pods as it is suspended", before: running("2"), change: more.with(suspended), user: maker},
 				{what: "more pods of one that no queue has started", before: running(""), change: more, user: maker},
 			}},
-		{of, "only the operator says how many pods a running Job asked for", inJobSize, "the annotation muster.dev/asked-pods is for system:serviceaccount:muster-system:muster-operator to say",
+		{of, "a running Job runs no index again that is done", inJobSize, "an index of the Job is done, and its quota may be in use elsewhere: leave spec.completions at 3",
 			[]attempt{
-				{what: "another number", before: running("2"), change: edits{"metadata>annotations": map[string]any{asked: "9"}}, user: maker},
+				{what: "fewer completions than an index that is done", before: indexed(3, "0,2"), change: edits{"spec>completions": 2}, user: maker},
+				{what: "more completions", before: indexed(3, "1"), change: edits{"spec>parallelism": 4, "spec>completions": 4}, user: maker},
+			},
+			[]attempt{
+				{what: "by the operator", before: indexed(3, "0,2"), change: edits{"spec>completions": 2}, user: operator},
+				{what: "fewer completions, more than the indexes that are done", before: indexed(3, "0-1"), change: edits{"spec>completions": 2}, user: maker},
+				{what: "fewer pods", before: indexed(3, "0,2"), change: edits{"spec>parallelism": 1}, user: maker},
+			}},
+		{of, "only the operator says how many pods a running Job asked for and was granted", inJobSize, "the annotations muster.dev/asked-pods and muster.dev/granted-pods are for system:serviceaccount:muster-system:muster-operator to say",
+			[]attempt{
+				{what: "another number asked for", before: quotaFor(map[string]any{asked: "2"}), change: edits{"metadata>annotations": map[string]any{asked: "9"}}, user: maker},
+				{what: "another number granted", before: running("2"), change: edits{"metadata>annotations": map[string]any{granted: "9"}}, user: maker},
 				{what: "none", before: running("2"), change: edits{"metadata>annotations": nil}, user: maker},
 			},
 			[]attempt{
 				{what: "by the operator", before: running("2"), change: edits{"metadata>annotations": nil}, user: operator},
-				{what: "another annotation", before: running("2"), change: edits{"metadata>annotations": map[string]any{asked: "2", "a": "b"}}, user: maker},
+				{what: "another annotation", before: running("2"), change: edits{"metadata>annotations": map[string]any{granted: "2", "a": "b"}}, user: maker},
 			}},
 		{of, "only the operator marks which Jobs are queued, and starts those", inJobQueued, "the annotations muster.dev/queued and muster.dev/before-admission of a Job are for system:serviceaccount:muster-system:muster-operator to set",
 			[]attempt{
@@ -83,6 +104,7 @@ func jobRules() []rule {
 				{what: "more pods", before: ofJobSet, change: more, user: maker},
 				{what: "more pods of one that is the JobSet's no more", before: ofJobSet, change: more.with(edits{"metadata>ownerReferences": nil}), user: maker},
 				{what: "more pods of one with the mark alone", before: marked("by-owner").with(edits{"spec>parallelism": 2}), change: more, user: maker},
+				{what: "fewer completions", before: ofJobSet.with(edits{"spec>completionMode": "Indexed", "spec>completions": 2}), change: edits{"spec>parallelism": 1, "spec>completions": 1}, user: maker},
 				{what: "one with the mark alone is started", before: marked("by-owner").with(suspended), change: edits{"spec>suspend": false}, user: maker},
 				{what: "one that is stopped is started", before: ofJobSet.with(suspended), change: edits{"spec>suspend": false}, user: maker},
 			},

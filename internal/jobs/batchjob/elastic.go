@@ -63,10 +63,18 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	size := b.Size(granted.Count)
 	original, resized := restored(job), job.DeepCopy()
 	setSize(resized, size)
-	if ptr.Equal(job.Spec.Parallelism, resized.Spec.Parallelism) && ptr.Equal(job.Spec.Completions, resized.Spec.Completions) {
+	sameSize := ptr.Equal(job.Spec.Parallelism, resized.Spec.Parallelism) && ptr.Equal(job.Spec.Completions, resized.Spec.Completions)
+	if sameSize && boundsUsers(job, granted) && !wantsMore(job, size) {
 		return
 	}
-	recordReplaced(resized, replaced(original, resized).sized(size))
+	recordGrant(resized, granted)
+	if was := recordedIn(job); paused(job) && was.Size != nil {
+		// Its user still wants the pods that it had before.
+		was.Parallelism = ptr.To(was.wanted())
+		recordReplaced(resized, was.sized(granted.Count))
+	} else {
+		recordReplaced(resized, replaced(original, resized).sized(size))
+	}
 	var reverted *jobs.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
 		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least, min(b.Most, granted.Asked))
@@ -76,6 +84,12 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
 	}
 	p.Writes = append(p.Writes, changeSize(job, resized, granted, reverted))
+}
+
+// wantsMore reports whether the user of the Job of this size has set a larger one, which the API server has put back.
+func wantsMore(job *batchv1.Job, size int32) bool {
+	set, is := recordedIn(job).userSize(job)
+	return is && set > size
 }
 
 // changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the

@@ -116,7 +116,10 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		"shrunk while indexes were done": {settled().set(2, 4).started(sized(2, 4)).running(2), sized(2, 4), nil, nil, inUse(2), true},
 		"shrinks when only an index beyond the new size is done": {elastic(2, 6).started(sized(4, 6)).running(3).completed("3"), sized(2, 6),
 			[]string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
-		"shrinks to no fewer pods than there are left":   {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2"), sized(2, 6), nil, nil, inUse(1), true},
+		"shrinks to no fewer pods than there are left": {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2"), sized(2, 6),
+			[]string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, true},
+		"shrunk to no fewer pods than there were left": {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2").annotated(muster.GrantedPodsAnnotation, "2"), sized(2, 6),
+			nil, nil, inUse(1), true},
 		"starts again after indexes were done":           {settled(), sized(4, 4), []string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, false},
 		"starts again, smaller, after indexes were done": {settled(), sized(2, 4), []string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, false},
 		"raised by its user when indexes are done": {settled().started(sized(4, 4)).running(3).set(9, 9), left(sized(4, 4), 3),
@@ -161,6 +164,100 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 				t.Errorf("ready = %v, want %v", p.Progress.Ready, tc.ready)
 			}
 		})
+	}
+}
+
+// TestUsersCanGiveAJobNoMorePodsThanItWasGranted: a running Job says how many pods it was granted, by which the API server
+// goes, and the quota of pods is not released before the Job says so.
+func TestUsersCanGiveAJobNoMorePodsThanItWasGranted(t *testing.T) {
+	said := func(job builder) string { return job.job.Annotations[muster.GrantedPodsAnnotation] }
+	partly := grant(1)
+	partly.Asked = 1000
+	for name, tc := range map[string]struct {
+		job  builder
+		want string
+	}{
+		"partly admitted": {newJob(1000).started(partly), "1"},
+		"elastic":         {elastic(2, 9999).started(sized(3, 9999)), "3"},
+		"stopped":         {builder{restored(elastic(2, 9999).started(sized(3, 9999)).job)}, ""},
+	} {
+		if got := said(tc.job); got != tc.want {
+			t.Errorf("%s: the Job says that it was granted %q pods, want %q", name, got, tc.want)
+		}
+	}
+	unsaid := newJob(3).started(grant(3)).running(3)
+	delete(unsaid.job.Annotations, muster.GrantedPodsAnnotation)
+	for name, tc := range map[string]struct {
+		job      builder
+		granted  jobs.PodSetAdmission
+		want     string
+		released bool // so that the pods that the status counts are reported at once
+	}{
+		"started by an earlier version":          {unsaid, grant(3), "3", true},
+		"grows":                                  {elastic(2, 8).started(sized(2, 8)).running(2), sized(6, 8), "6", true},
+		"shrinks":                                {elastic(2, 8).started(sized(6, 8)).running(6), sized(3, 8), "3", false},
+		"shrinks to what its user has lowered":   {elastic(2, 0).started(sized(4, 4)).running(4).set(2, 2), sized(2, 4), "2", false},
+		"shrinks while it has no pods":           {elastic(2, 0).started(sized(4, 4)).running(4).set(0, 0), sized(2, 4), "2", false},
+		"is larger than what its queue has left": {newJob(4).indexed().started(grant(4)).running(4), sized(2, 4), "2", false},
+	} {
+		p := checkedPlan(t, tc.job.job, admitted(tc.granted))
+		if len(p.Writes) != 1 {
+			t.Errorf("%s: writes %v, want one", name, writes(p))
+			continue
+		}
+		if got := said(builder{p.Writes[0].Object().(*batchv1.Job)}); got != tc.want && p.Writes[0].Verb() == "change" {
+			t.Errorf("%s: the Job says that it was granted %q pods, want %q", name, got, tc.want)
+		}
+		if released := p.Progress.Pods != nil; released != tc.released {
+			t.Errorf("%s: pods that use quota: %v, known before the write: want %v", name, p.Progress.Pods, tc.released)
+		}
+	}
+}
+
+// TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants: the queue chooses up to it, and the Job has it once it stops.
+func TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants(t *testing.T) {
+	lowered := elastic(2, 0).started(sized(4, 8)).running(4).set(3, 3)
+	job := builder{checkedPlan(t, lowered.job, admitted(sized(3, 8))).Writes[0].Object().(*batchv1.Job)}
+	if got := job.job.Annotations[muster.WantedPodsAnnotation]; got != "3" {
+		t.Errorf("lowered to 3: its user wants %q pods", got)
+	}
+	if got := describe(job.annotated(muster.WantedPodsAnnotation, "9").job, jobs.Facts{}).PodSets[0].Count; got != 3 {
+		t.Errorf("more than it asked for: the Job asks for %d pods, want 3", got)
+	}
+	job = job.annotated(muster.WantedPodsAnnotation, "6")
+	if got := describe(job.job, jobs.Facts{}).PodSets[0].Count; got != 6 {
+		t.Errorf("the Job asks for %d pods, want 6", got)
+	}
+	p := checkedPlan(t, job.job, admitted(sized(3, 8)))
+	if said := events(p); len(said) != 1 || !strings.HasPrefix(said[0], "Warning QueueDecides: spec.parallelism is 3 again") {
+		t.Errorf("events %v, want one that says who chooses", said)
+	}
+	kept := p.Writes[0].Object().(*batchv1.Job)
+	if p = checkedPlan(t, kept, admitted(sized(3, 8))); len(p.Writes) > 0 {
+		t.Errorf("then writes %v, want none", writes(p))
+	}
+	if stopped := restored(kept); *stopped.Spec.Parallelism != 6 || *stopped.Spec.Completions != 6 || len(stopped.Annotations) != 1 {
+		t.Errorf("stopped: parallelism %d, completions %d, annotations %v; want 6, 6 and the mark alone", *stopped.Spec.Parallelism, *stopped.Spec.Completions, stopped.Annotations)
+	}
+	grown := checkedPlan(t, kept, admitted(sized(6, 8))).Writes[0].Object().(*batchv1.Job)
+	if *grown.Spec.Parallelism != 6 || recordedIn(grown).setByUser(grown) {
+		t.Errorf("granted 6: parallelism %d, taken for its user's: %v", *grown.Spec.Parallelism, recordedIn(grown).setByUser(grown))
+	}
+}
+
+// TestAnElasticJobThatShrankWithoutPodsGetsWhatItsUserWanted, once its user gives it pods again.
+func TestAnElasticJobThatShrankWithoutPodsGetsWhatItsUserWanted(t *testing.T) {
+	idle := elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0)
+	shrunk := checkedPlan(t, idle.job, admitted(sized(2, 4))).Writes[0].Object().(*batchv1.Job)
+	if *shrunk.Spec.Parallelism != 0 || *shrunk.Spec.Completions != 4 {
+		t.Errorf("parallelism %d, completions %d; want 0 and 4", *shrunk.Spec.Parallelism, *shrunk.Spec.Completions)
+	}
+	if p := checkedPlan(t, shrunk, admitted(sized(2, 4))); len(p.Writes) > 0 {
+		t.Errorf("then writes %v, want none", writes(p))
+	}
+	// It is set to 4 pods, of which the API server leaves the two that it was granted.
+	if got := describe(builder{shrunk}.set(2, 0).job, jobs.Facts{}).PodSets[0].Count; got != 4 {
+		t.Errorf("the Job asks for %d pods, want 4", got)
 	}
 }
 
@@ -227,6 +324,10 @@ func TestFixedJobWithAnElasticWorkloadReportsThatItHasShrunk(t *testing.T) {
 		t.Errorf("larger than granted: pods %v, writes %v; want none known, and one write", p.Progress.Pods, writes(p))
 	}
 	fixed.job.Spec.Parallelism = ptr.To[int32](2)
+	if p := checkedPlan(t, fixed.running(2).job, admitted(granted)); p.Progress.Pods != nil || len(p.Writes) != 1 {
+		t.Errorf("its user can still have 4: pods %v, writes %v; want none known, and one write", p.Progress.Pods, writes(p))
+	}
+	fixed.annotated(muster.GrantedPodsAnnotation, "2")
 	for terminating, want := range map[int32]int32{1: 3, 0: 2} {
 		if got := checkedPlan(t, fixed.running(2).terminating(terminating).job, admitted(granted)).Progress.Pods["main"]; got != want {
 			t.Errorf("shrunk, %d pods terminating: %d use quota, want %d", terminating, got, want)

@@ -141,6 +141,10 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
 		p.Writes = append(p.Writes, limited(job, granted, bounds.Elastic))
+	case !boundsUsers(job, granted):
+		noted := job.DeepCopy()
+		recordGrant(noted, granted)
+		p.Writes = append(p.Writes, jobs.Change(job, noted).DespiteStatus())
 	}
 }
 
@@ -149,6 +153,7 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) jobs.Write {
 	pods, fewer := granted.Left, job.DeepCopy()
 	fewer.Spec.Parallelism = ptr.To(pods)
+	recordGrant(fewer, granted)
 	if elastic {
 		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods).keeping(recordedIn(job)))
 	}

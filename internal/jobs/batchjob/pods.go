@@ -14,9 +14,10 @@ func isReady(job *batchv1.Job) bool {
 }
 
 // podsInUse counts the pods of an admitted Job that may still use quota. It is nil while what the status counts is of
-// another size, or of none: until the Job controller has observed this one.
+// another size, or of none: until the Job controller has observed this one. It is nil, too, while users can still give the
+// Job more pods than it was granted: the quota of pods is not released as long as they can be added again.
 func podsInUse(job *batchv1.Job, granted jobs.PodSetAdmission) map[string]int32 {
-	if suspended(job) || job.Status.StartTime == nil || jobs.PodsLeft(job) > granted.Count {
+	if suspended(job) || job.Status.StartTime == nil || max(jobs.PodsLeft(job), mayBeGiven(job)) > granted.Count {
 		return nil
 	}
 	return map[string]int32{string(podSet): job.Status.Active + ptr.Deref(job.Status.Terminating, 0)}

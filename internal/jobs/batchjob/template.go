@@ -37,12 +37,12 @@ type replacedAffinity struct {
 }
 
 // started returns the Job as it runs with what it was granted, with annotations that record what that replaced and how
-// many pods it asked for. Nothing of what an earlier start added is left.
+// many pods it asked for and was granted. Nothing of what an earlier start added is left.
 func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedPodsAnnotation, strconv.Itoa(int(granted.Asked)))
+	recordGrant(out, granted)
 	if b := admittedBounds(job, original, granted); b.Elastic {
 		if isSettled(job) {
 			limit(out, job, original, granted)
@@ -62,6 +62,29 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	limit(out, job, original, granted)
 	recordReplaced(out, replaced(original, out))
 	return out
+}
+
+// recordGrant notes how many pods the Job asked for, and how many it was granted: users cannot give it more than that.
+func recordGrant(out *batchv1.Job, granted jobs.PodSetAdmission) {
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedPodsAnnotation, strconv.Itoa(int(granted.Asked)))
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.GrantedPodsAnnotation, strconv.Itoa(int(granted.Count)))
+}
+
+// boundsUsers reports whether the Job notes what it was granted, or less.
+func boundsUsers(job *batchv1.Job, granted jobs.PodSetAdmission) bool {
+	_, noted := job.Annotations[muster.GrantedPodsAnnotation]
+	return noted && mayBeGiven(job) <= granted.Count
+}
+
+// mayBeGiven returns how many pods users can give the running Job: as many as it says that it was granted. One that an
+// earlier version of Muster started says only how many it asked for, or nothing.
+func mayBeGiven(job *batchv1.Job) int32 {
+	for _, key := range []string{muster.GrantedPodsAnnotation, muster.AskedPodsAnnotation} {
+		if pods, err := strconv.ParseInt(job.Annotations[key], 10, 32); err == nil {
+			return int32(pods)
+		}
+	}
+	return 0
 }
 
 // limit gives the started Job no more pods than were granted.
@@ -123,8 +146,12 @@ func recordReplaced(job *batchv1.Job, b replacedFields) {
 	if err != nil {
 		panic("encoding what was replaced in a Job: " + err.Error()) // plain data cannot fail to encode
 	}
-	annotations := map[string]string{muster.BeforeAdmissionAnnotation: string(text)}
-	maps.Copy(annotations, without(job.Annotations, muster.BeforeAdmissionAnnotation))
+	annotations := map[string]string{}
+	maps.Copy(annotations, job.Annotations)
+	annotations[muster.BeforeAdmissionAnnotation] = string(text)
+	if b.Size != nil {
+		annotations[muster.WantedPodsAnnotation] = strconv.Itoa(int(b.wanted()))
+	}
 	job.Annotations = annotations
 }
 
@@ -161,8 +188,26 @@ func (b replacedFields) keeping(settled replacedFields) replacedFields {
 // setByUser reports whether the user of an elastic Job has set another size since the queue chose one. 0 is no size: it
 // lets the Job run no pods for now.
 func (b replacedFields) setByUser(job *batchv1.Job) bool {
-	return b.Size != nil && !paused(job) && ptr.Deref(job.Spec.Parallelism, 1) != *b.Size
+	_, set := b.userSize(job)
+	return set
 }
+
+// userSize returns the size that the user of an elastic Job has set since the queue chose one, and false if there is none.
+// Where the user set more than was granted, the API server has put that back, and noted it.
+func (b replacedFields) userSize(job *batchv1.Job) (size int32, set bool) {
+	if b.Size == nil || paused(job) {
+		return 0, false
+	}
+	if size = ptr.Deref(job.Spec.Parallelism, 1); size != *b.Size {
+		return size, true
+	}
+	wanted, ok := jobs.ReplicasIn(job.Annotations, muster.WantedPodsAnnotation)
+	asked, _ := jobs.ReplicasIn(job.Annotations, muster.AskedPodsAnnotation)
+	return wanted, ok && wanted <= asked && wanted != b.wanted()
+}
+
+// wanted returns how many pods the user of an elastic Job wanted when the queue chose its size.
+func (b replacedFields) wanted() int32 { return ptr.Deref(b.Parallelism, *b.Size) }
 
 // restored returns the Job as its user made it, except for spec.suspend: without what a start added. An annotation that
 // cannot be parsed was not written by Muster, and is removed.
@@ -171,7 +216,11 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	if !hasStarted(job) {
 		return out
 	}
-	out.Annotations = without(without(out.Annotations, muster.BeforeAdmissionAnnotation), muster.AskedPodsAnnotation)
+	for _, key := range []string{
+		muster.BeforeAdmissionAnnotation, muster.AskedPodsAnnotation, muster.GrantedPodsAnnotation, muster.WantedPodsAnnotation,
+	} {
+		out.Annotations = without(out.Annotations, key)
+	}
 	b := recordedIn(job)
 	b.restoreSize(out, job)
 	b.restoreTemplate(&out.Spec.Template)
@@ -184,13 +233,14 @@ func restored(job *batchv1.Job) *batchv1.Job {
 // parallelism which they cannot follow: the API server changes them only to what parallelism is, and would refuse to
 // restore anything.
 func (b replacedFields) restoreSize(out, job *batchv1.Job) {
+	size, set := b.userSize(job)
 	switch {
 	case b.Size != nil && isSettled(job):
 		if !paused(job) {
 			out.Spec.Parallelism = job.Spec.Completions
 		}
-	case b.setByUser(job):
-		setSize(out, ptr.Deref(job.Spec.Parallelism, 1))
+	case set:
+		setSize(out, size)
 	default:
 		if b.Parallelism != nil && !paused(job) {
 			out.Spec.Parallelism = b.Parallelism

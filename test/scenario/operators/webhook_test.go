@@ -135,6 +135,18 @@ func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
 			t.Errorf("%s: %v, want it refused, as the queue starts the Job", text, err)
 		}
 	}
+	partly := w.Job("partly", "q", 3)
+	partly.Annotations = map[string]string{muster.AskedPodsAnnotation: "3", muster.GrantedPodsAnnotation: "1"}
+	partly.Spec.Parallelism, partly.Spec.ManagedBy = ptr.To[int32](1), ptr.To("example.com/nobody")
+	w.Create(partly)
+	const raise = `{"spec": {"parallelism": 3}}`
+	until("a larger size is no longer put back", func() bool {
+		raised := partly.DeepCopy()
+		return patch(raised, raise, client.DryRunAll) != nil || *raised.Spec.Parallelism > 1
+	})
+	if err := patch(partly.DeepCopy(), raise); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the Job has quota for 1 of the 3 pods that it asked for") {
+		t.Errorf("a larger size of a Job that runs with fewer pods: %v, want it refused, and why", err)
+	}
 	forged := w.Job("js-w-0", "q", 1)
 	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "u", Controller: ptr.To(true)}}
 	until("a Job that names a JobSet is no longer marked at its creation", func() bool {
@@ -157,7 +169,7 @@ func (w *world) expectUnheld(running *operator.Operator, want float64) {
 // leaveOut has the policies that hold Jobs pass over the namespace, as in a cluster that does not serve them.
 func (w *world) leaveOut() {
 	w.Helper()
-	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-owned", "muster-job-hold-waiting"} {
+	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-owned", "muster-job-hold-waiting", "muster-job-size-limit"} {
 		binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		w.Change(binding, func() {
 			binding.Spec.MatchResources = &registration.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
