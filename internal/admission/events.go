@@ -35,13 +35,14 @@ func (t *jobEvents) statusChanged(before, after *kueue.Workload) {
 	}
 }
 
-// waits records why the Workload waits.
+// waits records why the Workload waits. The event waits for the write budget if need be: what it says lasts, and is
+// recorded once.
 func (t *jobEvents) waits(w *kueue.Workload, why reason.Reason) {
 	owner := metav1.GetControllerOf(w)
 	if t == nil || owner == nil {
 		return
 	}
-	t.record(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), why.Message())
+	t.recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), eventAction, "%s", workload.Cut(why.Message(), eventMessageBytes))
 }
 
 // jobRef returns a reference to the job that owns the Workload.

@@ -206,6 +206,21 @@ func TestARefusedAdmissionIsOneEvent(t *testing.T) {
 	told("it is refused then", no, "Warning Inadmissible "+no.Message())
 }
 
+// TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget: the evictions for the job may have used it up, and no other event
+// says who refuses the job.
+func TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget(t *testing.T) {
+	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
+	for budget.mayRecordEvent() {
+	}
+	recorder := newBoundedRecorder(events.NewFakeRecorder(1), budget)
+	a := newWorkload("a", 1, nil)
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	(&jobEvents{recorder}).waits(a, reason.RefusedAdmission("a policy says no"))
+	if len(recorder.late) != 1 {
+		t.Error("the event was dropped, want it to wait")
+	}
+}
+
 // TestAnEvictionInBriefIsAnEvent: its status cannot say more.
 func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 	runs := admittedWorkload("a")
