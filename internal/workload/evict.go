@@ -23,6 +23,10 @@ const (
 // evictionsMax is the API's limit for the number of eviction counters.
 const evictionsMax = 256
 
+// ForGood stands in the message of the Evicted condition between why the Workload is evicted and why it does not return
+// to its queue, if it was deactivated since.
+const ForGood = "; it does not return to its queue: "
+
 // Eviction says why a Workload is evicted.
 type Eviction struct {
 	// Reason is that of the Evicted condition, one of the API's.

@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // TestThePreemptionOfAWaitingJobStaysKnown, as far as the reader sees who preempted it: the job of another namespace is
@@ -57,17 +58,17 @@ func TestARejectionDuringAnEvictionIsShown(t *testing.T) {
 		with(kueue.WorkloadEvicted, metav1.ConditionTrue, "AdmissionCheck", `AdmissionCheck in Retry state: "d1"`, 40),
 		with(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, "AdmissionCheck", `AdmissionCheck in Rejected state: "d2"`, 45))
 	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{w}}, at(60).Time)
-	want := `AdmissionCheck in Retry state: "d1"; it does not queue again, but is deactivated: AdmissionCheck in Rejected state: "d2"`
+	want := `it does not return to its queue: AdmissionCheck in Rejected state: "d2"; it is being evicted for: AdmissionCheck in Retry state: "d1"`
 	if jobs[0].State != Evicting || jobs[0].Message != want {
 		t.Errorf("the job is %s: %s\nwant: %s", jobs[0].State, jobs[0].Message, want)
 	}
 
 	w.Spec.Active = ptr.To(false)
-	const said = `AdmissionCheck in Retry state: "d1"; it does not return to its queue: AdmissionCheck in Rejected state: "d2"`
-	meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).Message = said
+	meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).Message =
+		`AdmissionCheck in Retry state: "d1"` + workload.ForGood + `AdmissionCheck in Rejected state: "d2"`
 	jobs = Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{w}}, at(60).Time)
-	if jobs[0].Message != said {
-		t.Errorf("message of a deactivated job = %s\nwant, once: %s", jobs[0].Message, said)
+	if jobs[0].Message != want {
+		t.Errorf("message of a deactivated job = %s\nwant: %s", jobs[0].Message, want)
 	}
 }
 

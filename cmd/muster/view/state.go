@@ -189,11 +189,13 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 	isEvicted := evicted != nil && evicted.Status == metav1.ConditionTrue
 	switch {
 	case isEvicted && holds:
-		message := worded(s.withTitles(evicted.Message))
-		target := condition(w, kueue.WorkloadDeactivationTarget)
-		if target != nil && target.Status == metav1.ConditionTrue && (w.Spec.Active == nil || *w.Spec.Active) {
-			// Once spec.active is false, the message of the eviction says so itself.
-			message += "; it does not queue again, but is deactivated: " + target.Message
+		message, forGood, _ := strings.Cut(worded(s.withTitles(evicted.Message)), workload.ForGood)
+		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil && target.Status == metav1.ConditionTrue && forGood == "" {
+			forGood = target.Message // spec.active is set to false next
+		}
+		if forGood != "" {
+			// It comes first: a list shows only the beginning, and a check may have said much.
+			message = strings.TrimPrefix(workload.ForGood, "; ") + forGood + "; it is being evicted for: " + message
 		}
 		return Evicting, evicted.Reason, message
 	case w.Spec.Active != nil && !*w.Spec.Active && holds:

@@ -57,7 +57,7 @@ func (d *draft) announce(evicted *metav1.Condition, deactivation string) {
 	if workload.IsDeactivation(evicted.Reason) || strings.Contains(evicted.Message, deactivatedMessage) {
 		return
 	}
-	tail := workload.Cut("; it does not return to its queue: "+deactivation, workload.ConditionMessageBytes/2)
+	tail := workload.Cut(workload.ForGood+deactivation, workload.ConditionMessageBytes/2)
 	message := workload.Cut(evicted.Message, workload.ConditionMessageBytes-len(tail)) + tail
 	workload.SetCondition(d.edit(), kueue.WorkloadEvicted, metav1.ConditionTrue, evicted.Reason, message, d.now)
 }
