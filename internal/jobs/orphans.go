@@ -3,12 +3,15 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -71,13 +74,16 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	plan := Plan{}
-	switch {
-	case len(pods) == 0:
-		plan.Writes = []Write{endedOrphan(&w, metav1.NewTime(o.clock.Now()))}
-	case workload.IsEvicted(&w):
-		if plan.Writes, err = o.stop(ctx, &w, pods); err != nil {
+	if workload.IsEvicted(&w) {
+		left, err := o.jobsLeft(ctx, &w)
+		if err != nil {
 			return ctrl.Result{}, err
 		}
+		plan.Writes = o.stop(pods, left)
+		pods = madeBefore(&w, pods, left)
+	}
+	if len(pods) == 0 && !stopsJobs(plan.Writes) {
+		plan.Writes = append(plan.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
 	}
 	if err := o.executor.Run(ctx, &w, plan); err != nil && !isOvertaken(err) && !isConflict(err) {
 		return ctrl.Result{}, err
@@ -135,31 +141,66 @@ func (o *orphans) pods(ctx context.Context, w *kueue.Workload) (out []metav1.Par
 	return out, nil
 }
 
-// stop returns the writes that delete the pods. Jobs that the former job has left would replace the pods, and are
-// suspended first.
-func (o *orphans) stop(ctx context.Context, w *kueue.Workload, pods []metav1.PartialObjectMetadata) (writes []Write, err error) {
-	for _, labels := range o.selectors(w) {
-		var left batchv1.JobList
-		if err := o.client.List(ctx, &left, client.InNamespace(w.Namespace), labels); err != nil {
-			return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w", client.ObjectKeyFromObject(w), err)
+// stop returns the writes that delete the pods, whatever controls them by now. Jobs that the former job has left would
+// replace the pods, and are suspended instead: the Job controller then deletes their pods, and those that are there
+// afterwards are deleted too.
+func (o *orphans) stop(pods []metav1.PartialObjectMetadata, left []*batchv1.Job) (writes []Write) {
+	suspending := map[types.UID]bool{}
+	for _, job := range left {
+		if !ptr.Deref(job.Spec.Suspend, false) {
+			held := job.DeepCopy()
+			held.Spec.Suspend = ptr.To(true)
+			writes = append(writes, Change(job, held).Marked(muster.QueuedByOwner))
+			suspending[job.UID] = true
 		}
-		for i := range left.Items {
-			job := &left.Items[i]
-			if metav1.GetControllerOfNoCopy(job) == nil && !ptr.Deref(job.Spec.Suspend, false) {
-				held := job.DeepCopy()
-				held.Spec.Suspend = ptr.To(true)
-				writes = append(writes, Change(job, held).Marked(muster.QueuedByOwner))
-			}
-		}
-	}
-	if len(writes) > 0 {
-		return writes, nil // the Job controller deletes the pods
 	}
 	for i := range pods {
 		pod := &pods[i]
-		if pod.DeletionTimestamp.IsZero() && metav1.GetControllerOfNoCopy(pod) == nil {
+		if c := metav1.GetControllerOfNoCopy(pod); pod.DeletionTimestamp.IsZero() && (c == nil || !suspending[c.UID]) {
 			writes = append(writes, Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
 		}
 	}
-	return writes, nil
+	return writes
+}
+
+// stopsJobs reports whether the writes suspend a Job, which may have created pods meanwhile.
+func stopsJobs(writes []Write) bool {
+	return slices.ContainsFunc(writes, func(w Write) bool { return w.verb == verbChange })
+}
+
+// jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the Jobs
+// themselves have by now. A Job of another controller is left alone, unless it has the mark of a Job that the operator
+// created for a queued job: users can set labels and owner references, but not this mark.
+func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batchv1.Job, err error) {
+	var all batchv1.JobList
+	if err := o.client.List(ctx, &all, client.InNamespace(w.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w", client.ObjectKeyFromObject(w), err)
+	}
+	for i := range all.Items {
+		job := &all.Items[i]
+		if metav1.GetControllerOfNoCopy(job) != nil && job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
+			continue
+		}
+		for _, of := range o.selectors(w) {
+			selector := labels.SelectorFromSet(labels.Set(of))
+			if selector.Matches(labels.Set(job.Labels)) || selector.Matches(labels.Set(job.Spec.Template.Labels)) {
+				left = append(left, job)
+				break
+			}
+		}
+	}
+	return left, nil
+}
+
+// madeBefore returns the pods that the former job may have created, of an evicted Workload: those that were created before
+// its eviction, and those of Jobs that the former job has left. Another controller, such as a ReplicaSet that has adopted
+// some, creates pods anew from its own template, which may have the same labels. These are deleted, but not waited for: the
+// quota would never be given back.
+func madeBefore(w *kueue.Workload, pods []metav1.PartialObjectMetadata, left []*batchv1.Job) []metav1.PartialObjectMetadata {
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
+	return slices.DeleteFunc(pods, func(pod metav1.PartialObjectMetadata) bool {
+		return evicted.Before(&pod.CreationTimestamp) && !slices.ContainsFunc(left, func(job *batchv1.Job) bool {
+			return metav1.IsControlledBy(&pod, job)
+		})
+	})
 }

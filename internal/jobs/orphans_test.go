@@ -5,10 +5,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -117,27 +117,99 @@ func TestOnlyOrphansInUseAreLookedAfter(t *testing.T) {
 	}
 }
 
-// TestJobsThatWouldReplaceTheirPodsAreSuspended when an orphaned Workload is evicted: those of a JobSet that was deleted
-// without them. A Job that somebody controls is not stopped, whatever its labels say.
-func TestJobsThatWouldReplaceTheirPodsAreSuspended(t *testing.T) {
-	left := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left", Labels: map[string]string{"job": "u"}}}
-	others := left.DeepCopy()
-	others.Name, others.UID = "others", "others"
-	others.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "c", UID: "c", Controller: ptr.To(true)}}
-	w := orphanedWorkload(func(w *kueue.Workload) {
+// evictedOrphan returns an orphaned Workload that was evicted now.
+func evictedOrphan() *kueue.Workload {
+	return orphanedWorkload(func(w *kueue.Workload) {
 		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
 	})
-	o := orphanWorld(t, w, left, others, abandonedPod())
-	o.reconcile(t, client.ObjectKeyFromObject(w))
-	for _, job := range []*batchv1.Job{left, others} {
-		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+}
+
+// controlled has the object controlled by the owner of this kind, whose name is its UID.
+func controlled[O client.Object](object O, kind, owner string) O {
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}})
+	return object
+}
+
+// TestJobsThatWouldReplaceTheirPodsAreSuspended when an orphaned Workload is evicted: those of a JobSet that was deleted
+// without them, though a user has changed their labels or their controller since. A Job that somebody else has made for a
+// controller of its own is not stopped, whatever its labels say.
+func TestJobsThatWouldReplaceTheirPodsAreSuspended(t *testing.T) {
+	left := func(name string, annotations map[string]string) *batchv1.Job {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{"job": "u"}, Annotations: annotations}}
+		job.Spec.Template.Labels = map[string]string{"job": "u"}
+		return job
+	}
+	mark := map[string]string{muster.QueuedAnnotation: muster.QueuedByOwner}
+	unlabelled := left("unlabelled", mark)
+	unlabelled.Labels = nil
+	another := left("another", mark)
+	another.Labels, another.Spec.Template.Labels = map[string]string{"job": "v"}, map[string]string{"job": "v"}
+	for _, tc := range []struct {
+		job       *batchv1.Job
+		suspended bool
+	}{
+		{left("left", nil), true},
+		{left("marked", mark), true},
+		{unlabelled, true},
+		{controlled(left("adopted", mark), "ConfigMap", "c"), true},
+		{controlled(left("of-another", nil), "CronJob", "c"), false},
+		{another, false},
+	} {
+		w, pod := evictedOrphan(), controlled(abandonedPod(), "Job", tc.job.Name)
+		o := orphanWorld(t, w, tc.job, pod)
+		got, _ := o.reconcile(t, client.ObjectKeyFromObject(w))
+		if got == nil || !workload.HoldsQuota(got) || workload.IsFinished(got) {
+			t.Errorf("%s: Workload %+v, want it to hold its quota", tc.job.Name, got)
+		}
+		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(tc.job), tc.job); err != nil {
 			t.Fatal(err)
 		}
+		if got := ptr.Deref(tc.job.Spec.Suspend, false); got != tc.suspended || got && tc.job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
+			t.Errorf("%s: suspended %v, marked %q; want %v", tc.job.Name, got, tc.job.Annotations[muster.QueuedAnnotation], tc.suspended)
+		}
+		switch err := o.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); {
+		case tc.suspended && err != nil:
+			t.Errorf("%s: its pod is deleted before it is suspended: %v", tc.job.Name, err)
+		case !tc.suspended && !apierrors.IsNotFound(err):
+			t.Errorf("%s: its pod is there (%v), want it deleted", tc.job.Name, err)
+		}
+		o.reconcile(t, client.ObjectKeyFromObject(w))
+		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: its pod is there once it is suspended (%v), want it deleted", tc.job.Name, err)
+		}
 	}
-	if !ptr.Deref(left.Spec.Suspend, false) || left.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner || ptr.Deref(others.Spec.Suspend, false) {
-		t.Errorf("suspended: the Job that was left: %v (marked %q), another's: %v; want the first alone", left.Spec.Suspend, left.Annotations[muster.QueuedAnnotation], others.Spec.Suspend)
+}
+
+// TestAnEvictedOrphanWithoutPodsWaitsForItsJobs: one that is not suspended may create pods at any time.
+func TestAnEvictedOrphanWithoutPodsWaitsForItsJobs(t *testing.T) {
+	w := evictedOrphan()
+	o := orphanWorld(t, w, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left", Labels: map[string]string{"job": "u"}}})
+	for _, finished := range []bool{false, true} {
+		if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) != finished {
+			t.Errorf("finished %v, want %v", !finished, finished)
+		}
 	}
-	if err := o.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "pod"}, &corev1.Pod{}); err != nil {
-		t.Errorf("the pod is deleted before the Job that would replace it is suspended: %v", err)
+}
+
+// TestPodsOfAnEvictedOrphanAreDeletedWhateverControlsThem: a user can make anything the controller of a pod. What a
+// ReplicaSet creates anew, with the same labels, keeps no quota.
+func TestPodsOfAnEvictedOrphanAreDeletedWhateverControlsThem(t *testing.T) {
+	w := evictedOrphan()
+	adopted := controlled(abandonedPod(), "ReplicaSet", "r")
+	adopted.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	o := orphanWorld(t, w, adopted)
+	if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) {
+		t.Error("finished while the pod was there")
+	}
+	if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(adopted), adopted); !apierrors.IsNotFound(err) {
+		t.Errorf("the pod is there (%v), want it deleted", err)
+	}
+	anew := controlled(abandonedPod(), "ReplicaSet", "r")
+	anew.Name, anew.CreationTimestamp = "anew", metav1.NewTime(now.Add(time.Minute))
+	if err := o.client.Create(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); !workload.IsFinished(got) {
+		t.Errorf("Workload %+v, want it finished", got)
 	}
 }
