@@ -235,22 +235,31 @@ func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) er
 	}
 	var found unstructured.UnstructuredList
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := x.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace())); err != nil {
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
-		return err
-	}
-	for i := range found.Items {
-		if slices.Contains(w.except, found.Items[i].GetName()) {
-			continue
-		}
-		if err := x.removeOwn(ctx, job, &found.Items[i]); err != nil {
+	for {
+		// Each page is from the API server: objects without a Go type are not cached.
+		if err := x.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize), client.Continue(found.GetContinue())); err != nil {
+			if meta.IsNoMatchError(err) {
+				return nil
+			}
 			return err
 		}
+		for i := range found.Items {
+			if slices.Contains(w.except, found.Items[i].GetName()) {
+				continue
+			}
+			if err := x.removeOwn(ctx, job, &found.Items[i]); err != nil {
+				return err
+			}
+		}
+		if found.GetContinue() == "" {
+			return nil
+		}
 	}
-	return nil
 }
+
+// pageSize is how many objects of others are read at once to find those of a job. The namespace may have any number, and
+// some may be large.
+const pageSize = 100
 
 // removeOwn deletes the object that was found, unless the job does not control it.
 func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {

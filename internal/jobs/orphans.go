@@ -170,10 +170,11 @@ func stopsJobs(writes []Write) bool {
 
 // jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the Jobs
 // themselves have by now. A Job of another controller is left alone, unless it has the mark of a Job that the operator
-// created for a queued job: users can set labels and owner references, but not this mark.
+// created for a queued job: users can set labels and owner references, but not this mark. The Jobs are shared with the cache
+// and must not be modified.
 func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batchv1.Job, err error) {
 	var all batchv1.JobList
-	if err := o.client.List(ctx, &all, client.InNamespace(w.Namespace)); err != nil {
+	if err := o.client.List(ctx, &all, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w", client.ObjectKeyFromObject(w), err)
 	}
 	for i := range all.Items {

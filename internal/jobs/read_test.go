@@ -2,15 +2,20 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // TestRelatedObjectsAreSharedWithTheCache: a user may have each of many jobs refer to many large objects, of which copies
@@ -38,5 +43,70 @@ func TestRelatedObjectsAreSharedWithTheCache(t *testing.T) {
 	}
 	if copied > 0 {
 		t.Errorf("%d of them are copied", copied)
+	}
+}
+
+// TestWhatUsersMakeForAJobIsSharedWithTheCache: of what is meant for a job, or was left by one, users may have any number.
+func TestWhatUsersMakeForAJobIsSharedWithTheCache(t *testing.T) {
+	copied := 0
+	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var got client.ListOptions
+			if got.ApplyOptions(options); !ptr.Deref(got.UnsafeDisableDeepCopy, false) {
+				t.Logf("%T is copied", list)
+				copied++
+			}
+			return nil
+		},
+	})
+	r := &reconciler[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}}, api: API[*batchv1.Job]{
+		Targets: func(client.Object) (string, types.UID) { return "", "" },
+	}}
+	if _, err := r.strayTargets(t.Context(), client.ObjectKey{Namespace: "ns", Name: "j"}, ""); err != nil {
+		t.Error(err)
+	}
+	o := &orphans{client: api, apis: []Served{abandonedAPI()}}
+	if _, err := o.jobsLeft(t.Context(), orphanedWorkload(func(*kueue.Workload) {})); err != nil {
+		t.Error(err)
+	}
+	if copied > 0 {
+		t.Errorf("%d lists are copied", copied)
+	}
+}
+
+// TestObjectsOfOthersAreReadInPages: a job that removes all of its objects of a kind reads those of all jobs in the
+// namespace.
+func TestObjectsOfOthersAreReadInPages(t *testing.T) {
+	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job"}}
+	objects := []client.Object{job}
+	for i := range 5 {
+		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("a", i),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}}})
+	}
+	const perPage = 2
+	api := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		// The fake API server has no pages: this one returns the first objects, as those before are deleted.
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			var got client.ListOptions
+			if got.ApplyOptions(options); got.Limit == 0 {
+				t.Error("all objects are read at once")
+			}
+			err := c.List(ctx, list, client.InNamespace(got.Namespace))
+			found := list.(*unstructured.UnstructuredList)
+			if found.SetContinue(""); len(found.Items) > perPage {
+				found.Items = found.Items[:perPage]
+				found.SetContinue("more")
+			}
+			return err
+		},
+	}).Build()
+	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
+	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
+		t.Error(err)
+	}
+	for _, object := range objects[1:] {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), &corev1.ServiceAccount{}); err == nil {
+			t.Errorf("%s is left", object.GetName())
+		}
 	}
 }

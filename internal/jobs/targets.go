@@ -70,7 +70,8 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 	return nil
 }
 
-// strayTargets returns the objects that are meant for jobs of this name other than the one with the UID.
+// strayTargets returns the objects that are meant for jobs of this name other than the one with the UID. They are shared
+// with the cache, as users may have any number of them, and must not be modified.
 func (r *reconciler[T]) strayTargets(ctx context.Context, name types.NamespacedName, uid types.UID) (out []client.Object, err error) {
 	if r.api.Targets == nil {
 		return nil, nil
@@ -80,7 +81,7 @@ func (r *reconciler[T]) strayTargets(ctx context.Context, name types.NamespacedN
 		if err != nil {
 			return nil, err
 		}
-		if err := r.client.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{controllerIndex: anyTargetKey(name.Name)}); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy, client.MatchingFields{controllerIndex: anyTargetKey(name.Name)}); err != nil {
 			return nil, fmt.Errorf("listing what is meant for %s: %w", name, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
