@@ -51,6 +51,9 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
 	})
 	if len(problems) == 0 {
+		problems = podproblem.Restarted(pods.Items, r.clock.Now())
+	}
+	if len(problems) == 0 {
 		return ""
 	}
 	first := problems[0]

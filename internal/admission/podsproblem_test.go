@@ -32,6 +32,10 @@ func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
 		"a JobSet out of memory": {"jobset.x-k8s.io/v1alpha2", "JobSet", "jobset.sigs.k8s.io/jobset-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}},
 			": 2 of 2 pods like p0: OOMKilled: container c: exit code 137, killed: out of memory", nil, ""},
+		"a Job between two crashes": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
+			State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(time.Minute))}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}},
+			": 2 of 2 pods like p0: Restarted: container c: exit code 3", nil, ""},
 		"a VCJob without its claim": {"batch.volcano.sh/v1alpha1", "Job", "volcano.sh/job-name", corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `persistentvolumeclaim "data" not found`}}},
 			`: 2 of 2 pods like p0: Unschedulable: persistentvolumeclaim "data" not found`, nil, ""},

@@ -95,6 +95,24 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) (reason, messa
 	return "", ""
 }
 
+// settled is how long a container must run until its last end counts no more: the kubelet's back-off is over after that.
+const settled = 10 * time.Minute
+
+// Restarted returns the problems of pods that run only for now: a container of theirs failed, and was restarted a short
+// time ago. It is for pods that are not ready and of which Of says nothing: a container that fails again and again is
+// told by Of while it waits for its restart only.
+func Restarted(pods []corev1.Pod, now time.Time) []Problem {
+	return Group(pods, func(pod *corev1.Pod) (reason, message string) {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			running, last := status.State.Running, status.LastTerminationState.Terminated
+			if running != nil && last != nil && last.ExitCode != 0 && now.Sub(running.StartedAt.Time) < settled {
+				return "Restarted", endOf(status.Name, last)
+			}
+		}
+		return "", ""
+	})
+}
+
 const (
 	// oomKilled is the kubelet's reason for a container that was killed as it used more memory than its limit, or than
 	// its node had.

@@ -69,6 +69,29 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestRestarted: between two crashes a container runs, and its pod may even be ready.
+func TestRestarted(t *testing.T) {
+	runs := func(name string, ago time.Duration, last corev1.ContainerState) corev1.Pod {
+		return podWith(name, corev1.ContainerStatus{Ready: true, RestartCount: 2, LastTerminationState: last,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-ago))}}})
+	}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want []Problem
+	}{
+		"crashed a moment ago":           {runs("p", time.Second, ended(3, "Error")), []Problem{{1, "p", "Restarted", "container main: exit code 3"}}},
+		"out of memory a moment ago":     {runs("p", time.Second, ended(137, "OOMKilled")), []Problem{{1, "p", "Restarted", "container main: exit code 137, killed: out of memory"}}},
+		"has run for long since":         {runs("p", time.Hour, ended(3, "Error")), []Problem{}},
+		"restarted after it was done":    {runs("p", time.Second, ended(0, "Completed")), []Problem{}},
+		"runs for the first time":        {runs("p", time.Second, corev1.ContainerState{}), []Problem{}},
+		"ended for good, as Of tells it": {podWith("p", corev1.ContainerStatus{State: ended(1, "Error"), LastTerminationState: ended(3, "Error")}), []Problem{}},
+	} {
+		if diff := cmp.Diff(tc.want, Restarted([]corev1.Pod{tc.pod}, now)); diff != "" {
+			t.Errorf("%s: problems differ (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestGroup(t *testing.T) {
 	pods := []corev1.Pod{podWith("c", corev1.ContainerStatus{State: ended(2, "Error")}), podWith("b", corev1.ContainerStatus{State: ended(1, "Error")}),
 		podWith("a", corev1.ContainerStatus{State: ended(1, "Error")}), podWith("d", corev1.ContainerStatus{State: ended(0, "Completed")})}
