@@ -165,10 +165,10 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 	if snapshot.Pods, err = cluster.PodsOf(ctx, job); err != nil {
 		return nil, explainConnection(err)
 	}
-	if snapshot.Claims, err = cluster.ClaimsOf(ctx, job.Namespace, snapshot.Pods); err != nil {
+	if snapshot.Claims, err = cluster.ClaimsOf(ctx, job.Namespace, snapshot.Pods, 20); err != nil {
 		return nil, explainConnection(err)
 	}
-	if snapshot.Mounts, err = cluster.MountsOf(ctx, job.Namespace, snapshot.Pods, now); err != nil {
+	if snapshot.Mounts, err = cluster.MountsOf(ctx, job.Namespace, snapshot.Pods, 5, now); err != nil {
 		return nil, explainConnection(err)
 	}
 	if snapshot.NeedsWarnings(job) {

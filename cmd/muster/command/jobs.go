@@ -81,11 +81,31 @@ func tellWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jo
 	}
 	unready := view.Unready(jobs)
 	pods, err := cluster.PodsOfAll(ctx, namespace, unready)
-	if err == nil {
-		view.TellProblems(unready, pods, time.Now())
+	if err != nil {
+		return err
 	}
-	return err
+	now := time.Now()
+	for _, job := range unready {
+		its := job.OwnPods(pods)
+		claims, err := cluster.ClaimsOf(ctx, job.Namespace, its, claimsInList)
+		if err != nil {
+			return err
+		}
+		mounts, err := cluster.MountsOf(ctx, job.Namespace, its, mountsInList, now)
+		if err != nil {
+			return err
+		}
+		job.TellProblem(its, claims, mounts, now)
+	}
+	return nil
 }
+
+// claimsInList and mountsInList bound, for each job of a list, how many claims of its pods are looked for, and of how many
+// pods the events about volumes are read: requests of their own. Most jobs need none.
+const (
+	claimsInList = 2
+	mountsInList = 1
+)
 
 // tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them. It
 // reads events only if there are such jobs.

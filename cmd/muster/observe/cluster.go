@@ -177,23 +177,18 @@ func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.
 	return out, nil
 }
 
-// mostClaims bounds how many claims of one job are read: pods with a claim each have as many claims as pods.
-const mostClaims = 20
-
-// mostMounts bounds of how many pods of one job the events are read that say why volumes are not mounted.
-const mostMounts = 5
-
-// ClaimsOf reads which of the claims exist that pods without a node mount.
-func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod) (podproblem.Claims, error) {
-	return podproblem.LookForClaims(pods, mostClaims, func(name string, into *metav1.PartialObjectMetadata) error {
+// ClaimsOf reads which of the claims exist that pods without a node mount, at most so many: pods with a claim each have as
+// many claims as pods.
+func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod, most int) (podproblem.Claims, error) {
+	return podproblem.LookForClaims(pods, most, func(name string, into *metav1.PartialObjectMetadata) error {
 		return c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	})
 }
 
-// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods. It says
-// nothing if the user may not read events, nor of a ConfigMap that was made since: the kubelet tries again soon.
-func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.Pod, now time.Time) (found podproblem.Mounts, err error) {
-	for _, pod := range podproblem.AwaitingMounts(pods, mostMounts) {
+// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods, and of at
+// most so many. It says nothing if the user may not read events, nor of a ConfigMap that was made since: the kubelet tries again soon.
+func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.Pod, most int, now time.Time) (found podproblem.Mounts, err error) {
+	for _, pod := range podproblem.AwaitingMounts(pods, most) {
 		var events corev1.EventList
 		about := client.MatchingFields{"involvedObject.uid": string(pod.UID), "reason": podproblem.FailedMount}
 		switch err := c.client.List(ctx, &events, client.InNamespace(namespace), about); {

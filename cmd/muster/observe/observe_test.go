@@ -190,7 +190,7 @@ func TestClaimsOfPodsThatHaveNoNode(t *testing.T) {
 	for _, name := range []string{"data", "gone"} {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 	}
-	claims, err := cluster.ClaimsOf(t.Context(), "ml", []corev1.Pod{pod})
+	claims, err := cluster.ClaimsOf(t.Context(), "ml", []corev1.Pod{pod}, 2)
 	if want := map[string]bool{"data": true, "gone": false}; err != nil || !maps.Equal(claims.Exists, want) || len(claims.Unread) > 0 {
 		t.Errorf("claims = %+v, %v, want %v", claims, err, want)
 	}
@@ -219,7 +219,7 @@ func TestEventsOfAPodWhoseVolumesAreNotMounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mounts, err := cluster.MountsOf(t.Context(), "ml", []corev1.Pod{pod}, time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC))
+			mounts, err := cluster.MountsOf(t.Context(), "ml", []corev1.Pod{pod}, 1, time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC))
 			_, got := mounts.Of(&pod, func(*corev1.Pod) (string, string) { return "", "" })
 			if err != nil || got != tc.want {
 				t.Errorf("got %q, %v, want %q", got, err, tc.want)

@@ -16,9 +16,12 @@ import (
 // whether a node is known not to exist.
 func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, isGone func(node string) bool, now time.Time) []PodProblem {
 	ofItself := func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) }
-	found := podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) {
+	return problemsOf(podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) {
 		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
-	})
+	}))
+}
+
+func problemsOf(found []podproblem.Problem) []PodProblem {
 	problems := make([]PodProblem, 0, len(found))
 	for _, p := range found {
 		problems = append(problems, PodProblem{Pods: p.Pods, Example: p.Example, Reason: p.Reason, Message: p.Message})

@@ -23,7 +23,7 @@ func Unready(jobs []Job) []*Job {
 	var out []*Job
 	for i := range jobs {
 		job := &jobs[i]
-		if job.State == Starting || job.State == Running && job.PodsReady < job.PodsAsked {
+		if job.lacksPods() {
 			out = append(out, job)
 		}
 	}
@@ -31,6 +31,11 @@ func Unready(jobs []Job) []*Job {
 		return cmp.Or(cmp.Compare(a.PodsReady, b.PodsReady), b.since().Compare(a.since()))
 	})
 	return out[:min(len(out), mostUnready)]
+}
+
+// lacksPods reports whether the job may run and has fewer ready pods than it asks for.
+func (j *Job) lacksPods() bool {
+	return j.State == Starting || j.State == Running && j.PodsReady < j.PodsAsked
 }
 
 // since returns when the job was started, or was created if it did not queue.
@@ -41,19 +46,24 @@ func (j *Job) since() time.Time {
 	return j.CreatedAt.Time
 }
 
-// TellProblems says of each job what keeps most of its unready pods from being ready. The pods may be of other jobs too.
-// Pods that are older than the job belonged to an earlier job of the same name, and do not count.
-func TellProblems(jobs []*Job, pods []corev1.Pod, now time.Time) {
-	for _, job := range jobs {
-		label := job.PodLabel()
-		its := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-			return label == "" || pod.Namespace != job.Namespace || pod.Labels[label] != job.Name || pod.CreationTimestamp.Before(&job.CreatedAt)
-		})
-		found := podProblems(its, podproblem.Claims{}, podproblem.Mounts{}, func(string) bool { return false }, now)
-		if len(found) == 0 {
-			continue
-		}
-		job.tellProblem(&found[0])
+// OwnPods returns those of the pods that are the job's. Pods that are older than the job belonged to an earlier job of the
+// same name, and do not count.
+func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
+	label := j.PodLabel()
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
+		return label == "" || pod.Namespace != j.Namespace || pod.Labels[label] != j.Name || pod.CreationTimestamp.Before(&j.CreatedAt)
+	})
+}
+
+// TellProblem says of a job that Unready returned what keeps most of its unready pods from being ready. The pods are its
+// own.
+func (j *Job) TellProblem(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, now time.Time) {
+	found := podProblems(pods, claims, mounts, func(string) bool { return false }, now)
+	if len(found) == 0 {
+		found = problemsOf(podproblem.Restarted(pods, now))
+	}
+	if len(found) > 0 {
+		j.tellProblem(&found[0])
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	jobsetkeys "github.com/musterhq/muster/api/jobset/v1alpha2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/internal/podproblem"
 )
 
 // TestAListSaysWhatKeepsPodsFromBeingReady at once, of the jobs that may run, by what most of their pods report.
@@ -20,6 +22,13 @@ func TestAListSaysWhatKeepsPodsFromBeingReady(t *testing.T) {
 		}
 		return out
 	}
+	crashed := pod("train", "a", "", "", 10)
+	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(59)}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}
+	claimless := pod("train", "a", "", "", 10)
+	claimless.Spec.NodeName = ""
+	claimless.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "gone"}}}}
+	claimless.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulerError", Message: "not found"}}
 	for name, tc := range map[string]struct {
 		state   State
 		ready   int32
@@ -33,6 +42,9 @@ func TestAListSaysWhatKeepsPodsFromBeingReady(t *testing.T) {
 		"one of two pods":                 {Running, 1, "", []corev1.Pod{pod("train", "a", "", "", 10), pod("train", "b", "ErrImagePull", "not found", 10)}, "ErrImagePull: not found (pod b)"},
 		"after a minute":                  {Starting, 0, noneReady, []corev1.Pod{pod("train", "a", "ErrImagePull", "not found", 10)}, "ErrImagePull: not found (pod a)"},
 		"a job that was restarted":        {Starting, 0, "restarted once", []corev1.Pod{pod("train", "a", "ErrImagePull", "not found", 10)}, "restarted once; ErrImagePull: not found (pod a)"},
+		"between two crashes":             {Starting, 0, "", []corev1.Pod{crashed}, "Restarted: container main: exit code 3 (pod a)"},
+		"a crash, and an image":           {Running, 1, "", []corev1.Pod{crashed, pod("train", "b", "ErrImagePull", "not found", 10)}, "ErrImagePull: not found (pod b)"},
+		"a missing claim":                 {Starting, 0, "", []corev1.Pod{claimless}, "Unschedulable: claim gone does not exist (pod a)"},
 		"pods without a problem":          {Starting, 0, "", []corev1.Pod{pod("train", "a", "", "", 10)}, ""},
 		"pods of another job":             {Starting, 0, "", []corev1.Pod{pod("other", "a", "ErrImagePull", "not found", 10)}, ""},
 		"pods of an earlier job":          {Starting, 0, noneReady, []corev1.Pod{pod("train", "a", "ErrImagePull", "not found", -10)}, noneReady},
@@ -41,7 +53,9 @@ func TestAListSaysWhatKeepsPodsFromBeingReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := []Job{{Namespace: "ml", Kind: "JobSet", Name: "train", State: tc.state, PodsReady: tc.ready, PodsAsked: 2, Message: tc.message, CreatedAt: at(0)}}
-			TellProblems(Unready(jobs), tc.pods, at(60).Time)
+			for _, job := range Unready(jobs) {
+				job.TellProblem(job.OwnPods(tc.pods), podproblem.Claims{Exists: map[string]bool{"gone": false}}, podproblem.Mounts{}, at(60).Time)
+			}
 			if got := jobs[0].Why(); got != tc.want {
 				t.Errorf("WHY is %q, want %q", got, tc.want)
 			}

@@ -15,7 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestWhatPodsMountAndDoesNotExistIsNamed by explain while the pods wait for it, and then by the message of the eviction: a
+// TestWhatPodsMountAndDoesNotExistIsNamed by explain and in the list while the pods wait for it, and then by the message of the eviction: a
 // claim of pods in a PodGroup, of which kube-scheduler says nothing that helps, and a ConfigMap, of which only events of
 // the pods do. There is no kubelet, so that the test says what one would.
 func TestWhatPodsMountAndDoesNotExistIsNamed(t *testing.T) {
@@ -56,6 +56,11 @@ func TestWhatPodsMountAndDoesNotExistIsNamed(t *testing.T) {
 	for job, want := range missing {
 		if output, code := w.Explain(job); code != 0 || !strings.Contains(output, want) {
 			t.Errorf("explain %s exited with code %d, want 0 and %q in the output:\n%s", job, code, want, output)
+		}
+	}
+	for job, want := range missing {
+		if output, code := w.Muster("jobs", "-n", w.Namespace); code != 0 || !strings.Contains(output, want) {
+			t.Errorf("jobs exited with code %d, want 0 and, of %s, %q in the output:\n%s", code, job, want, output)
 		}
 	}
 	for job, want := range missing {
