@@ -89,24 +89,37 @@ func tensorflow(arguments map[string]string) effect {
 		}
 		return listensOn("tfjob-port", arguments["port"])
 	}
-	hosts := func(*volcano.Job) []string { return []string{arguments["ps"], arguments["worker"], arguments["chief"]} }
-	return effect{ports: ports, hostsOf: hosts, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	lists := func(*volcano.Job) []hostList {
+		return []hostList{{variable: "TF_CONFIG", tasks: []string{arguments["ps"], arguments["worker"], arguments["chief"]}, perHost: len(`"":,` + arguments["port"]),
+			others: len(`{"cluster":{"chief":[],"ps":[],"worker":[]},"task":{"index":2147483647,"type":"evaluator"}}`)}}
+	}
+	var cluster json.RawMessage // the same for all pods
+	return effect{ports: ports, lists: lists, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		at := roleOf(job, r.Group)
 		if at < 0 {
 			return
 		}
-		cluster := map[string][]string{}
-		for _, role := range roles[:3] { // an evaluator is not part of the cluster
-			for _, host := range hostsOf(job, arguments[role]) {
-				cluster[role] = append(cluster[role], host+":"+arguments["port"])
+		if cluster == nil {
+			hosts := map[string][]string{}
+			for _, role := range roles[:3] { // an evaluator is not part of the cluster
+				for _, host := range hostsOf(job, arguments[role]) {
+					hosts[role] = append(hosts[role], host+":"+arguments["port"])
+				}
 			}
+			cluster = encoded(hosts)
 		}
-		config, err := json.Marshal(map[string]any{"cluster": cluster, "task": map[string]any{"type": roles[at], "index": r.Index}})
-		if err != nil {
-			panic("encoding TF_CONFIG: " + err.Error()) // plain data
-		}
-		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: string(config)}) })
+		config := string(encoded(map[string]any{"cluster": cluster, "task": map[string]any{"type": roles[at], "index": r.Index}}))
+		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: config}) })
 	}}
+}
+
+// encoded returns a part of TF_CONFIG as JSON.
+func encoded(part any) json.RawMessage {
+	text, err := json.Marshal(part)
+	if err != nil {
+		panic("encoding TF_CONFIG: " + err.Error()) // plain data
+	}
+	return text
 }
 
 // mpi gives the pods of the master's task the hosts of the workers.
@@ -118,10 +131,15 @@ func mpi(arguments map[string]string) effect {
 		}
 		return listensOn("mpijob-port", arguments["port"])
 	}
-	hosts := func(*volcano.Job) []string { return []string{worker} }
-	return effect{ports: ports, hostsOf: hosts, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	lists := func(*volcano.Job) []hostList {
+		return []hostList{{variable: "MPI_HOST", tasks: []string{worker}, perHost: len(",")}}
+	}
+	var hosts string // the same for all masters
+	return effect{ports: ports, lists: lists, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		if r.Group == master {
-			hosts := strings.Join(hostsOf(job, worker), ",")
+			if hosts == "" {
+				hosts = strings.Join(hostsOf(job, worker), ",")
+			}
 			each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts}) })
 		}
 	}}

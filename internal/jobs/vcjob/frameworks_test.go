@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -271,5 +272,15 @@ func TestPluginRayGivesTheHeadAService(t *testing.T) {
 		if mistake := describe(job.Job, jobs.Facts{}).Mistake; (mistake == nil) != fits {
 			t.Errorf("a name of %d characters: %v", length, mistake)
 		}
+	}
+}
+
+// TestHostsAreJoinedOncePerPlan: thousands of masters share one text of all hosts.
+func TestHostsAreJoinedOncePerPlan(t *testing.T) {
+	job := newJob().with("master", 2).with("worker", 3).plugin("mpi")
+	got := see(t, job.Job, admitted("master", 2, "worker", 3), nil)
+	first, second := variables(made(t, got, "job-master-0"))["MPI_HOST"], variables(made(t, got, "job-master-1"))["MPI_HOST"]
+	if first == "" || unsafe.StringData(first) != unsafe.StringData(second) {
+		t.Errorf("each master has a list of hosts of its own: %q and %q", first, second)
 	}
 }

@@ -19,7 +19,9 @@ type planner struct {
 	roster  *replicas.Roster
 	// usable caches isUsable by task, as long as the roster is the same.
 	usable map[string]bool
-	plan   jobs.Plan
+	// effects caches plugins. What they make of all hosts they make once.
+	effects []effect
+	plan    jobs.Plan
 	// createsPods is set if the plan creates pods.
 	createsPods bool
 	// failureWaits says that a policy with a timeout will act on a failed pod later.

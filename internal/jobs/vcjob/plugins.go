@@ -34,7 +34,7 @@ type plugin struct {
 	with func(arguments map[string]string) effect
 }
 
-// effect is what a plugin does.
+// effect is what a plugin does to one job.
 type effect struct {
 	name string
 	// change changes the pod spec of a replica, which the caller owns.
@@ -45,8 +45,18 @@ type effect struct {
 	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
 	objects func(l *planner) []jobs.Write
-	// hostsOf returns the tasks whose host names stand in one variable of pods; nil for none.
-	hostsOf func(job *volcano.Job) []string
+	// lists returns the variables of pods that list host names; nil for none.
+	lists func(job *volcano.Job) []hostList
+}
+
+// hostList is a variable that lists the host names of tasks.
+type hostList struct {
+	variable string
+	tasks    []string
+	// perHost is how many bytes the variable has for each host beside its name, and others how many it has beside its hosts.
+	perHost, others int
+	// remedy says how the user does without the variable, "" if the plugin is of no use without it.
+	remedy string
 }
 
 // known are all plugins, in the order in which they change pods.
@@ -65,7 +75,12 @@ var known = []plugin{
 }
 
 // plugins returns the job's plugins, and those that they require.
-func (l *planner) plugins() []effect { return pluginsOf(l.job) }
+func (l *planner) plugins() []effect {
+	if l.effects == nil {
+		l.effects = pluginsOf(l.job)
+	}
+	return l.effects
+}
 
 func pluginsOf(job *volcano.Job) []effect {
 	wanted := map[string]bool{}
@@ -175,26 +190,37 @@ func invalidArguments(job *volcano.Job) string {
 	return ""
 }
 
-// maxVariable is how many bytes Linux lets a variable have when a program is started.
+// maxVariable is how many bytes Linux lets a variable have when a program is started, with its name and the zero byte after it.
 const maxVariable = 128 << 10
 
 // tooManyHosts returns which plugin would give pods a list of host names with which no program starts, "" if none would.
+// What svc lists is in other plugins, too, which are therefore looked at first.
 func tooManyHosts(job *volcano.Job) string {
-	for _, p := range pluginsOf(job) {
-		if p.hostsOf == nil {
+	for _, p := range slices.Backward(pluginsOf(job)) {
+		if p.lists == nil {
 			continue
 		}
-		bytes, pods := 0, int32(0)
-		for _, task := range p.hostsOf(job) {
-			n := taskReplicas(job, task)
-			bytes += int(n) * len(hostOf(job, task, n)+`"":65535,`)
-			pods += n
-		}
-		if bytes > maxVariable {
-			return fmt.Sprintf("spec.plugins.%s: the host names of %d pods do not fit into a variable of a pod, which has %d bytes at most", p.name, pods, maxVariable)
+		for _, list := range p.lists(job) {
+			if pods, bytes := list.size(job); bytes > maxVariable {
+				return fmt.Sprintf("spec.plugins.%s: the host names of %d pods do not fit into the variable %s, which has %d bytes at most%s", p.name, pods, list.variable, maxVariable, list.remedy)
+			}
 		}
 	}
 	return ""
+}
+
+// size returns how many hosts the variable lists, and its size as Linux counts it.
+func (h hostList) size(job *volcano.Job) (hosts, bytes int) {
+	bytes = len(h.variable+"=") + h.others
+	for _, task := range h.tasks {
+		n := hostCount(job, task)
+		hosts += n
+		bytes += n * (len(hostOf(job, task, 0)) + h.perHost)
+		for longer := 10; longer < n; longer *= 10 { // an index has one more digit from 10 on, from 100 on, and so on
+			bytes += n - longer
+		}
+	}
+	return hosts, bytes
 }
 
 // invalidName returns why the job's name is invalid for its plugins, which use it for a Service and for
@@ -262,14 +288,20 @@ func hostOf(job *volcano.Job, task string, index int32) string {
 // hostsOf returns the host names of all pods of the task; a single one if its template sets the host
 // name.
 func hostsOf(job *volcano.Job, task string) []string {
-	var out []string
-	for index := range taskReplicas(job, task) {
-		out = append(out, hostOf(job, task, index))
-	}
-	if len(out) > 1 && out[0] == out[1] {
-		return out[:1]
+	out := make([]string, hostCount(job, task))
+	for index := range out {
+		out[index] = hostOf(job, task, int32(index))
 	}
 	return out
+}
+
+// hostCount returns how many host names the pods of the task have.
+func hostCount(job *volcano.Job, task string) int {
+	n := int(taskReplicas(job, task))
+	if n > 1 && hostOf(job, task, 0) == hostOf(job, task, 1) {
+		return 1
+	}
+	return n
 }
 
 // env gives pods their index in their task.

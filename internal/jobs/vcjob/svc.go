@@ -35,6 +35,15 @@ func svc(arguments map[string]string) effect {
 				addHostsEnv(job, spec)
 			}
 		},
+		lists: func(job *volcano.Job) (out []hostList) {
+			for i := range job.Spec.Tasks {
+				if name := nameOf(job, i); isTrue(arguments["inject-hosts-env"]) {
+					out = append(out, hostList{variable: hostsVariable(name), tasks: []string{name}, perHost: len(","),
+						remedy: ": with --inject-hosts-env=false pods have them in files only"})
+				}
+			}
+			return out
+		},
 		objects: func(l *planner) []jobs.Write {
 			out := []jobs.Write{
 				jobs.Create(hostsConfigMap(l)).OrWarn(jobs.FailedCreate),
@@ -58,6 +67,9 @@ func hostsConfigMapName(job *volcano.Job) string { return job.Name + "-svc" }
 // variableOf returns the name of a task as part of a variable's name.
 func variableOf(task string) string { return strings.ToUpper(strings.ReplaceAll(task, "-", "_")) }
 
+// hostsVariable returns the name of the variable that lists the hosts of a task.
+func hostsVariable(task string) string { return "VC_" + variableOf(task) + "_HOSTS" }
+
 func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 	if spec.Hostname == "" {
 		spec.Hostname = r.Name
@@ -76,9 +88,9 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 	}
 	each(spec, func(c *corev1.Container) {
 		for i := range job.Spec.Tasks {
-			task := variableOf(nameOf(job, i))
-			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_HOSTS", ValueFrom: from("VC_" + task + "_HOSTS")})
-			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_NUM", ValueFrom: from("VC_" + task + "_NUM")})
+			hosts, number := hostsVariable(nameOf(job, i)), "VC_"+variableOf(nameOf(job, i))+"_NUM"
+			setEnv(c, corev1.EnvVar{Name: hosts, ValueFrom: from(hosts)})
+			setEnv(c, corev1.EnvVar{Name: number, ValueFrom: from(number)})
 		}
 	})
 }
@@ -92,7 +104,7 @@ func hostsConfigMap(l *planner) *corev1.ConfigMap {
 		hosts := hostsOf(l.job, task)
 		data[task+".host"] = strings.Join(hosts, "\n")
 		data[strings.ReplaceAll(task, "-", "_")+".host"] = data[task+".host"]
-		data["VC_"+variableOf(task)+"_HOSTS"] = strings.Join(hosts, ",")
+		data[hostsVariable(task)] = strings.Join(hosts, ",")
 		data["VC_"+variableOf(task)+"_NUM"] = strconv.Itoa(len(hosts))
 	}
 	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsConfigMapName(l.job)), Data: data}
