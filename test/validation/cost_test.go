@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	costRuns = flag.Int("cost.runs", 0, "how often TestWorstObjects sends each object; 0 skips it, 5 take some ten minutes")
+	costRuns = flag.Int("cost.runs", 0, "how often TestWorstObjects sends each object; 0 skips it, 5 take some 30 minutes")
 	costOnly = flag.String("cost.only", "", "measure only the objects whose API and description match this expression")
 )
 
@@ -99,7 +99,7 @@ func reasonOf(err error) string {
 // measure calls the functions in turn and returns the median CPU time of the process for each.
 func measure(t *testing.T, process figure.Process, calls map[string]func() error) map[string]time.Duration {
 	t.Helper()
-	const batch = 3 // the clock of a process ticks every 10 ms
+	const batch = 10 // the clock of a process ticks every 10 ms
 	took := map[string][]time.Duration{}
 	for range *costRuns {
 		for name, call := range calls {

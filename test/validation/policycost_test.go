@@ -24,10 +24,11 @@ import (
 )
 
 // TestPoliciesCostLittleForTheWorstObjects evaluates all policies as the API server does, without a cluster, for the
-// creation of each of the worst objects, for an update of its spec and, of a JobSet, for one of all its templates. On a machine that is busy with other tests a
-// processor does half its work or less in the same CPU time, so the bound is three times that of TestWorstObjects.
+// creation of each of the worst objects, for an update of its spec and, of a JobSet, for one of all its templates.
+// On a machine that is busy with other tests a processor does half its work or less in the same CPU time, so the bound
+// is three times that of TestWorstObjects, and what is above it is measured again.
 func TestPoliciesCostLittleForTheWorstObjects(t *testing.T) {
-	const slack = 5
+	const slack, measurements = 3, 5
 	policies := compilePolicies(t)
 	server := &server{namespace: "default"}
 	for _, worst := range worstObjects() {
@@ -41,11 +42,9 @@ func TestPoliciesCostLittleForTheWorstObjects(t *testing.T) {
 				before.apply(old.Object)
 				object.SetGeneration(old.GetGeneration() + 1)
 			}
-			var cost time.Duration
-			for _, policy := range policies {
-				if policy.looksAt(kinds[worst.kind], write) {
-					cost += policy.cost(t, kinds[worst.kind], write, asServed(t, object), asServed(t, old))
-				}
+			cost := costOf(t, policies, kinds[worst.kind], write, asServed(t, object), asServed(t, old))
+			for again := 1; cost > slack*mostCost && again < measurements; again++ {
+				cost = min(cost, costOf(t, policies, kinds[worst.kind], write, asServed(t, object), asServed(t, old)))
 			}
 			if cost > slack*mostCost {
 				t.Errorf("%s, %s, %s: the policies cost %v, want at most %v", worst.kind, worst.what, write, cost, slack*mostCost)
@@ -113,6 +112,19 @@ func (p compiledPolicy) looksAt(of kind, write admission.Operation) bool {
 		return slices.Contains(rule.APIGroups, of.resource.Group) && slices.Contains(rule.Resources, of.resource.Resource) &&
 			slices.Contains(rule.Operations, admissionv1.OperationType(write))
 	})
+}
+
+// costOf is the CPU time that all policies take for one write.
+func costOf(
+	t *testing.T, policies []compiledPolicy, of kind, write admission.Operation, object, old runtime.Object,
+) (cost time.Duration) {
+	t.Helper()
+	for _, policy := range policies {
+		if policy.looksAt(of, write) {
+			cost += policy.cost(t, of, write, object, old)
+		}
+	}
+	return cost
 }
 
 // cost is the CPU time of the fastest of several evaluations.

@@ -186,8 +186,11 @@ func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.
 }
 
 // MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods, and of at
-// most so many. It says nothing if the user may not read events, nor of a ConfigMap that was made since: the kubelet tries again soon.
-func (c *Cluster) MountsOf(ctx context.Context, namespace string, pods []corev1.Pod, most int, now time.Time) (found podproblem.Mounts, err error) {
+// most so many. It says nothing if the user may not read events, and nothing of a ConfigMap that was made since: the
+// kubelet soon tries again.
+func (c *Cluster) MountsOf(
+	ctx context.Context, namespace string, pods []corev1.Pod, most int, now time.Time,
+) (found podproblem.Mounts, err error) {
 	for _, pod := range podproblem.AwaitingMounts(pods, most) {
 		var events corev1.EventList
 		about := client.MatchingFields{"involvedObject.uid": string(pod.UID), "reason": podproblem.FailedMount}
