@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,15 +31,29 @@ func (c complaint) String() string { return c.about + ": " + c.text }
 func (r *round) unmet() (out []complaint) {
 	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items, r.list(&corev1.PodList{}).(*corev1.PodList).Items
 	out = append(out, r.quotaComplaints(workloads)...)
+	done := r.donePods()
 	for i := range workloads {
 		if state := workloads[i].Status.RequeueState; state != nil && state.RequeueAt != nil && time.Now().Before(state.RequeueAt.Time) {
 			out = append(out, complaint{jobOf(&workloads[i]), "backs off until " + state.RequeueAt.Format(clockFormat)})
 		}
 		if r.placed { // without places, pods may wait for nodes that others have in pieces
-			out = append(out, gangComplaints(&workloads[i], pods)...)
+			out = append(out, gangComplaints(&workloads[i], pods, done[jobOf(&workloads[i])])...)
+		}
+		out = append(out, togetherComplaints(&workloads[i])...)
+	}
+	out = append(out, r.strandedPods(pods)...)
+	out = append(out, r.taskComplaints(workloads, pods)...)
+	return append(out, r.jobComplaints()...)
+}
+
+// strandedPods: no pod is on a node that is gone. Kubernetes needs a minute to delete the pods that have ended there.
+func (r *round) strandedPods(pods []corev1.Pod) (out []complaint) {
+	for i := range pods {
+		if slices.ContainsFunc(r.nodes, func(n *node) bool { return n.state == gone && n.name == pods[i].Spec.NodeName }) {
+			out = append(out, complaint{jobOf(&pods[i]), "pod " + pods[i].Name + " is still there, and its node is gone"})
 		}
 	}
-	return append(out, r.jobComplaints()...)
+	return out
 }
 
 // quotaComplaints: each queue accounts for what its Workloads hold, and no queue, nor all together, hold more than
@@ -101,9 +116,11 @@ func heldBy(workloads []kueue.Workload) map[amount]int64 {
 }
 
 // gangComplaints: a Workload that holds quota has all its pods, and they run; one that holds none has none.
-func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
+// done is how many pods of a JobSet or VCJob have succeeded, those that were deleted since included.
+func gangComplaints(o *kueue.Workload, pods []corev1.Pod, done int32) (out []complaint) {
 	name := jobOf(o)
-	var want, run, ended int32
+	var want, run int32
+	ended := done
 	if o.Status.Admission != nil && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
 		for _, a := range o.Status.Admission.PodSetAssignments {
 			left, _ := workload.PodsHoldingQuota(o, &a)
@@ -114,7 +131,8 @@ func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
 		pod := &pods[i]
 		switch {
 		case jobOf(pod) != name:
-		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pod.Status.Phase == corev1.PodSucceeded: // counted already
+		case pod.Status.Phase == corev1.PodFailed:
 			ended++
 		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			run++
@@ -129,6 +147,18 @@ func gangComplaints(o *kueue.Workload, pods []corev1.Pod) (out []complaint) {
 	}
 	if run > want || run+ended < want {
 		out = append(out, complaint{name, fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
+	}
+	return out
+}
+
+// donePods returns how many pods of each JobSet and VCJob have succeeded, according to these and their Jobs.
+func (r *round) donePods() map[string]int32 {
+	out := map[string]int32{}
+	for _, job := range r.list(&batchv1.JobList{}).(*batchv1.JobList).Items {
+		out[jobOf(&job)] += job.Status.Succeeded
+	}
+	for _, job := range r.list(&volcano.JobList{}).(*volcano.JobList).Items {
+		out[job.Name] += job.Status.Succeeded
 	}
 	return out
 }

@@ -3,6 +3,8 @@ package soak
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 )
 
@@ -23,21 +25,24 @@ const mostJobs = 30
 // disturb disturbs the world for so long.
 func (r *round) disturb(lasts time.Duration) {
 	for deadline := time.Now().Add(lasts); time.Now().Before(deadline); {
+		left := slices.DeleteFunc(slices.Clone(r.jobs), func(j *job) bool { return j.deleted })
 		switch n := r.IntN(100); {
-		case n < 40 || len(r.jobs) == 0:
+		case n < 38 || len(left) == 0:
 			r.addJob()
-		case n < 52:
-			r.deleteJob(one(r, r.jobs...))
-		case n < 60:
-			r.resizeJob(one(r, r.jobs...))
+		case n < 49:
+			r.deleteJob(one(r, left...))
+		case n < 56:
+			r.resizeJob(one(r, left...))
+		case n < 62:
+			r.scaleLateJob(left)
 		case n < 66:
-			r.pauseJob(one(r, r.jobs...), r.chance(50))
+			r.pauseJob(one(r, left...), r.chance(50))
 		case n < 72:
 			r.setActive(r.chance(40))
 		case n < 74:
-			r.changeClass(one(r, r.jobs...))
+			r.changeClass(one(r, left...))
 		case n < 76:
-			r.moveJob(one(r, r.jobs...), one(r, r.queues...))
+			r.moveJob(one(r, left...), one(r, r.queues...))
 		case n < 80:
 			r.deletePod()
 		case n < 88:
@@ -88,12 +93,12 @@ func (r *round) tolerates(what string, err error) {
 	}
 }
 
-// patch changes an object by a JSON patch that sets the value at each path.
-func (r *round) patch(what string, o client.Object, value any, paths ...string) {
+// patch changes an object by a JSON patch that sets the values, by their paths.
+func (r *round) patch(what string, o client.Object, values map[string]any) {
 	r.Helper()
 	var steps []map[string]any
-	for _, path := range paths {
-		steps = append(steps, map[string]any{"op": "add", "path": path, "value": value})
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		steps = append(steps, map[string]any{"op": "add", "path": path, "value": values[path]})
 	}
 	text, err := json.Marshal(steps)
 	if err != nil {
@@ -114,13 +119,48 @@ func (r *round) addJob() {
 }
 
 func (r *round) deleteJob(j *job) {
+	j.deleted = true
 	how := one(r, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground)
 	r.tolerates(fmt.Sprintf("deletes %s, %s", j.Name, how), r.Client.Delete(r.Context(), j.object.DeepCopy(), client.PropagationPolicy(how)))
 }
 
 func (r *round) resizeJob(j *job) {
-	pods := 1 + r.IntN(7)
-	r.patch(fmt.Sprintf("resizes %s to %d", j.Name, pods), j.object, pods, sizeFields[j.Resource]...)
+	if j.Resource == vcJobs {
+		r.scaleTask(j)
+		return
+	}
+	pods, values := 1+r.IntN(7), map[string]any{}
+	for _, path := range sizeFields[j.Resource] {
+		values[path] = pods
+	}
+	r.patch(fmt.Sprintf("resizes %s to %d", j.Name, pods), j.object, values)
+}
+
+// scaleLateJob scales a task of one of the last VCJobs, which may be running.
+func (r *round) scaleLateJob(all []*job) {
+	all = slices.DeleteFunc(slices.Clone(all), func(j *job) bool { return j.Resource != vcJobs })
+	if len(all) > 0 {
+		r.scaleTask(one(r, all[max(0, len(all)-6):]...))
+	}
+}
+
+// scaleTask gives a task of a VCJob more pods than it queued with, or fewer, or none. All or some of them must run
+// together.
+func (r *round) scaleTask(j *job) {
+	task, pods := 0, r.IntN(10)
+	switch {
+	case j.Drivers != nil && r.chance(30):
+		task, pods = 1, r.IntN(4)
+	case j.Annotations[muster.MinReplicasAnnotation] != "":
+		pods += j.Least
+	}
+	path, values := fmt.Sprintf("/spec/tasks/%d/", task), map[string]any{}
+	least := one(r, pods, r.IntN(pods+1), r.IntN(pods+1))
+	values[path+"replicas"], values[path+"minAvailable"] = pods, least
+	if j.Together > 0 {
+		values["/spec/minAvailable"] = r.IntN(pods + 1) // 0 is as if absent
+	}
+	r.patch(fmt.Sprintf("scales task %d of %s: %v", task, j.Name, values), j.object, values)
 }
 
 // pauseJob pauses a job in the way of its API, or resumes it. A queue reverts what it decides itself.
@@ -128,9 +168,10 @@ func (r *round) pauseJob(j *job, paused bool) {
 	what := fmt.Sprintf("pauses %s: %t", j.Name, paused)
 	switch j.Resource {
 	case jobs, jobSets:
-		r.patch(what, j.object, paused, "/spec/suspend")
+		r.patch(what, j.object, map[string]any{"/spec/suspend": paused})
 	case genericJobs:
-		r.patch(what, j.object, map[string]any{"pause": map[string]any{"enabled": paused}}, "/spec/runMode")
+		mode := map[string]any{"pause": map[string]any{"enabled": paused}}
+		r.patch(what, j.object, map[string]any{"/spec/runMode": mode})
 	case vcJobs:
 		action := bus.ResumeJobAction
 		if paused {
@@ -145,18 +186,20 @@ func (r *round) pauseJob(j *job, paused bool) {
 func (r *round) setActive(active bool) {
 	if all := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items; len(all) > 0 {
 		o := one(r, all...)
-		r.patch(fmt.Sprintf("activates %s: %t", o.Name, active), &o, active, "/spec/active")
+		r.patch(fmt.Sprintf("activates %s: %t", o.Name, active), &o, map[string]any{"/spec/active": active})
 	}
 }
 
 func (r *round) changeClass(j *job) {
 	class := r.Namespace + "-" + one(r, "low", "normal", "high")
-	r.patch(fmt.Sprintf("gives %s the priority %s", j.Name, class), j.object, class, "/metadata/labels/kueue.x-k8s.io~1priority-class")
+	r.patch(fmt.Sprintf("gives %s the priority %s", j.Name, class), j.object,
+		map[string]any{"/metadata/labels/kueue.x-k8s.io~1priority-class": class})
 }
 
 // moveJob names another queue in the job's label.
 func (r *round) moveJob(j *job, to *queue) {
-	r.patch(fmt.Sprintf("moves %s to %s", j.Name, to.short), j.object, to.short, "/metadata/labels/kueue.x-k8s.io~1queue-name")
+	r.patch(fmt.Sprintf("moves %s to %s", j.Name, to.short), j.object,
+		map[string]any{"/metadata/labels/kueue.x-k8s.io~1queue-name": to.short})
 }
 
 func (r *round) deletePod() {
@@ -226,12 +269,20 @@ func (r *round) stopQueue(q *queue, local bool, policy kueue.StopPolicy) {
 	if local {
 		o = &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}}
 	}
-	r.patch(fmt.Sprintf("stop policy of %s (LocalQueue: %t) is %s", q.short, local, policy), o, ptr.To(policy), "/spec/stopPolicy")
+	r.patch(fmt.Sprintf("stop policy of %s (LocalQueue: %t) is %s", q.short, local, policy), o,
+		map[string]any{"/spec/stopPolicy": policy})
 }
 
 func (r *round) deleteAllJobs() {
 	r.note("deletes all jobs")
+	r.deleteJobs(func(*job) bool { return true })
+}
+
+func (r *round) deleteJobs(which func(*job) bool) {
 	for _, j := range r.jobs {
+		if !which(j) {
+			continue
+		}
 		if err := client.IgnoreNotFound(r.Client.Delete(r.Context(), j.object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 			r.Fatal(err)
 		}

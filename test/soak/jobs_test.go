@@ -34,6 +34,8 @@ type role struct {
 	Lasts             string
 	ExitCode, Retries int
 	Annotations       map[string]string
+	// Optional says that a task of a VCJob may have no pods.
+	Optional bool
 }
 
 // job is what its template needs to know. Its name is the prefix of the names of its pods, followed by a hyphen, and of
@@ -49,18 +51,20 @@ type job struct {
 	Least int
 	// Jobs, of a JobSet, and Completions, of a Job, are of its workers.
 	Jobs, Completions int
-	// MinAvailable is how many workers a VCJob needs, if not 0.
-	MinAvailable   int
-	JobAnnotations map[string]string
+	// MinAvailable is how many workers a VCJob needs, if not 0, Together how many pods of whichever tasks.
+	MinAvailable, Together int
+	JobAnnotations         map[string]string
 
 	object *unstructured.Unstructured
+	// deleted says that the round has deleted it before it deletes all jobs.
+	deleted bool
 }
 
 // newJob invents a job.
 func (r *round) newJob() *job {
 	class := one(r, "low", "normal", "normal", "high")
 	j := &job{
-		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, trainingJobs), Queue: one(r, r.queues...).short,
+		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, vcJobs, trainingJobs), Queue: one(r, r.queues...).short,
 		Class: r.Namespace + "-" + class, Priority: classes[class], JobAnnotations: map[string]string{}, Jobs: 1,
 		role: role{Pods: 1 + r.IntN(6), CPUs: 1 + r.IntN(3), Lasts: r.shortTime(), Retries: 100, Annotations: map[string]string{}},
 	}
@@ -81,18 +85,55 @@ func (r *round) newJob() *job {
 	default:
 		r.shape(j)
 	}
-	if r.chance(30) && j.Resource != jobs && j.Resource != trainingJobs {
-		j.Drivers = &role{Pods: 1 + r.IntN(2), CPUs: 1, Lasts: one(r, j.Lasts, r.shortTime()), Retries: j.Retries, Annotations: map[string]string{}}
-	}
+	r.addDrivers(j)
 	if r.gpus && j.Resource != latticeJobs && r.chance(40) {
 		j.GPUs = 1 + r.IntN(gpusOfNode)
 	}
 	r.placeNear(j)
+	if j.Resource == vcJobs && j.Annotations[muster.MinReplicasAnnotation] == "" && r.chance(50) {
+		j.Together = 1 + r.IntN(j.pods())
+	}
+	r.annotate(j)
+	r.name(j)
+	return j
+}
+
+// addDrivers gives some jobs a second role, VCJobs more often: only they may start without one of their roles.
+func (r *round) addDrivers(j *job) {
+	often := 30
+	if j.Resource == vcJobs {
+		often = 60
+	}
+	if !r.chance(often) || j.Resource == jobs || j.Resource == trainingJobs {
+		return
+	}
+	j.Drivers = &role{Pods: 1 + r.IntN(2), CPUs: 1, Lasts: one(r, j.Lasts, r.shortTime()), Retries: j.Retries,
+		Annotations: map[string]string{}, Optional: r.chance(30)}
+}
+
+// pods returns how many pods the job has in all.
+func (j *job) pods() int {
+	pods := j.Pods * j.Jobs
+	if j.Drivers != nil {
+		pods += j.Drivers.Pods
+	}
+	return pods
+}
+
+// annotate has some users write an annotation that is for the operator alone.
+func (r *round) annotate(j *job) {
+	if r.chance(10) {
+		j.Annotations[muster.MinPodsAnnotation] = "1"
+		j.JobAnnotations[muster.MinPodsAnnotation] = "1" // a LatticeJob has no other place for it
+	}
+}
+
+// name names the job. The name may say how long its pods run.
+func (r *round) name(j *job) {
 	j.Name = fmt.Sprintf("j%03d", len(r.jobs))
 	if j.Resource == latticeJobs && j.Lasts == endless {
 		j.Name += endlessSuffix
 	}
-	return j
 }
 
 // shortTime is less than calm: while nothing changes for that long, no pod runs that will end by itself.
@@ -143,11 +184,12 @@ func (r *round) placeNear(j *job) {
 // title says what is random in the job.
 func (j *job) title() string {
 	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s, %s, %v", j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Class, j.Annotations)
-	if j.Jobs > 1 || j.MinAvailable > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
-		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d, %v", j.Jobs, j.Completions, j.MinAvailable, j.JobAnnotations)
+	if j.Jobs > 1 || j.MinAvailable+j.Together > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
+		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d of the task and %d of the job, %v",
+			j.Jobs, j.Completions, j.MinAvailable, j.Together, j.JobAnnotations)
 	}
 	if d := j.Drivers; d != nil {
-		text += fmt.Sprintf(", and %d drivers for %s, %v", d.Pods, d.Lasts, d.Annotations)
+		text += fmt.Sprintf(", and %d drivers for %s, optional %t, %v", d.Pods, d.Lasts, d.Optional, d.Annotations)
 	}
 	return text
 }
@@ -166,12 +208,11 @@ func (r *round) render(j *job) *unstructured.Unstructured {
 	return o
 }
 
-// sizeFields are where a job says how many pods it has.
+// sizeFields are where a job says how many pods it has, but for VCJobs.
 var sizeFields = map[string][]string{
 	jobs:         {"/spec/parallelism", "/spec/completions"},
 	jobSets:      {"/spec/replicatedJobs/0/template/spec/parallelism", "/spec/replicatedJobs/0/template/spec/completions"},
 	genericJobs:  {"/spec/replicaSpecs/0/replicas"},
 	latticeJobs:  {"/spec/tasks/worker/replicas"},
-	vcJobs:       {"/spec/tasks/0/replicas"},
 	trainingJobs: {"/spec/maxSize"},
 }
