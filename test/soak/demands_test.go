@@ -43,6 +43,7 @@ func (r *round) unmet() (out []complaint) {
 	}
 	out = append(out, r.strandedPods(pods)...)
 	out = append(out, r.taskComplaints(workloads, pods)...)
+	out = append(out, r.wholeComplaints(workloads)...)
 	return append(out, r.jobComplaints()...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -15,11 +16,23 @@ const endless = "24h"
 
 const simDuration = "muster.dev/sim-duration"
 
-// endlessSuffix ends the names of LatticeJobs whose pods are endless.
-const endlessSuffix = "e"
+const (
+	// endlessSuffix ends the names of LatticeJobs whose pods are endless.
+	endlessSuffix = "e"
+	// partlySuffix ends the names of batch Jobs and JobSets that come to be done in part: of each Job, the pod of index 0
+	// ends, and all others are endless.
+	partlySuffix = "p"
+)
 
-// letLatticePodsLast has the API server say how long the pods of some LatticeJobs run, as such a job cannot.
-func (r *round) letLatticePodsLast() {
+// isEndless is the CEL expression for the pods that the names of their jobs make endless. The name of a pod of a Job is
+// not known yet when the policy sees it, but how it begins is.
+const isEndless = `[object.metadata.?name.orValue(''), object.metadata.?generateName.orValue('')].exists(name,
+	name.matches('^j[0-9]+` + endlessSuffix + `-') || name.matches('^j[0-9]+` + partlySuffix + `-')
+	&& object.metadata.?labels[?'` + batchv1.JobCompletionIndexAnnotation + `'].orValue('0') != '0')`
+
+// letPodsLast has the API server say how long some pods run whose jobs cannot say it: those of LatticeJobs, and of Jobs
+// whose pods differ.
+func (r *round) letPodsLast() {
 	policy := &registration.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
 		Spec: registration.MutatingAdmissionPolicySpec{
@@ -29,7 +42,7 @@ func (r *round) letLatticePodsLast() {
 				Operations: []registration.OperationType{registration.Create},
 				Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 			}}}},
-			MatchConditions: []registration.MatchCondition{{Name: "named-endless", Expression: "has(object.metadata.name) && object.metadata.name.matches('^j[0-9]+" + endlessSuffix + "-')"}},
+			MatchConditions: []registration.MatchCondition{{Name: "named-endless", Expression: isEndless}},
 			Mutations: []registration.Mutation{{PatchType: registration.PatchTypeJSONPatch, JSONPatch: &registration.JSONPatch{
 				Expression: `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + simDuration + `"), value: "` + endless + `"}]`}}},
 		},

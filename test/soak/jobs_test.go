@@ -120,8 +120,12 @@ func (j *job) pods() int {
 	return pods
 }
 
-// annotate has some users write an annotation that is for the operator alone.
+// annotate has some jobs run again as a whole after an eviction, and some users write an annotation that is for the
+// operator alone.
 func (r *round) annotate(j *job) {
+	if (j.Resource == jobs || j.Resource == jobSets) && r.chance(50) {
+		j.JobAnnotations[muster.RestartWholeAnnotation] = "true"
+	}
 	if r.chance(10) {
 		j.Annotations[muster.MinPodsAnnotation] = "1"
 		j.JobAnnotations[muster.MinPodsAnnotation] = "1" // a LatticeJob has no other place for it
@@ -131,8 +135,13 @@ func (r *round) annotate(j *job) {
 // name names the job. The name may say how long its pods run.
 func (r *round) name(j *job) {
 	j.Name = fmt.Sprintf("j%03d", len(r.jobs))
-	if j.Resource == latticeJobs && j.Lasts == endless {
+	switch {
+	case j.Lasts != endless:
+	case j.Resource == latticeJobs:
 		j.Name += endlessSuffix
+	case (j.Resource == jobs || j.Resource == jobSets) && r.chance(60):
+		j.Name += partlySuffix
+		j.Lasts = r.shortTime()
 	}
 }
 

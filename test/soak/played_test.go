@@ -3,9 +3,11 @@ package soak
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	operatorjobs "github.com/musterhq/muster/internal/jobs"
 )
 
 // logPlayed says how often happened what a round is to play and a seed may miss.
@@ -29,8 +31,14 @@ func (r *round) logPlayed() {
 		}
 		last[o.UID] = o
 	}
-	r.Logf("%d jobs: %d asked for more pods while they had quota, %d had quota for no pods of a part",
-		len(r.jobs), len(grown), len(without))
+	again := map[string]bool{}
+	for _, event := range r.list(&corev1.EventList{}).(*corev1.EventList).Items {
+		if event.Reason == operatorjobs.RestartsWholeReason {
+			again[event.InvolvedObject.Name] = true
+		}
+	}
+	r.Logf("%d jobs: %d asked for more pods while they had quota, %d had quota for no pods of a part, %d ran again",
+		len(r.jobs), len(grown), len(without), len(again))
 }
 
 func podsAsked(o *kueue.Workload) (pods int32) {

@@ -90,7 +90,7 @@ func (r *round) build() {
 	} else {
 		r.buildQueues(flavors)
 	}
-	r.letLatticePodsLast()
+	r.letPodsLast()
 	r.configure()
 }
 
